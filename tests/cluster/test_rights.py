@@ -17,9 +17,10 @@ AUDIT = Path(os.environ.get("PACELINE_STATE", "/var/tmp/paceline-cluster")) / "a
 UNUSED = {
     "httproutes.gateway.networking.k8s.io": "no story of `make test` installs a gateway (tests/fault/test_routes.py)",
     "inferencepools.inference.networking.k8s.io": "as above",
+    "resourceclaimtemplates.resource.k8s.io": "no story of `make test` claims devices (long_dra.py)",
     "leaderworkersets.leaderworkerset.x-k8s.io": "no story of `make test` has servers of several nodes",
 }
-"""Kind that this cluster does not have → what stands in for it."""
+"""Kind that this cluster does not have, or no story needs → what stands in for it."""
 RARE = {
     ("list", "events"): "where a quota refuses pods, which nothing else tells (long_quota.py)",
     ("get", "jobs.batch"): "where a list lags behind what was seen (tests/fault/test_watches.py)",

@@ -51,7 +51,7 @@ def replicas(world: World) -> int:
 
 def in_use(world: World) -> int:
     pods = [pod for pod in world.cluster.of("Pod") if pod["status"]["phase"] in ("Pending", "Running")]
-    return sum(accelerators(pod) for pod in pods if "nodeName" in pod["spec"])
+    return sum(accelerators(pod, world.cluster.objects) for pod in pods if "nodeName" in pod["spec"])
 
 
 @told

@@ -19,6 +19,7 @@ from tests.support.field_table import EDITS
 from tests.support.world import World
 
 from paceline.api.problems import problems
+from paceline.core.names import RUN_LABEL
 
 EFFECTS = Path(__file__).parent / "fields.yaml"
 ROWS = [(base, path) for base, edits in EDITS.items() for path in edits]
@@ -98,4 +99,9 @@ def says(world: World) -> Mapping[str, Any]:
 
 
 def lasting(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: one for name, one in found.items() if name.partition(" ")[0] not in LEFT}
+    """Without what is left, and what goes with a run that is left."""
+    return {
+        name: one
+        for name, one in found.items()
+        if name.partition(" ")[0] not in LEFT and RUN_LABEL not in one["metadata"]["labels"]
+    }

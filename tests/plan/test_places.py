@@ -9,6 +9,7 @@ from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
 from paceline.evidence.failures import FEW, MANY
+from paceline.plan.objects import finished
 from paceline.plan.run.next_round import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
 from paceline.plan.step import Manifest, parse_time, timestamp
 
@@ -233,10 +234,75 @@ def test_a_queue_suspends_a_rounds_job(world: World) -> None:
     world.wait(120)
     assert world.condition("Measuring") == "False WaitingForCapacity"
     assert f"Job {job['metadata']['name']} is suspended, not by Paceline" in world.message("Measuring")
-
     job["spec"]["suspend"] = False
     for _ in range(3):
         world.settle("the queue lets it go", 1)
         world.round_ends()
     assert world.outcome("latency") == "Promote"
     assert set(reasons(world)) == {""}
+
+
+def queued() -> Any:
+    manifest = example("latency")
+    manifest["spec"]["benchmark"] |= {"queueName": "gpus"}
+    return manifest
+
+
+def with_kueue(world: World) -> None:
+    """Its webhook: a Job that names a queue is made suspended."""
+    cluster, apply = world.cluster, world.cluster.apply
+
+    def held(manifest: Manifest) -> bool:
+        queued = "kueue.x-k8s.io/queue-name" in manifest["metadata"].get("labels", {})
+        new = ("Job", manifest["metadata"]["name"]) not in cluster.objects
+        return apply({**manifest, "spec": {**manifest["spec"], "suspend": True}} if queued and new else manifest)
+
+    cluster.apply = held  # type: ignore[method-assign, assignment]
+
+
+def suspend(world: World, suspended: bool, what: str) -> Any:
+    """Its controller, on the Job of the round under way."""
+    job = next(job for job in world.cluster.of("Job", component="round") if not finished(job))
+    job["spec"]["suspend"] = suspended
+    for pod in world.cluster.owned("Pod", job) if suspended else ():
+        world.cluster.delete("Pod", pod["metadata"]["name"])
+    world.settle(what, 1)
+    return job
+
+
+@told
+def test_a_round_waits_in_a_queue(world: World) -> None:
+    """At once it is said which; its Job may be deleted meanwhile, and none of that is a try."""
+    with_kueue(world)
+    world.apply(queued())
+    world.prefetch_ends()
+    world.servers_ready()
+    (job,) = world.cluster.of("Job", component="round")
+    assert world.condition("Measuring") == "False WaitingForCapacity"
+    assert f"Job {job['metadata']['name']} waits in queue gpus" in world.message("Measuring")
+
+    world.delete("Job", job["metadata"]["name"])
+    assert world.condition("Measuring") == "False WaitingForCapacity"
+    for _ in range(3):
+        suspend(world, False, "Kueue admits it")
+        world.round_ends()
+    assert world.outcome("latency") == "Promote"
+    assert [record["try"] for record in records(world)] == [0, 0, 0]
+
+
+@told
+def test_a_queue_takes_a_rounds_accelerators_away(world: World) -> None:
+    """Kueue preempts by suspending the Job again: its pod ends, and the same round begins anew once it is admitted."""
+    with_kueue(world)
+    world.apply(queued())
+    world.prefetch_ends()
+    world.servers_ready()
+    suspend(world, False, "Kueue admits it")
+    assert world.condition("Measuring") == "True Measuring"
+    suspend(world, True, "Kueue preempts it")
+    assert world.condition("Measuring") == "False WaitingForCapacity"
+    for _ in range(3):
+        suspend(world, False, "Kueue admits it")
+        world.round_ends()
+    assert world.outcome("latency") == "Promote"
+    assert [record["try"] for record in records(world)] == [0, 0, 0]

@@ -99,6 +99,15 @@ def test_who_else_had_accelerators_on_the_node(other: dict[str, Any], told: tupl
     assert neighbours(mine, [mine, other], GPU) == told
 
 
+@pytest.mark.parametrize(("claims", "told"), [(1, "1 claim"), (2, "2 claims")])
+def test_of_devices_that_somebody_claims_it_is_said_that_there_are_some(claims: int, told: str) -> None:
+    """Which ones only the claims tell, and those of other namespaces are not ours to read."""
+    mine, other, both = pod("round", 4), pod("train"), pod("mixed", 2)
+    for one in (other, both):
+        one["spec"]["resourceClaims"] = [{"name": f"gpu-{number}"} for number in range(claims)]
+    assert neighbours(mine, [mine, other, both], GPU) == (f"team/mixed (2, {told})", f"team/train ({told})")
+
+
 def test_who_came_to_the_node_after_the_round_is_no_neighbour() -> None:
     mine, next_one, longer = pod("round", 4, MEANWHILE), pod("next", 4), pod("train", 2)
     next_one["status"]["startTime"] = MEANWHILE

@@ -60,7 +60,10 @@ def won(world: World, replicas: int = 1, nodes: dict[str, int] | None = None, **
 def full(world: World) -> dict[str, int]:
     """Nodes that have nothing beside the servers that serve now."""
     servers = world.cluster.of("Pod", component="server")
-    return {node: sum(accelerators(pod) for pod in servers if pod["spec"]["nodeName"] == node) for node in world.nodes}
+    return {
+        node: sum(accelerators(pod, world.cluster.objects) for pod in servers if pod["spec"]["nodeName"] == node)
+        for node in world.nodes
+    }
 
 
 def without_room(replicas: int = 1) -> Watched:

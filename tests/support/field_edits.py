@@ -95,6 +95,7 @@ def full() -> dict[str, Any]:
         "decideAfterRounds": [2],
         "timeouts": {"start": "20m", "workload": "20m"},
         "podLabels": {"queue": "a"},
+        "queueName": "gpus",
     }
     return manifest
 
@@ -216,6 +217,15 @@ def borrowing() -> dict[str, Any]:
     return manifest
 
 
+def claiming_devices() -> dict[str, Any]:
+    manifest = full()
+    manifest["spec"]["accelerator"] |= {
+        "deviceClassName": "gpu.nvidia.com",
+        "deviceSelectors": ["device.driver != 'a'"],
+    }
+    return manifest
+
+
 def on_a_claim_of_others() -> dict[str, Any]:
     manifest = full()
     manifest["spec"]["cache"] = {"existingClaim": "models"}
@@ -283,6 +293,7 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         searching_of_heads,
         own_traffic,
         borrowing,
+        claiming_devices,
         on_a_claim_of_others,
         on_a_directory,
         within_limits,

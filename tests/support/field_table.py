@@ -6,6 +6,10 @@ from typing import Any
 from tests.support.field_edits import of_environment
 
 EDITS: Mapping[str, Mapping[str, Any]] = {
+    "claiming_devices": {
+        "accelerator.deviceClassName": "gpu.example.com",
+        "accelerator.deviceSelectors": ["device.driver != 'b'"],
+    },
     "full": {
         "target.source": "hf://a/target",
         "target.revision": "v2",
@@ -34,6 +38,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "accelerator.topology": "2x2",
         "accelerator.topologyLabel": "example.com/block",
         "accelerator.memory": "80Gi",
+        "accelerator.deviceClassName": "gpu.nvidia.com",
         "cache.claim.name": "other",
         "cache.claim.size": "500Gi",
         "cache.claim.storageClassName": "fast",
@@ -106,6 +111,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
     },
     "begins": {
         "benchmark.podLabels": {"queue": "b"},
+        "benchmark.queueName": "others",
         "promotion.untilDecided": "Nothing",
     },
     "measured": {

@@ -10,7 +10,10 @@ CLIMBS = (
     "hf://../b", "hf://a/b/c", "hf://a%2f..%2fb/c", "hf://a/b?x=y", "hf://a/b#c", "hf://user@evil.example/b",
     "hf://a\\b/c", "hf://\uff41/b", "hf://a/b\n", "HF://a/b", "file:///etc/passwd", "http://evil.example/a/b", "/etc",
     "pvc://models/..", "pvc://models/../../etc", "pvc://models/a/../b", "pvc://models//etc", "pvc:///etc",
-    "pvc://../x/y", "pvc://models/.hidden", "pvc://models/a/.", "pvc://models/a\\..\\b", "pvc://models/a\n",
+    "oci://a/b", "oci://a/b:v1", f"oci://a/../b@sha256:{'0' * 64}", f"oci://a/b@sha256:{'0' * 64}/..",
+    f"oci://a/b@sha256:{'0' * 63}", f"oci://a/b@sha256:{'0' * 64}\n", f"oci://user@a/b@sha256:{'0' * 64}",
+    f"oci://a/-b@sha256:{'0' * 64}", "pvc://../x/y", "pvc://models/.hidden",
+    "pvc://models/a/.", "pvc://models/a\\..\\b", "pvc://models/a\n",
 )  # fmt: skip
 OPTIONS = ("-x", "--upload-pack=x", "-", "--", "--trust-remote-code")
 NAMES = (*COMMANDS, *OPTIONS, "..", "../a", "a/../b", "/a", "A", "")

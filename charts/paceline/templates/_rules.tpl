@@ -6,6 +6,8 @@
 - {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [apps], resources: [controllerrevisions], verbs: [list, watch, create, patch, delete]}
 - {apiGroups: [leaderworkerset.x-k8s.io], resources: [leaderworkersets], verbs: [get, list, watch, create, patch, delete]}
+# Where pods claim devices, which Kubernetes has from 1.34 on.
+- {apiGroups: [resource.k8s.io], resources: [resourceclaimtemplates], verbs: [list, watch, create, patch, delete]}
 - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [""], resources: [services], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [get, list, watch, create, patch, delete]}

@@ -28,7 +28,7 @@ Record = TypeVar("Record")
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     core.Cache: {"claim": "existing_claim"},
     core.Dataset: {"rate": "request_rate"},
-    core.DeploymentSpec: {"run_pod_labels": "pod_labels", "run_parity": "parity"},
+    core.DeploymentSpec: {"run_pod_labels": "pod_labels", "run_queue_name": "queue_name", "run_parity": "parity"},
     core.Engine: {"api_key": "api_key_secret_ref", "admin_key": "admin_key_secret_ref"},
 }
 """Fields of a record that the API calls otherwise."""

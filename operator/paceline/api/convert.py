@@ -241,9 +241,11 @@ def _cache(cache: CacheSpec) -> core.Cache:
 
 
 def _pinned(model: RunTarget | RunDraft) -> core.Model:
-    """A model of a run. A model on a claim is found by its path: its commit need not be given."""
-    at_its_path = UNNAMED if model.source and model.source.startswith("pvc://") else None
-    return to_core(core.Model, model, commit=model.commit or at_its_path)
+    """A model of a run. A model on a claim is found by its path, and that of an image by its digest: its commit need
+    not be given."""
+    address = core.Source.parse(model.source) if model.source else None
+    by_itself = address and (UNNAMED if address.scheme is core.Scheme.CLAIM else address.digest)
+    return to_core(core.Model, model, commit=model.commit or by_itself or None)
 
 
 def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:

@@ -21,11 +21,21 @@ from paceline.api.gate import (
 )
 from paceline.api.gateway import GatewaySpec
 from paceline.api.model import Model
-from paceline.api.pod import NO_LABELS_OF_OURS
+from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE
 from paceline.api.pool import TWINS, WITH_TREES, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.types import DecideAfterRounds, Duration, Labels, Positive, Revision, ServedName, Source, Unique
+from paceline.api.types import (
+    DecideAfterRounds,
+    Duration,
+    Labels,
+    Positive,
+    QueueName,
+    Revision,
+    ServedName,
+    Source,
+    Unique,
+)
 from paceline.api.window import WindowSpec
 from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
 
@@ -39,7 +49,8 @@ class TargetSpec(Model):
     rules = (ON_CLAIM,)
 
     source: Source
-    """Location: hf://OWNER/NAME or pvc://CLAIM/PATH."""
+    """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST, whose files are a volume
+    of the pod (image volumes of Kubernetes)."""
     revision: Revision = "main"
     """Branch, tag or commit; resolved to a commit once, then pinned in status."""
     served_name: ServedName
@@ -52,6 +63,7 @@ class BenchmarkSpec(Model):
     rules = (
         RISING,
         NO_LABELS_OF_OURS,
+        ONE_QUEUE,
         Rule(
             cel="!has(self.minServing) || (has(self.capacityPolicy) && self.capacityPolicy == 'Borrow')",
             message="minServing must be left out unless capacityPolicy is Borrow: no replica is given up otherwise",
@@ -79,7 +91,9 @@ class BenchmarkSpec(Model):
     timeouts: TimeoutsSpec | None = None
     """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
-    """Labels of the rounds' pods, for example the name of a queue."""
+    """Labels of the rounds' pods."""
+    queue_name: QueueName | None = None
+    """Kueue LocalQueue of the namespace in which rounds wait for their accelerators; none if absent."""
     max_evidence_age: Duration | None = None
     """Maximum age of a finished run that may answer a new question; 720h if absent. Age alone never starts a run: a
     decision stands for as long as its question does."""

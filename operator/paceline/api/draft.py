@@ -117,8 +117,8 @@ class CustomSpec(Model):
 
 
 ON_CLAIM = Rule(
-    cel="!has(self.source) || !self.source.startsWith('pvc://') || self.revision == 'main'",
-    message="revision must be left out for pvc://, whose files are served as they are",
+    cel="!has(self.source) || self.source.startsWith('hf://') || self.revision == 'main'",
+    message="revision must be left out for pvc://, whose files are served as they are, and oci://, which has a digest",
     field=".revision",
 )
 
@@ -168,6 +168,6 @@ class DraftSpec(Model):
     name: AlgorithmName | None = None
     """Name of a Custom algorithm in the engine, for example UNO or suffix."""
     source: Source | None = None
-    """Location of the head: hf://OWNER/NAME or pvc://CLAIM/PATH."""
+    """Location of the head: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST."""
     revision: Revision = "main"
     """Branch, tag or commit of the head."""

@@ -10,7 +10,17 @@ from paceline.api.compatibility import ADMIN_KEY, EngineName
 from paceline.api.model import Model
 from paceline.api.pod import Env, SecretKey
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.types import Architecture, Arguments, LabelKey, LabelValue, Matches, Quantity, Unique
+from paceline.api.types import (
+    Architecture,
+    Arguments,
+    DeviceSelector,
+    LabelKey,
+    LabelValue,
+    Matches,
+    ObjectName,
+    Quantity,
+    Unique,
+)
 from paceline.engines import TPU
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
@@ -75,6 +85,17 @@ class AcceleratorSpec(Model):
             field=".productLabel",
         ),
         Rule(
+            cel=f"!has(self.deviceClassName) || self.resourceName == '{GPU}'",
+            message="resourceName must be left out where deviceClassName is set: a pod gets its accelerators by one of "
+            "the two; got {self.resourceName}",
+            field=".resourceName",
+        ),
+        Rule(
+            cel="!has(self.deviceSelectors) || has(self.deviceClassName)",
+            message="deviceSelectors must be left out without deviceClassName, among whose devices they select",
+            field=".deviceSelectors",
+        ),
+        Rule(
             cel=f"!has(self.tensorParallelSize) || self.tensorParallelSize <= {ACCELERATORS}",
             message=f"tensorParallelSize must be at most count x nodes = {{{ACCELERATORS}}}; "
             "got {self.tensorParallelSize}",
@@ -89,7 +110,7 @@ class AcceleratorSpec(Model):
     tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
     """Number of accelerators over which the model is split; all of the server's if absent."""
     resource_name: LabelKey = GPU
-    """Extended resource to request; google.com/tpu for TPUs."""
+    """Extended resource to request; google.com/tpu for TPUs. A DRA driver may provide it too (KEP-5004)."""
     product_label: LabelKey = GPU_LABEL
     """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
     nodes: Annotated[int, Field(ge=1, le=16)] | None = None
@@ -100,3 +121,8 @@ class AcceleratorSpec(Model):
     """Node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
     memory: Quantity | None = None
     """Memory of one accelerator, for example 80Gi; known for common products if absent."""
+    device_class_name: ObjectName | None = None
+    """DeviceClass whose devices pods claim, in place of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
+    and the DRA driver of the devices."""
+    device_selectors: Annotated[tuple[DeviceSelector, ...], Field(min_length=1, max_length=8), Unique()] | None = None
+    """CEL expressions that each device must meet, in place of the node label; `product` then names what they select."""

@@ -7,6 +7,7 @@ from pydantic import Field
 from paceline.api.model import Model
 from paceline.api.rules import Rule, count_of
 from paceline.api.types import Matches, ObjectName, SecretsKey, Unique
+from paceline.core.names import QUEUE_LABEL
 
 
 class KeyRef(Model):
@@ -123,3 +124,9 @@ NO_LABELS_OF_OURS = Rule(
     message=_OUR_LABELS,
 )
 """Rule of a model with `podLabels`: a round that looked like a server would be sent traffic."""
+ONE_QUEUE = Rule(
+    cel=f"!has(self.queueName) || !has(self.podLabels) || !('{QUEUE_LABEL}' in self.podLabels)",
+    message=f"podLabels must not have {QUEUE_LABEL} where queueName is set, which is that label of the rounds' Jobs",
+    field=".podLabels",
+)
+"""Rule of a model with `podLabels` and `queueName`."""

@@ -31,6 +31,8 @@ class Reason(Enum):
     InvalidSpec = Row("Stalled", True, "the spec cannot be carried out")
     FetchFailed = Row("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
     PreflightFailed = Row("Stalled", True, "the models do not match the spec")
+    NoResourceClaims = Row("Stalled", True, "servers claim devices, and the cluster has no ResourceClaimTemplates")
+    NoImageVolumes = Row("Stalled", True, "models are images (oci://), and the cluster drops volumes of images")
     NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
     ImageNotPulled = Row("Stalled", True, "the image of the next servers cannot be pulled; the present ones serve on")

@@ -21,7 +21,7 @@ from paceline.api.gate import (
     TimeoutsSpec,
 )
 from paceline.api.model import Model
-from paceline.api.pod import NO_LABELS_OF_OURS, Env
+from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE, Env
 from paceline.api.prompts import MOST_REQUESTS, PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
 from paceline.api.types import (
@@ -33,6 +33,7 @@ from paceline.api.types import (
     Labels,
     ObjectName,
     PoolName,
+    QueueName,
     Revision,
     Unique,
 )
@@ -53,14 +54,14 @@ class RunTarget(TargetSpec):
     revision: Revision = "main"
     """Name that the commit was resolved from. A run resolves nothing."""
     commit: Commit | None = None
-    """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
+    """Commit in the cache: the directory below snapshots/. Not needed for pvc:// and oci://."""
 
 
 class RunDraft(DraftSpec):
     """A draft head and its algorithm."""
 
     commit: Commit | None = None
-    """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
+    """Commit in the cache: the directory below snapshots/. Not needed for pvc:// and oci://."""
 
 
 class RunCache(Model):
@@ -178,6 +179,7 @@ class BenchmarkRunSpec(Model):
 
     rules = (
         NO_LABELS_OF_OURS,
+        ONE_QUEUE,
         Rule(
             cel=IMMUTABLE,
             message="spec is immutable: make another BenchmarkRun",
@@ -417,3 +419,5 @@ class BenchmarkRunSpec(Model):
     """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""
+    queue_name: QueueName | None = None
+    """Kueue LocalQueue of the namespace in which rounds wait for their accelerators; none if absent."""

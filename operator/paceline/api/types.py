@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from paceline.core import ALGORITHMS, CUSTOM
+from paceline.core.source import IMAGE
 
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -89,6 +90,11 @@ ObjectName = Annotated[
     Field(max_length=253),
     Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be a Kubernetes name: lower-case letters, digits, '-' and '.'"),
 ]
+QueueName = Annotated[
+    str,
+    Field(max_length=63),
+    Matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "be the name of a LocalQueue: lower-case letters, digits and '-'"),
+]
 SecretsKey = Annotated[
     str, Field(max_length=253), Matches(r"^[-._A-Za-z0-9]+$", "be a key of a Secret: letters, digits, '-', '_', '.'")
 ]
@@ -126,7 +132,11 @@ _ON_CLAIM = rf"pvc://[a-z0-9][a-z0-9.-]*{_PATH}+"
 Source = Annotated[
     str,
     Field(max_length=300),
-    Matches(rf"^(hf://{_REPOSITORY}|{_ON_CLAIM})$", "be hf://OWNER/NAME or pvc://CLAIM/PATH"),
+    Matches(
+        rf"^(hf://{_REPOSITORY}|{_ON_CLAIM}|oci://{IMAGE}{_PATH}*)$",
+        "be hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (a tag moves: write the digest"
+        " that it has)",
+    ),
 ]
 DatasetSource = Annotated[
     str,
@@ -212,6 +222,14 @@ Labels = Annotated[
     ],
     Field(max_length=16),
     Keys(LABEL_KEY, "be a label key such as example.com/team"),
+]
+DeviceSelector = Annotated[
+    str,
+    Field(max_length=2048),
+    Matches(
+        r"^[^\r\n]*\bdevice\.[^\r\n]*$",
+        "be a line of CEL about device, such as device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H200'",
+    ),
 ]
 Architecture = Annotated[
     str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")

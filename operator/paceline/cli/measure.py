@@ -60,6 +60,9 @@ Exit: 0 Promote, a measured Sweep, or a BenchmarkRun of purpose Search that has 
 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here; 130 and 143 if it was interrupted.
 """
 
+OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
+"""Where models are that cannot be downloaded from here."""
+
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
@@ -239,8 +242,9 @@ def _found(
 def _downloaded(
     args: argparse.Namespace, question: Question, datasets: list[Dataset], folder: Path, lock: int
 ) -> Found:
-    if claims := [model.source for model in question.models if model.address.scheme is Scheme.CLAIM]:
-        raise MissingError(f"{claims[0]}: it is on a claim of the cluster; say where it is here by --models DIR")
+    for model in question.models:
+        if where := OF_THE_CLUSTER.get(model.address.scheme):
+            raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
     options = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
         with emulated.hub(folder, lock) as environ:

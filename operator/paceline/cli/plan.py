@@ -54,8 +54,9 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "plan",
         help="forecast what applying a SpeculativeDeployment or a BenchmarkRun measures, rolls out and costs; needs no "
         "cluster",
-        epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc "
-        "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is refused.",
+        epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc,"
+        "resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is "
+        "refused.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(

@@ -2,7 +2,8 @@
 
 For each SpeculativeDeployment of the file: the cache claim, if it asks for one, and the prefetch; then for each pool
 the ControllerRevision that keeps the rendering, the Deployment (a LeaderWorkerSet for several nodes) and the Service.
-For each BenchmarkRun: the Job of its first round, and before it each arm's command as a comment.
+For each BenchmarkRun: the Job of its first round, and before it each arm's command as a comment. Where they claim
+devices, the ResourceClaimTemplate of servers or rounds goes before them.
 """
 
 import argparse
@@ -29,9 +30,11 @@ from paceline.render import (
     Owner,
     Settings,
     claim,
+    claim_templates,
     controller_revision,
     fetch_job,
     rendering,
+    round_claims,
     round_job,
     servers,
     service,
@@ -138,7 +141,8 @@ def _searches(manifest: Manifest, pool: str | None) -> Iterator[str]:
 def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
     if spec.cache_claim:
         yield claim(snapshot.namespace, spec.cache_claim)
-    yield fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings, datasets=datasets_of(spec))
+    if artifacts_of(spec):
+        yield fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings, datasets=datasets_of(spec))
 
 
 def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
@@ -146,6 +150,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     deadline = spec.promotion.progress_deadline
     kept = rendering(owner, view.name, view.server, arm, revision, view.snapshot.settings, deadline)
     yield controller_revision(owner, view.name, revision, kept)
+    yield from claim_templates(owner, view.name, kept)
     yield servers(owner, view.name, kept, view.spec.replicas, deadline, {}, spec.promotion.surge is Surge.AUTO)
     yield service(owner, view.name, view.server.accelerator.nodes)
     yield from routes(owner, spec, view.spec, view.server)
@@ -165,6 +170,7 @@ def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Ma
     if spec.purpose is Purpose.SEARCH and arm is None:
         cells = Searching(spec=spec, records=()).cells
         arms = [one for one in spec.arms if one.name in cells]
+    yield from round_claims(owner, spec)
     yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0, cells), ANYWHERE, SETTINGS)
 
 
@@ -174,7 +180,7 @@ def _owner(manifest: Manifest) -> Owner:
 
 
 def _printed(manifest: Manifest, one: Manifest) -> str:
-    about = _about(api.run(manifest), one) if manifest["kind"] == RUN else ()
+    about = _about(api.run(manifest), one) if manifest["kind"] == RUN and one["kind"] == "Job" else ()
     return "".join(f"# {line}\n" for line in about) + yaml.dump(one, Dumper=Plain, sort_keys=False, width=120)
 
 

@@ -19,6 +19,7 @@ from paceline.kube.reading import without_managed_fields
 from paceline.kube.resources import (
     AUTOSCALER,
     CLAIM,
+    CLAIM_TEMPLATE,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
     JOB,
@@ -42,11 +43,12 @@ CHILDREN: tuple[Resource, ...] = (
     CLAIM,
     BENCHMARK_RUN,
     LEADER_WORKER_SET,
+    CLAIM_TEMPLATE,
     *GUARDS,
     *ROUTES,
 )
 WATCHED = (SPECULATIVE_DEPLOYMENT, *CHILDREN, AUTOSCALER)
-OPTIONAL = (LEADER_WORKER_SET, *GUARDS, *ROUTES, AUTOSCALER)
+OPTIONAL = (LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)

@@ -35,6 +35,7 @@ from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, Ref, Resource, 
 from paceline.kube.resources import (
     AUTOSCALER,
     CLAIM,
+    CLAIM_TEMPLATE,
     CONFIG_MAP,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
@@ -69,7 +70,11 @@ async def gather_deployment(
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
-        for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, *GUARDS, *ROUTES)
+        for resource in (
+            *(JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, CLAIM_TEMPLATE),
+            *GUARDS,
+            *ROUTES,
+        )
     }
     children |= {CLAIM.kind: (), AUTOSCALER.kind: tuple(cluster.select(AUTOSCALER.kind, key.namespace, {}))}
     absent = cluster.absent(key.namespace)
@@ -168,6 +173,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
         source=await _source(cluster, manifest),
         refusals=cluster.refusals.get(key, {}),
+        absent=cluster.absent(key.namespace),
     )
 
 

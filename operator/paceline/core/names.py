@@ -12,6 +12,8 @@ POOL_LABEL = "paceline.dev/pool"
 RUN_LABEL = "paceline.dev/run"
 COMPONENT_LABEL = "paceline.dev/component"
 CACHE_LABEL = "paceline.dev/cache"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Kueue's: the LocalQueue that a Job waits in."""
 
 SUPERSEDED = "paceline.dev/superseded"
 SUSPENDED = "paceline.dev/suspended"
@@ -23,6 +25,8 @@ LENT = "paceline.dev/lent"
 """Annotation of a pool's servers: the run that one of them is lent to, and the nodes that they were on."""
 
 MODELS = "/models"
+IMAGES = "/paceline/images"
+"""Where a container has the models of images (`oci://`), each in a directory of its `image_key`."""
 FILES = "/paceline/files"
 """Where a server's container has the files that its arguments name and the resource holds (`Adapter.files`)."""
 
@@ -36,14 +40,27 @@ def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:
     return f"{name[: longest - 11].rstrip('-')}-{digest}"
 
 
+def image_key(reference: str) -> str:
+    """Ten hex digits: of two registries' equal digests each may be there."""
+    return hashlib.sha256(reference.encode()).hexdigest()[:10]
+
+
+def image_path(reference: str) -> str:
+    """Where a container has the files of an image."""
+    return f"{IMAGES}/{image_key(reference)}"
+
+
 def snapshot_path(source: str, commit: str) -> str:
     """Where a model, or a dataset's file, is on the cache volume: a download has the layout of the hub's own cache, a
-    model that is on the volume already keeps its path. Raises ValueError for prompts that are not on the volume."""
+    model that is on the volume already keeps its path. A model of an image is in a volume of its own. Raises ValueError
+    for prompts that are not on the volume."""
     address = Source.parse(source)
     snapshot = f"{MODELS}/hub/{address.cache_folder}/snapshots/{commit}"
     match address.scheme:
         case Scheme.CLAIM:
             return f"{MODELS}/{address.path}"
+        case Scheme.IMAGE:
+            return "/".join(filter(None, (image_path(address.name), address.path)))
         case Scheme.HUB:
             return snapshot
         case Scheme.HUB_DATASET:

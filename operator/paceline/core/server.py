@@ -50,6 +50,27 @@ class Accelerator:
     topology_label: str = TOPOLOGY_LABEL
     memory: str | None = None
     """Memory of one accelerator, a quantity; None if the product is known by name."""
+    device_class_name: str = ""
+    """Class of devices that pods claim (dynamic resource allocation); "": they have a limit on `resource_name`."""
+    device_selectors: tuple[str, ...] = ()
+    """CEL that each of these devices meets."""
+
+    @property
+    def claims(self) -> bool:
+        """Whether pods get their accelerators by a ResourceClaim."""
+        return bool(self.device_class_name)
+
+    @property
+    def counted_as(self) -> str:
+        """What the cluster counts them as: the class of devices, or the extended resource."""
+        return self.device_class_name or self.resource_name
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """Labels of the nodes that have them. Where devices are selected themselves, a node need not tell its
+        product."""
+        product = {} if self.device_selectors else {self.product_label: self.product}
+        return product | ({self.topology_label: self.topology} if self.topology else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,16 @@ class Scheme(StrEnum):
     HUB = "hf://"
     HUB_DATASET = "hf://datasets/"
     CLAIM = "pvc://"
+    IMAGE = "oci://"
     CONFIG_MAP = "configMap://"
     BUILTIN = "builtin://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """`name` is the repository (OWNER/NAME), the claim, the ConfigMap or the built-in set; `path` what lies in it: a
-    model's directory, a dataset's file, a key. "" for all of a repository, and for a built-in set."""
+    """`name` is the repository (OWNER/NAME), the claim, the ConfigMap, the image with its digest or the built-in set;
+    `path` what lies in it: a model's directory, a dataset's file, a key. "" for all of a repository or an image, and
+    for a built-in set."""
 
     scheme: Scheme
     name: str
@@ -28,6 +30,11 @@ class Source:
 
     def __str__(self) -> str:
         return f"{self.scheme}{self.name}{'/' if self.path else ''}{self.path}"
+
+    @property
+    def digest(self) -> str:
+        """Of an image: 64 hex digits, which are its commit; "" for all else."""
+        return self.name.partition("@sha256:")[2] if self.scheme is Scheme.IMAGE else ""
 
     @property
     def cache_folder(self) -> str:
@@ -44,10 +51,13 @@ class Source:
 _REPOSITORY = r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)"
 _PATH = r"(?P<path>[A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)"
 _OBJECT = r"(?P<name>[a-z0-9][a-z0-9.-]*)"
+IMAGE = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)+@sha256:[0-9a-f]{64}"
+"""An image by its registry, repository and digest, in RE2 and in Python."""
 _PATTERNS: Mapping[Scheme, str] = {
     Scheme.HUB_DATASET: rf"{_REPOSITORY}/{_PATH}",
     Scheme.HUB: _REPOSITORY,
     Scheme.CLAIM: rf"{_OBJECT}/{_PATH}",
+    Scheme.IMAGE: rf"(?P<name>{IMAGE})(?:/{_PATH})?",
     Scheme.CONFIG_MAP: rf"{_OBJECT}/(?P<path>[-\w][-.\w]*)",
     Scheme.BUILTIN: _OBJECT,
 }
@@ -58,7 +68,7 @@ _PATTERNS: Mapping[Scheme, str] = {
 def _parsed(text: str) -> Source:
     for scheme, pattern in _PATTERNS.items():
         if parts := re.fullmatch(f"{scheme}{pattern}", text, re.ASCII):
-            return Source(scheme=scheme, **parts.groupdict())
+            return Source(scheme=scheme, **parts.groupdict(""))
     raise ValueError(f"{text!r:.300} is not an address: write {', '.join(FORMS.values())}")
 
 
@@ -68,6 +78,7 @@ FORMS: Mapping[Scheme, str] = {
     Scheme.HUB: "hf://OWNER/NAME",
     Scheme.HUB_DATASET: "hf://datasets/OWNER/NAME/PATH",
     Scheme.CLAIM: "pvc://CLAIM/PATH",
+    Scheme.IMAGE: "oci://REGISTRY/REPOSITORY@sha256:DIGEST",
     Scheme.CONFIG_MAP: "configMap://NAME/KEY",
     Scheme.BUILTIN: "builtin://NAME",
 }

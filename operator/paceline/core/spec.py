@@ -141,6 +141,7 @@ class DeploymentSpec:
     keep_revisions: int = 2
     """How many unused revisions of each model stay on the cache volume."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)
+    run_queue_name: str = ""
     run_gpu_hours: float | None = None
     """Budget of each run in accelerator hours; None sets no limit."""
     run_parity: Parity | None = None
@@ -175,6 +176,8 @@ class RunSpec:
     trigger: Trigger = Trigger.SPEC
     token: str = ""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
+    queue_name: str = ""
+    """The LocalQueue (Kueue) in which rounds wait; "" for none."""
     gpu_hours: float | None = None
     """Budget in accelerator hours; None sets no limit."""
     parity: Parity | None = None

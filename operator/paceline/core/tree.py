@@ -102,7 +102,7 @@ class Custom:
 class Model:
     """A repository at a revision; the prefetch resolves its `commit`.
 
-    `source` is `hf://OWNER/NAME` or `pvc://CLAIM/PATH`.
+    `source` is `hf://OWNER/NAME`, `pvc://CLAIM/PATH` or `oci://REGISTRY/REPOSITORY@sha256:DIGEST`.
     """
 
     source: str

@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any
 
 from paceline.core import Server
-from paceline.core.names import FILES, MODELS
+from paceline.core.names import FILES, IMAGES, MODELS
 from paceline.engines.adapter import Adapter, Refusal
 
 Fault = tuple[str, str]
@@ -25,6 +25,10 @@ OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
 would lead it to other files."""
 WRITTEN = "paceline-files"
 """Volume of the files that follow from the resource, at `core.names.FILES`."""
+DEVICES = "accelerators"
+"""The claim of the server's container on devices, if it gets its accelerators by one."""
+OF_IMAGES = "image-"
+"""How the names of volumes begin that are images of models."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
 """The restartPolicy of an init container that goes on running beside the others."""
@@ -87,7 +91,7 @@ MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.nod
         "spec.securityContext")  # fmt: skip
 TEXTS = ("metadata.labels", "metadata.annotations", "spec.nodeSelector")
 """Maps of strings."""
-LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases")
+LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
 NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
 
 
@@ -162,12 +166,13 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
         if field in spec:
             yield f"spec.{field}", way_out
     accelerator = server.accelerator
-    selectors = {accelerator.product_label: "write it in spec.accelerator.product"}
-    if accelerator.topology:
-        selectors[accelerator.topology_label] = "write it in spec.accelerator.topology"
-    for label, way_out in selectors.items():
+    for label in accelerator.node_labels:
         if label in spec.get("nodeSelector", {}):
-            yield f"spec.nodeSelector.{label}", way_out
+            part = "product" if label == accelerator.product_label else "topology"
+            yield f"spec.nodeSelector.{label}", f"write it in spec.accelerator.{part}"
+    for i, claim in enumerate(_at(spec, "resourceClaims", ())):
+        if isinstance(claim, Mapping) and claim.get("name") == DEVICES:
+            yield f"spec.resourceClaims[{i}].name", f"{DEVICES} is the claim of spec.accelerator: take another name"
     if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
         yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
     yield from (*_volumes(spec), *_mounts(spec, server))
@@ -186,6 +191,8 @@ def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:
                 yield where, "holds the models: write it in spec.cache"
             case name if name in OF_A_ROUND:
                 yield f"{where}.name", f"{name} is a volume of a benchmark's pod: take another name"
+            case name if name.startswith(OF_IMAGES):
+                yield f"{where}.name", f"{OF_IMAGES}… are volumes of models (oci://): take another name"
             case name if name == WRITTEN:
                 yield f"{where}.name", f"{name} holds files that Paceline writes: take another name"
             case "shm" if set(volume) - {"name", "emptyDir"}:
@@ -212,7 +219,8 @@ def _server_container(where: str, container: Mapping[str, Any], server: Server, 
             yield f"{where}.resources.{part}.{name}", "write it in spec.accelerator.count"
     for i, mount in enumerate(container.get("volumeMounts", ())):
         path = _plain(mount.get("mountPath", ""))
-        if path in (MODELS, FILES, adapter.jit_cache, SHARED_MEMORY) or f"{path}/".startswith(f"{CONTROL}/"):
+        ours = (MODELS, FILES, adapter.jit_cache, SHARED_MEMORY)
+        if path in ours or f"{path}/".startswith((f"{CONTROL}/", f"{IMAGES}/")):
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
 
 

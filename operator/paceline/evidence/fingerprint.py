@@ -10,9 +10,9 @@ from paceline.core.kept import by_value
 Spec = Mapping[str, Any]
 """`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
 
-WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf", "measured", "startFrom", "sharedWorkloads")
-"""Fields about why a run was started, how its pods are labelled, where its rounds come from, where a search begins and
-what it measures for another pool: part of no hash."""
+WHY = ("attempt", "trigger", "token", "podLabels", "queueName", "roundsOf", "measured", "startFrom", "sharedWorkloads")
+"""Fields about why a run was started, how its pods are labelled and queued, where its rounds come from, where a search
+begins and what it measures for another pool: part of no hash."""
 ENOUGH = "fewestRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""

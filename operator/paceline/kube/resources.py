@@ -61,6 +61,7 @@ REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 JOB = Resource("batch", "v1", "jobs", "Job")
 NETWORK_POLICY = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 DISRUPTION_BUDGET = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+CLAIM_TEMPLATE = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
 AUTOSCALER = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENT = Resource("", "v1", "events", "Event")
@@ -90,6 +91,7 @@ BUILTIN: tuple[Resource, ...] = (
     JOB,
     NETWORK_POLICY,
     DISRUPTION_BUDGET,
+    CLAIM_TEMPLATE,
     AUTOSCALER,
     LEASE,
     EVENT,

@@ -20,6 +20,7 @@ from paceline.plan.deployment.servers import pod_template
 from paceline.plan.deployment.surge import PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import Object, condition, finished
+from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import Round
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
@@ -108,7 +109,7 @@ def forecast(
             nodes={NODE: available},
             objects={key_of(one): deepcopy(dict(one)) for one in stored},
             one_round_per_node=False,
-            unplaced={"message": f"no accelerators are left for it: Insufficient {_resource(manifest)}"},
+            unplaced={"message": f"no accelerators are left for it: {_lacking(manifest)}"},
             admit=_with_room if beside and not _borrows(manifest) else admitted,
         ),
         scenario=scenario,
@@ -145,8 +146,9 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
 
 def _held(stored: Collection[Object]) -> int:
     """The accelerators of servers that are there already."""
+    objects = {key_of(one): one for one in stored}
     servers = (one for one in stored if one["kind"] == "Deployment")
-    return sum(accelerators(pod_template(one)) * one["spec"].get("replicas", 1) for one in servers)
+    return sum(accelerators(pod_template(one), objects) * one["spec"].get("replicas", 1) for one in servers)
 
 
 def _of_servers(manifest: Object) -> int:
@@ -156,8 +158,11 @@ def _of_servers(manifest: Object) -> int:
     return int(replicas * accelerator["count"] * accelerator.get("nodes", 1))
 
 
-def _resource(manifest: Object) -> str:
-    return str(manifest["spec"]["accelerator"].get("resourceName", "nvidia.com/gpu"))
+def _lacking(manifest: Object) -> str:
+    accelerator = manifest["spec"]["accelerator"]
+    if "deviceClassName" in accelerator:
+        return UNALLOCATED
+    return f"Insufficient {accelerator.get('resourceName', 'nvidia.com/gpu')}"
 
 
 def _borrows(manifest: Object) -> bool:
@@ -169,7 +174,7 @@ def _with_room(_owner: Object, pod: Manifest) -> Manifest:
     if not is_round(pod):
         return pod
     containers = [{**container, "resources": {}} for container in pod["spec"]["containers"]]
-    return {**pod, "spec": {**pod["spec"], "containers": containers}}
+    return {**pod, "spec": {**pod["spec"], "containers": containers, "resourceClaims": []}}
 
 
 def _pools(manifest: Object) -> list[str]:
@@ -244,7 +249,8 @@ def _hedged(simulation: Simulation, why: str) -> str:
 
 def _count(simulation: Simulation, job: Manifest) -> None:
     plan, pool = Round(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
-    before, each, assumed = simulation.costs[pool], accelerators(pod_template(job)), simulation.assumptions
+    each = accelerators(pod_template(job), simulation.cluster.objects)
+    before, assumed = simulation.costs[pool], simulation.assumptions
     search = _and(before.search or Cost(), plan, each, assumed) if plan.cells else before.search
     simulation.costs[pool] = replace(_and(before, plan, each, assumed), search=search)
 
@@ -304,8 +310,8 @@ def _round_ends(simulation: Simulation) -> bool:
     """The oldest of those under way, after the time that the assumptions give it."""
     cluster = simulation.cluster
     pods = [pod for pod in cluster.of("Pod") if is_round(pod) and pod["status"]["phase"] in ("Pending", "Running")]
-    left = simulation.free - sum(map(accelerators, _placed_servers(cluster)))
-    fitting = [accelerators(pod) for pod in pods if accelerators(pod) <= left]
+    left = simulation.free - _accelerators(cluster, _placed_servers(cluster))
+    fitting = [each for pod in pods if (each := accelerators(pod, cluster.objects)) <= left]
     if sum(fitting) > left:
         simulation.most_at_once = max(simulation.most_at_once, len(fitting))
     jobs = (job for job in cluster.of("Job", component="round") if not finished(job))
@@ -337,6 +343,10 @@ def _placed_servers(cluster: Cluster) -> list[Manifest]:
     return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == NODE]
 
 
+def _accelerators(cluster: Cluster, pods: Collection[Object]) -> int:
+    return sum(accelerators(pod, cluster.objects) for pod in pods)
+
+
 # What came of it.
 
 
@@ -353,7 +363,7 @@ def _forecast(simulation: Simulation, status: Object) -> Forecast:
         waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
         never=tuple(c["message"] for c in conditions if c["reason"] in NEVER),
         stalled=_stalled(status),
-        serving=sum(map(accelerators, _placed_servers(simulation.cluster))),
+        serving=_accelerators(simulation.cluster, _placed_servers(simulation.cluster)),
         most_at_once=simulation.most_at_once,
         interruptions=simulation.watch.over(
             {

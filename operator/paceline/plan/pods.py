@@ -8,6 +8,7 @@ from typing import Any
 
 from paceline.api.reasons import Reason
 from paceline.core.masking import without_secrets
+from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
 from paceline.plan.objects import Object, condition
@@ -17,9 +18,14 @@ from paceline.plan.step import parse_time
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
 """Reasons to wait of a container that has been or will be started. Every other one (its image, its volumes, its name)
 means that it cannot be started; the kubelet gets new ones with every release."""
-ROOM = re.compile(r"Insufficient|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/")
+UNALLOCATED = "cannot allocate all claims"
+"""In the scheduler's messages: the devices that a pod claims are not free on a node, or none there meets its selectors
+(Kubernetes 1.34, pkg/scheduler/framework/plugins/dynamicresources)."""
+ROOM = re.compile(
+    rf"Insufficient|{UNALLOCATED}|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/"
+)
 """In the scheduler's messages: capacity that other pods may give back, on a node that matches otherwise."""
-NEVER = re.compile(r"node affinity/selector|untolerated taint|[Pp]ersistent ?[Vv]olume")
+NEVER = re.compile(r"node affinity/selector|untolerated taint|device class \S+ does not exist|[Pp]ersistent ?[Vv]olume")
 """In the scheduler's messages: what no waiting changes."""
 
 
@@ -83,13 +89,18 @@ def _refusal(message: str) -> str:
 
 def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
     """Trouble of a Job that has not ended. If its pod is refused, only its Events show it."""
-    pods = list(pods)
+    pods, metadata = list(pods), job["metadata"]
+    if job["spec"].get("suspend") and not pods and "creationTimestamp" in metadata:
+        queue = (metadata.get("labels") or {}).get(QUEUE_LABEL)
+        message = (
+            f"Job {metadata['name']} waits in queue {queue}: kubectl get workloads says for what"
+            if queue
+            else f"Job {metadata['name']} is suspended, not by Paceline"
+        )
+        return Trouble(message=message, reason=Reason.NoCapacity)
     if pods or not without_pod(job, now):
         return trouble(pods, warnings)
-    made = job["metadata"]["creationTimestamp"]
-    if job["spec"].get("suspend"):
-        message = f"Job {job['metadata']['name']} is suspended, not by Paceline"
-        return Trouble(message=message, reason=Reason.NoCapacity)
+    made = metadata["creationTimestamp"]
     refusal = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
     message = refusal or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
     return Trouble(message=message, reason=Reason.PodRefused, since=parse_time(made))

@@ -12,6 +12,7 @@ from paceline.core.names import (
     MANAGED_BY,
     MODELS,
     POOL_LABEL,
+    QUEUE_LABEL,
     RUN_LABEL,
     child_name,
     snapshot_path,
@@ -22,7 +23,9 @@ from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
+from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
 from paceline.render.files import Files, file_annotations, files_of
+from paceline.render.images import image_mounts, image_of, images_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
@@ -126,7 +129,7 @@ def round_job(
     """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod that equals a served
     one wherever that matters.
 
-    The Job has the labels of the user's pod template, too: a queue such as Kueue reads its name from them.
+    The Job has the labels of its pods, too: a queue reads its name from them. Kueue's own field is the Job's alone.
     """
     labels = {
         **run.pod_labels,
@@ -135,10 +138,13 @@ def round_job(
         POOL_LABEL: run.pool,
         COMPONENT_LABEL: "round",
     }
+    # `suspend` is the queue's: what we never say we never take back.
+    queue = {QUEUE_LABEL: run.queue_name} if run.queue_name else {}
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
     over = run.server.engine.pod_template
     planned = {command.name for command in plan.arms}
-    files = files_of(run.server, (arm for arm in run.arms if arm.name in planned))
+    arms = tuple(arm for arm in run.arms if arm.name in planned)
+    files, images = files_of(run.server, arms), images_of(run.server, arms)
     pod = laid_over(
         {
             "metadata": {"labels": labels, **file_annotations(files)},
@@ -154,15 +160,16 @@ def round_job(
                     "fsGroupChangePolicy": "OnRootMismatch",
                     **settings.server_pod_security,
                 },
-                "containers": [_server(owner, run, files, settings), _client(run, plan, settings)],
+                "containers": [_server(owner, run, files, images, settings), _client(run, plan, settings)],
                 "volumes": [
-                    *volumes(run.server, files),
+                    *volumes(run.server, files, images),
                     *prompt_volumes(run),
                     {"name": "ctl-in", "emptyDir": {}},
                     {"name": "ctl-out", "emptyDir": {"sizeLimit": MOST_FROM_SERVER}},
                     {"name": "tmp", "emptyDir": {}},
                 ],
                 **placement(run.server),
+                **pod_claims(run.server.accelerator, plan.run),
                 "affinity": affinity(where, owner.namespace, node_affinity(over)),
                 **priority,
                 **pull_secrets(settings),
@@ -173,9 +180,18 @@ def round_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels),
+        "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels | queue),
         "spec": {"backoffLimit": 0, "template": pod},
     }
+
+
+def round_claims(owner: Owner, run: RunSpec) -> tuple[Manifest, ...]:
+    """The ResourceClaimTemplate of a run's rounds, if their pods name one. It goes with the run."""
+    accelerator = run.server.accelerator
+    if not accelerator.claims:
+        return ()
+    labels = {RUN_LABEL: owner.name, POOL_LABEL: run.pool}
+    return (claim_template(owner, template_name(accelerator, owner.name), claim_spec(accelerator), labels),)
 
 
 def _deadline(plan: RoundPlan) -> int:
@@ -185,9 +201,9 @@ def _deadline(plan: RoundPlan) -> int:
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * of_each + loads))
 
 
-def _server(owner: Owner, run: RunSpec, files: Files, settings: Settings) -> Manifest:
+def _server(owner: Owner, run: RunSpec, files: Files, images: tuple[str, ...], settings: Settings) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], files, settings)
+    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], files, settings, images)
     container["volumeMounts"] += [
         {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
         {"name": "ctl-out", "mountPath": FROM_SERVER},
@@ -220,5 +236,6 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
             {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},
             *prompt_mounts(run),
+            *image_mounts(image_of(run.server.target)),  # the target's tokenizer
         ],
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Server
-from paceline.engines.pod_template import SERVER
+from paceline.engines.pod_template import DEVICES, SERVER
 from paceline.render.common import Manifest, Settings
 
 PARTS = ("limits", "requests")
@@ -26,10 +26,12 @@ def server_defaults(server: Server, settings: Settings) -> Manifest:
     resources = {
         part: {name: amount for name, amount in (ours.get(part) or {}).items() if name not in theirs} for part in PARTS
     }
-    resources["limits"] |= {server.accelerator.resource_name: str(server.accelerator.count)}
+    if not server.accelerator.claims:
+        resources["limits"] |= {server.accelerator.resource_name: str(server.accelerator.count)}
+    claimed = {"claims": [{"name": DEVICES}]} if server.accelerator.claims else {}
     context = _security(said.get("securityContext", {}), settings)
     return {
-        "resources": {part: amounts for part, amounts in resources.items() if amounts},
+        "resources": {part: amounts for part, amounts in resources.items() if amounts} | claimed,
         **({"securityContext": context} if context else {}),
     }
 

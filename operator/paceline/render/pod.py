@@ -6,12 +6,20 @@ from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings
 from paceline.render.defaults import server_defaults
 from paceline.render.files import Files, file_mounts, file_volumes
+from paceline.render.images import image_mounts, image_volumes
 
 CLIENT_UID = 65532
 
 
-def server_container(owner: Owner, server: Server, command: list[str], files: Files, settings: Settings) -> Manifest:
-    """`files`: those that the arguments of its arms name."""
+def server_container(
+    owner: Owner,
+    server: Server,
+    command: list[str],
+    files: Files,
+    settings: Settings,
+    images: tuple[str, ...] = (),
+) -> Manifest:
+    """`files` and `images`: those that the arguments of its arms name."""
     adapter = ENGINES[server.engine.name]
     return {
         "name": "server",
@@ -27,6 +35,7 @@ def server_container(owner: Owner, server: Server, command: list[str], files: Fi
             {"name": "models", "mountPath": adapter.jit_cache, "subPath": jit_path(owner, server)},
             {"name": "shm", "mountPath": "/dev/shm"},
             *file_mounts(files),
+            *image_mounts(images),
         ],
     }
 
@@ -41,16 +50,17 @@ def jit_path(owner: Owner, server: Server) -> str:
 def placement(server: Server) -> Manifest:
     """Only nodes with the requested product and topology; the usual taint of GPU nodes is tolerated."""
     accelerator = server.accelerator
-    topology = {accelerator.topology_label: accelerator.topology} if accelerator.topology else {}
+    labels = {**accelerator.node_labels, **server.node_selector}
     return {
-        "nodeSelector": {accelerator.product_label: accelerator.product, **topology, **server.node_selector},
+        **({"nodeSelector": labels} if labels else {}),
         "tolerations": [{"key": accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"}],
     }
 
 
-def volumes(server: Server, files: Files) -> list[Manifest]:
-    """The model cache; memory for NCCL and torch, which talk through /dev/shm; and the arms' files, if any."""
-    return [models_volume(server), {"name": "shm", "emptyDir": {"medium": "Memory"}}, *file_volumes(files)]
+def volumes(server: Server, files: Files, images: tuple[str, ...] = ()) -> list[Manifest]:
+    """The model cache; memory for NCCL and torch, which talk through /dev/shm; the arms' files and images, if any."""
+    shared: list[Manifest] = [models_volume(server), {"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    return [*shared, *file_volumes(files), *image_volumes(images)]
 
 
 def models_volume(server: Server) -> Manifest:

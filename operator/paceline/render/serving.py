@@ -9,8 +9,10 @@ from paceline.core import Arm, Server
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
 from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set
+from paceline.render.images import images_of
 from paceline.render.overlay import laid_over, without_probes
 from paceline.render.pod import placement, server_container, volumes
 
@@ -41,13 +43,18 @@ def rendering(
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
     """The content of a ControllerRevision: the pod `template`. For several `nodes` that is the first node's, and the
-    others have that of the `workers`. `progress_deadline` is that of the time of rendering."""
+    others have that of the `workers`. `devices`: the ResourceClaimTemplates that these pods name, each with its spec.
+    `progress_deadline` is that of the time of rendering."""
     pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
-    if server.accelerator.nodes == 1:
-        return {"template": pod}
+    accelerator = server.accelerator
+    claimed = {template_name(accelerator, owner.name, pool): claim_spec(accelerator)} if accelerator.claims else {}
+    devices = {"devices": claimed} if claimed else {}
+    if accelerator.nodes == 1:
+        return {"template": pod, **devices}
     base = _pod(owner, pool, server, arm, revision, settings)
     return {
         "template": pod,
+        **devices,
         "workers": laid_over(base, without_probes(server.engine.pod_template)),
         "nodes": server.accelerator.nodes,
     }
@@ -67,6 +74,12 @@ def servers(
     if "workers" in kept:
         return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
     return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
+
+
+def claim_templates(owner: Owner, pool: str, kept: Mapping[str, Any]) -> tuple[Manifest, ...]:
+    """Those that the pods of a kept rendering name."""
+    claimed = kept.get("devices", {})
+    return tuple(claim_template(owner, name, spec, labels(owner, pool)) for name, spec in claimed.items())
 
 
 def template(
@@ -99,7 +112,8 @@ def _pod(
 ) -> Manifest:
     """The pod of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
     command, files = list(ENGINES[server.engine.name].argv(server, arm)), files_of(server, (arm,))
-    container = server_container(owner, server, command, files, settings) | answers
+    images = images_of(server, (arm,))
+    container = server_container(owner, server, command, files, settings, images) | answers
     security = {"securityContext": dict(settings.server_pod_security)} if settings.server_pod_security else {}
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
     return {
@@ -109,7 +123,7 @@ def _pod(
         },
         "spec": {
             "containers": [container],
-            "volumes": volumes(server, files),
+            "volumes": volumes(server, files, images),
             # As PID 1 SGLang cannot kill itself when its scheduler dies, and then exits 0.
             "shareProcessNamespace": True,
             "automountServiceAccountToken": False,
@@ -117,6 +131,7 @@ def _pod(
             # The preStop sleep is part of it.
             "terminationGracePeriodSeconds": ENDPOINT_REMOVAL_SECONDS + LONGEST_GENERATION_SECONDS + SHUTDOWN_SECONDS,
             **placement(server),
+            **pod_claims(server.accelerator, owner.name, pool),
             **priority,
             **security,
         },

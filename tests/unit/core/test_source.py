@@ -3,13 +3,16 @@
 import pytest
 
 from paceline.core import Scheme, Source
-from paceline.core.names import snapshot_path
+from paceline.core.names import image_path, snapshot_path
 
+IMAGE = f"registry.example.com:5000/models/qwen@sha256:{'a1' * 32}"
 ADDRESSES = [
     ("hf://Qwen/Qwen3-8B", Scheme.HUB, "Qwen/Qwen3-8B", ""),
     ("hf://datasets/owner/prompts/data/code.jsonl", Scheme.HUB_DATASET, "owner/prompts", "data/code.jsonl"),
     ("hf://datasets/name", Scheme.HUB, "datasets/name", ""),
     ("pvc://models/heads/eagle3", Scheme.CLAIM, "models", "heads/eagle3"),
+    (f"oci://{IMAGE}", Scheme.IMAGE, IMAGE, ""),
+    (f"oci://{IMAGE}/models/qwen", Scheme.IMAGE, IMAGE, "models/qwen"),
     ("configMap://prompts/code.jsonl", Scheme.CONFIG_MAP, "prompts", "code.jsonl"),
     ("builtin://swe", Scheme.BUILTIN, "swe", ""),
 ]
@@ -25,7 +28,8 @@ def test_an_address_has_a_scheme_a_name_and_a_path(text: str, scheme: Scheme, na
 @pytest.mark.parametrize(
     "text",
     ["", "Qwen/Qwen3-8B", "hf://a", "hf://a/b/c", "hf://a/..", "hf://../b", "hf://datasets/a/b/../c", "pvc://claim",
-     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket/key", "hf://a/b\n"],
+     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket/key", "hf://a/b\n",
+     "oci://registry/models/qwen:v1", f"oci://{IMAGE}0", f"oci://{IMAGE}/..", f"oci://{IMAGE.upper()}"],
 )  # fmt: skip
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not an address: write hf://OWNER/NAME, "):
@@ -38,10 +42,16 @@ def test_other_texts_are_refused(text: str) -> None:
         ("hf://Qwen/Qwen3-8B", "/models/hub/models--Qwen--Qwen3-8B/snapshots/c0"),
         ("hf://datasets/o/n/data/code.jsonl", "/models/hub/datasets--o--n/snapshots/c0/data/code.jsonl"),
         ("pvc://models/heads/eagle3", "/models/heads/eagle3"),
+        (f"oci://{IMAGE}/models", f"{image_path(IMAGE)}/models"),
     ],
 )
 def test_the_place_on_the_cache_volume_follows_from_the_address(text: str, path: str) -> None:
     assert snapshot_path(text, "c0") == path
+
+
+def test_an_image_has_its_digest_for_a_commit() -> None:
+    assert Source.parse(f"oci://{IMAGE}/models").digest == "a1" * 32
+    assert Source.parse("hf://Qwen/Qwen3-8B").digest == ""
 
 
 def test_built_in_prompts_are_not_on_the_volume() -> None:

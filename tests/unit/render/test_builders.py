@@ -232,6 +232,14 @@ def test_a_queue_finds_its_name_on_the_job_and_on_the_pod() -> None:
         assert found["app.kubernetes.io/managed-by"] == "paceline", "or we would never see it again"
 
 
+def test_kueues_queue_is_named_on_the_job_and_who_suspends_it_is_not_ours_to_say() -> None:
+    """A pod with the name of a queue could be one that Kueue queues by itself."""
+    job = round_on(asked=replace(run(), queue_name="gpus"))
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gpus"
+    assert "kueue.x-k8s.io/queue-name" not in job["spec"]["template"]["metadata"]["labels"]
+    assert "suspend" not in job["spec"]
+
+
 def test_a_round_is_tried_once_by_kubernetes_and_sees_no_credentials() -> None:
     job = round_on()
     pod = job["spec"]["template"]["spec"]

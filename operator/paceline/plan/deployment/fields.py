@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.api.engine import GPU
+from paceline.plan.pods import UNALLOCATED
 
 NAMED = re.compile(
     r'(?<!volume )"([^"]+)"|with name (\S+)|(?<![\w./-])(/[\w./-]+)|(?:Secret|ConfigMap) [\w.-]+/([\w.-]+)'
@@ -12,6 +13,7 @@ NAMED = re.compile(
 """Names in messages of a kubelet, a scheduler or an admission plugin: in quotes; of a PriorityClass; a path; for a
 missing key the object that should have it."""
 SPEC = "spec"
+SELECTORS = "spec.accelerator.deviceSelectors"
 CLAIM = "unbound immediate PersistentVolumeClaims"
 SELECTED = "node affinity/selector"
 INSUFFICIENT = re.compile(r"Insufficient (\S+?)[.,]")
@@ -32,10 +34,19 @@ def _fields(message: str, written: Any) -> Iterator[str]:
             yield path
     if SELECTED in message:
         yield from (f"{path}: {value}" for path, value in _selected(written))
-    if (_below(written, "accelerator", "resourceName") or GPU) in INSUFFICIENT.findall(message):
+    claimed = _below(written, "accelerator", "deviceClassName")
+    lacking = UNALLOCATED in message if claimed else _resource(written) in INSUFFICIENT.findall(message)
+    if lacking:
         yield f"spec.accelerator.count: {_below(written, 'accelerator', 'count')} on one node"
+    if claimed and (lacking or f"device class {claimed} " in message):
+        yield f"spec.accelerator.deviceClassName: {claimed}"
+        yield from (path for path, _ in _leaves(_below(written, "accelerator", "deviceSelectors"), SELECTORS))
     if CLAIM in message:
         yield from (path for path, _ in _leaves(_below(written, "cache"), "spec.cache") if "torageClass" in path)
+
+
+def _resource(written: Any) -> Any:
+    return _below(written, "accelerator", "resourceName") or GPU
 
 
 def _selected(written: Any) -> Iterator[tuple[str, Any]]:

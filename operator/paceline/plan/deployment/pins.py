@@ -16,10 +16,15 @@ def key_of(artifact: Model | Dataset | FetchedModel | ModelStatus | DatasetStatu
     return artifact.source, artifact.revision
 
 
-def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
+def named_models(spec: DeploymentSpec) -> tuple[Model, ...]:
     """The target, then each head once."""
     heads = (arm.draft.model for pool in spec.pools for arm in pool.arms if arm.draft and arm.draft.model)
     return tuple(dict.fromkeys((spec.server.target, *heads)))
+
+
+def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
+    """Those that the prefetch brings, or finds on the volume: not those of images, which the kubelet brings."""
+    return tuple(model for model in named_models(spec) if not model.address.digest)
 
 
 def datasets_of(spec: DeploymentSpec) -> tuple[Dataset, ...]:
@@ -37,7 +42,7 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
     """The spec with each model and each dataset of the hub at its commit."""
 
     def model(unpinned: Model) -> Model:
-        return replace(unpinned, commit=commits[key_of(unpinned)])
+        return replace(unpinned, commit=unpinned.address.digest or commits[key_of(unpinned)])
 
     def draft(unpinned: Draft | None) -> Draft | None:
         if unpinned is None or unpinned.model is None:

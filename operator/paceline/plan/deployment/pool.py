@@ -199,6 +199,7 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run 
         workloads=pool.workloads,
         gate=pool.gate,
         pod_labels=spec.run_pod_labels,
+        queue_name=spec.run_queue_name,
         gpu_hours=spec.run_gpu_hours,
         parity=spec.run_parity,
         timeouts=spec.run_timeouts,

@@ -2,7 +2,7 @@
 
 from paceline.core import Accelerator
 from paceline.plan.objects import Object
-from paceline.plan.pods import unplaced
+from paceline.plan.pods import UNALLOCATED, unplaced
 
 NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPUs"}
 """Name of a resource → the plural in a sentence; of any other it is `accelerators`."""
@@ -13,14 +13,15 @@ def needs(accelerator: Accelerator, pod: Object | None) -> str:
     free is not known: the scheduler only names the resource that a node has too little of."""
     if pod is None or unplaced(pod) is None:
         return ""
-    resource = accelerator.resource_name
-    count, noun = accelerator.count, NOUNS.get(resource, "accelerators")
+    resource = accelerator.counted_as
+    count, noun = accelerator.count, "devices" if accelerator.claims else NOUNS.get(resource, "accelerators")
     return f"needs {count} {noun if count > 1 else noun[:-1]} ({resource}) of {accelerator.product} on one node"
 
 
 def waits_for(accelerator: Accelerator, pod: Object | None) -> int | None:
     """The accelerators that its node must have free, if some node has too few (kube-scheduler's NodeResourcesFit:
-    `Insufficient RESOURCE`); None if it waits for something else, or not at all."""
+    `Insufficient RESOURCE`; DynamicResources: `cannot allocate all claims`); None if it waits for something else, or
+    not at all."""
     problem = unplaced(pod) if pod is not None else None
-    lacking = problem is not None and f"Insufficient {accelerator.resource_name}" in problem.message
-    return accelerator.count if lacking else None
+    sign = UNALLOCATED if accelerator.claims else f"Insufficient {accelerator.resource_name}"
+    return accelerator.count if problem is not None and sign in problem.message else None

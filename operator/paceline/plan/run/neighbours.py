@@ -13,16 +13,24 @@ MOST = 16
 
 def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
     """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and its
-    end, or now. A pod that was deleted in between is missing."""
+    end, or now. A pod that was deleted in between is missing. Of devices that a pod claims it tells that there are
+    claims, not which: those of other namespaces are not ours to read."""
     began = (pod or {}).get("status", {}).get("startTime")
     ended = max(map(parse_time, _ends(pod)), default=None) if pod else None
     own = pod["metadata"].get("uid") if pod else None
     counts = (
-        (f"{other['metadata']['namespace']}/{other['metadata']['name']}", _accelerators(other, resource))
+        (f"{other['metadata']['namespace']}/{other['metadata']['name']}", _holds(other, resource))
         for other in pods
         if other["metadata"].get("uid") != own and not _ended_before(other, began) and not _begins_after(other, ended)
     )
     return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:MOST])
+
+
+def _holds(pod: Object, resource: str) -> str:
+    """What of the node's devices it has; "" if nothing."""
+    count, claims = _accelerators(pod, resource), len(pod.get("spec", {}).get("resourceClaims", ()))
+    claimed = f"{claims} {'claim' if claims == 1 else 'claims'}" if claims else ""
+    return ", ".join(filter(None, (str(count) if count else "", claimed)))
 
 
 def _accelerators(pod: Object, resource: str) -> int:

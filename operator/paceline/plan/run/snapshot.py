@@ -99,6 +99,8 @@ class Snapshot:
     """The BenchmarkRun that spec.roundsOf names, if it exists; only read while status has no rounds."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(kind, name) → the API server's message, for each object of the last pass that it refused."""
+    absent: frozenset[str] = frozenset()
+    """Kinds that the cluster lacks, or does not show us."""
 
     @property
     def name(self) -> str:

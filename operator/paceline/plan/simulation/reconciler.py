@@ -13,7 +13,7 @@ from paceline.render import Settings
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
 OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *ROUTES)
 """Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
-LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
+LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun", "ResourceClaimTemplate")
 SETTINGS = Settings(image="paceline")
 
 

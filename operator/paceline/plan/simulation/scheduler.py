@@ -1,12 +1,14 @@
 """Where a simulated cluster's pods go: to the node they prefer, else to the emptiest that has room for them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core.names import COMPONENT_LABEL
 from paceline.plan.objects import Object
-from paceline.plan.simulation.cluster import Cluster
+from paceline.plan.pods import UNALLOCATED
+from paceline.plan.simulation.cluster import Cluster, Key
 from paceline.plan.step import Manifest, timestamp
+from paceline.render.devices import KIND as CLAIM_TEMPLATE
 
 ALIVE = ("Pending", "Running")
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
@@ -20,14 +22,22 @@ def place(cluster: Cluster) -> bool:
     return any(changes)
 
 
-def accelerators(pod: Object) -> int:
-    """Limits on extended resources, whose names have a domain; `pod` is a pod or its template."""
-    return sum(_limits(pod).values())
+def accelerators(pod: Object, objects: Mapping[Key, Object]) -> int:
+    """Limits on extended resources, whose names have a domain, and devices that it claims by a template among the
+    `objects`; `pod` is a pod or its template."""
+    return sum(_limits(pod).values()) + sum(_claimed(pod, objects))
 
 
-def resource(pod: Object) -> str:
-    """The extended resource of its limits; "" if it has none."""
-    return next(iter(_limits(pod)), "")
+def _claimed(pod: Object, objects: Mapping[Key, Object]) -> Iterator[int]:
+    for claim in pod["spec"].get("resourceClaims", ()):
+        template = objects.get((CLAIM_TEMPLATE, claim.get("resourceClaimTemplateName", "")))
+        for request in template["spec"]["spec"]["devices"]["requests"] if template else ():
+            yield request["exactly"]["count"]
+
+
+def _lacking(pod: Object) -> str:
+    """In kube-scheduler's words: of its limits or its claims."""
+    return next((f"Insufficient {name}" for name in _limits(pod)), UNALLOCATED)
 
 
 def _limits(pod: Object) -> dict[str, int]:
@@ -40,7 +50,7 @@ def is_round(pod: Object) -> bool:
 
 
 def free(cluster: Cluster, node: str) -> float:
-    return cluster.nodes[node] - sum(map(accelerators, _pods_on(cluster, node)))
+    return cluster.nodes[node] - sum(accelerators(pod, cluster.objects) for pod in _pods_on(cluster, node))
 
 
 def _place(cluster: Cluster, pod: Manifest) -> bool:
@@ -55,10 +65,10 @@ def _place(cluster: Cluster, pod: Manifest) -> bool:
 
 def _why(cluster: Cluster, pod: Object) -> str:
     """In kube-scheduler's words. Of each node it tells the first obstacle, and looks at resources before affinity."""
-    full = sum(accelerators(pod) > free(cluster, node) for node in cluster.nodes)
+    full = sum(accelerators(pod, cluster.objects) > free(cluster, node) for node in cluster.nodes)
     crowded = len(cluster.nodes) - full
     obstacles = [
-        *([f"{full} Insufficient {resource(pod)}"] if full or not crowded else []),
+        *([f"{full} {_lacking(pod)}"] if full or not crowded else []),
         *([f"{crowded} node(s) didn't match pod anti-affinity rules"] if crowded else []),
     ]
     return f"0/{len(cluster.nodes)} nodes are available: {', '.join(obstacles)}."
@@ -80,7 +90,7 @@ def _report(pod: Manifest, scheduled: Mapping[str, Any]) -> bool:
 def _fits(cluster: Cluster, pod: Object, node: str) -> bool:
     alone = cluster.one_round_per_node and is_round(pod)
     crowded = alone and any(map(is_round, _pods_on(cluster, node)))
-    return not crowded and _required(pod, node) and accelerators(pod) <= free(cluster, node)
+    return not crowded and _required(pod, node) and accelerators(pod, cluster.objects) <= free(cluster, node)
 
 
 def _required(pod: Object, node: str) -> bool:

@@ -9,10 +9,11 @@ from paceline.plan.deployment.routes import ROUTES
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, owned_by
 from paceline.plan.step import Delete, StepResult
+from paceline.render.devices import KIND as CLAIM_TEMPLATE
 from paceline.render.group import KIND as GROUPS
 from paceline.render.pull import COMPONENT
 
-KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", *GUARDS, *ROUTES)
+KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *GUARDS, *ROUTES)
 
 
 def end_dropped_pools(snapshot: Snapshot, _: datetime) -> StepResult:

@@ -1,5 +1,6 @@
 """The servers are what was chosen for the pool."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -29,7 +30,8 @@ from paceline.plan.deployment.take_down import deadline, failed, standing
 from paceline.plan.deployment.tries import tries
 from paceline.plan.pods import Trouble
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
-from paceline.render import controller_revision, service
+from paceline.render import claim_templates, controller_revision, service
+from paceline.render.devices import KIND as CLAIM_TEMPLATE
 
 
 def serve(rollout: Rollout, now: datetime) -> StepResult:
@@ -117,6 +119,7 @@ def _actions(rollout: Rollout, target: Target, waits: bool, now: datetime) -> tu
     servers = server_manifest(owner, pool.deployment, pool.spec, pool.remembered, pool.servers, goal, now)
     return (
         *keep,
+        *(Apply(one, "the devices that servers claim") for one in claim_templates(owner, pool.name, rendering)),
         Apply(servers, why),
         # The accelerators do not suffice for both.
         *(
@@ -128,7 +131,18 @@ def _actions(rollout: Rollout, target: Target, waits: bool, now: datetime) -> tu
         *guard(pool),
         *route(pool),
         *_prune_revisions(rollout),
+        *_prune_claim_templates(rollout, rendering),
     )
+
+
+def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tuple[Delete, ...]:
+    """Those that no server names any more; while a roll-out is under way servers of the old one may be made again."""
+    unused = (
+        one
+        for one in rollout.pool.snapshot.owned(CLAIM_TEMPLATE, rollout.pool.name)
+        if one["metadata"]["name"] not in rendering.get("devices", {})
+    )
+    return tuple(Delete(one, "no server claims its devices") for one in unused) if rollout.settled else ()
 
 
 def _prune_revisions(rollout: Rollout) -> list[Delete]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from paceline.api import Cause, Reason, run_status
 from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm, RunSpec
+from paceline.plan.devices import WITHOUT_CLAIMS
 from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.enough import next_workloads
@@ -18,8 +19,9 @@ from paceline.plan.run.origin import own
 from paceline.plan.run.snapshot import Round, Snapshot
 from paceline.plan.silence import recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
-from paceline.render import round_job
+from paceline.render import round_claims, round_job
 from paceline.render.benchmark import NO_CELLS, round_plan
+from paceline.render.devices import KIND as CLAIM_TEMPLATE
 from paceline.render.guards import rounds_network
 
 
@@ -74,7 +76,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     pods = [active.pod] if active.pod else []
     trouble = of_job(active.job, pods, snapshot.warnings, now)
     refused = trouble is not None and trouble.reason is Reason.PodRefused
-    waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
+    without_room = active.pod is not None and unplaced(active.pod) is not None
+    waits = active.suspended or without_room
     held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
     accelerator = evidence.spec.server.accelerator
     purpose = evidence.searching.why if plan.cells else ""
@@ -83,7 +86,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(
         _progress(evidence, message, active.name),
-        seen=_has_begun(snapshot, active) or refused or waits,
+        seen=_has_begun(snapshot, active) or refused or without_room,
         unplaced_since=held_up,
         waits_for_accelerators=waits_for(accelerator, active.pod),
     )
@@ -105,6 +108,11 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     loads = next_workloads(evidence.spec, evidence.records)
     spec = replace(evidence.spec, workloads=(*loads, *evidence.spec.shared_workloads))
     number, try_ = next_try(evidence.records)
+    if spec.server.accelerator.claims and CLAIM_TEMPLATE in snapshot.absent:
+        return StepResult(
+            causes=(Cause(Reason.RunRefused, None, f"spec.{WITHOUT_CLAIMS}"),),
+            status={"progress": _progress(evidence, f"spec.{WITHOUT_CLAIMS}")},
+        )
     due = not_before(evidence.records)
     if due is not None and now < due:
         return _wait(evidence, due)
@@ -116,7 +124,11 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     again = f", try {try_ + 1}" if try_ else ""
     message = f"round {number + 1}{_looks(evidence)}{again}: {order}"
     message = f"{message}; {evidence.searching.why}" if cells else message
-    actions = (*_isolate(snapshot, spec), Apply(job, f"measure {order} one after another on the same GPUs"))
+    actions = (
+        *_isolate(snapshot, spec),
+        *(Apply(one, "the devices that rounds claim") for one in round_claims(snapshot.owner, spec)),
+        Apply(job, f"measure {order} one after another on the same GPUs"),
+    )
     refused = _refusal(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"

@@ -1,0 +1,52 @@
+"""Accelerators that pods claim (dynamic resource allocation, resource.k8s.io/v1 of Kubernetes 1.34).
+
+Each pod gets a ResourceClaim of its own from a ResourceClaimTemplate, whose spec cannot be changed: its name has a hash
+of that spec, so another wish is another object. Kubernetes makes the claims, binds them to the pod's node and deletes
+them with the pod.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core import Accelerator
+from paceline.core.canonical import digest
+from paceline.core.names import child_name
+from paceline.engines.pod_template import DEVICES
+from paceline.render.common import Manifest, Owner, metadata
+
+API_VERSION = "resource.k8s.io/v1"
+KIND = "ResourceClaimTemplate"
+COMPONENT = "devices"
+
+
+def claim_spec(accelerator: Accelerator) -> Manifest:
+    """What one pod asks for: `count` devices of the class. A driver's devices are of one node, so all of them are."""
+    selectors = [{"cel": {"expression": selector}} for selector in accelerator.device_selectors]
+    exactly = {
+        "deviceClassName": accelerator.device_class_name,
+        "allocationMode": "ExactCount",
+        "count": accelerator.count,
+        **({"selectors": selectors} if selectors else {}),
+    }
+    return {"spec": {"devices": {"requests": [{"name": DEVICES, "exactly": exactly}]}}}
+
+
+def template_name(accelerator: Accelerator, *owner: str) -> str:
+    """`owner`: a deployment and its pool, or a run."""
+    return child_name(*owner, COMPONENT, digest(claim_spec(accelerator)))
+
+
+def pod_claims(accelerator: Accelerator, *owner: str) -> Manifest:
+    """The part of a pod's spec that has its claim made; {} for an extended resource."""
+    if not accelerator.claims:
+        return {}
+    return {"resourceClaims": [{"name": DEVICES, "resourceClaimTemplateName": template_name(accelerator, *owner)}]}
+
+
+def claim_template(owner: Owner, name: str, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Manifest:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(name, owner, labels),
+        "spec": dict(spec),
+    }
