@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: help venv try lint docs sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: bench-scale chaos soak faults faults-real generate
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
@@ -50,6 +50,10 @@ generate: venv ## the CRDs and docs/api.md, after a change in api
 	$(BIN)/paceline crds --directory crds
 	$(BIN)/paceline crds --directory charts/paceline/files/crds
 	$(BIN)/paceline crds --reference > docs/api.md
+
+# Warnings are errors: a link or an anchor that leads nowhere, a page that is in no list of docs/index.md.
+docs: venv ## the documents as a site, in build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
 
 ##@ The local cluster (root, a Debian-like machine)
 
