@@ -2,6 +2,7 @@
 
 import re
 from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +17,11 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.fixture(scope="module")
 def follow() -> ModuleType:
-    return SourceFileLoader("follow_readme", str(ROOT / "dev" / "follow-readme")).load_module()
+    """The program, which has no .py."""
+    loader = SourceFileLoader("follow_readme", str(ROOT / "dev" / "follow-readme"))
+    module = module_from_spec(spec_from_loader("follow_readme", loader) or pytest.fail("it cannot be loaded"))
+    loader.exec_module(module)
+    return module
 
 
 def test_what_it_quotes_agrees_with_itself(follow: ModuleType) -> None:
