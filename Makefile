@@ -56,7 +56,7 @@ docs: venv ## the documents as a site, in build/site
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
 
 # A clean clone in a folder of its own, with its own virtual environment; no root, no cluster.
-follow-readme: ## does what README says on a clean clone, and compares what is printed with what it quotes
+follow-readme: ## README's commands on a clean clone, beside what it quotes
 	dev/follow-readme
 
 ##@ The local cluster (root, a Debian-like machine)
