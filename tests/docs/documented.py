@@ -52,7 +52,7 @@ def commands(page: Path) -> Iterator[str]:
 
 
 def spans(page: Path) -> Iterator[str]:
-    """Where nothing is left out by an ellipsis, and a name of several lines is one."""
+    """Where nothing is left out by an ellipsis; up to a pipe, and on one line."""
     for found in SPAN.findall(page.read_text()):
         if "…" not in found:
-            yield " ".join(found.split())
+            yield " ".join(found.split()).partition(" | ")[0]
