@@ -3,7 +3,7 @@
 Makes a node image from the programs of dev/cluster/build, starts a Docker daemon in a network namespace of its own,
 then does what a user does: `make demo` with CLUSTER=kind, a node that stops, `make cluster-down`. Afterwards nothing of
 it may be on the machine. Name, network and state are its own: it runs beside another cluster. Exit code 1 if a step
-fails, a verdict is not the published one or something is left.
+fails, a verdict is neither the published one nor, for noise, that there is none, or something is left.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.cluster.machine import Machine, differences, machine
 from tests.demo.demo import KUBECTL, ROOT, clock
-from tests.demo.demos import TABLE, row, unexpected
+from tests.demo.demos import MOST_NOISE, TABLE, faults, row, unexpected
 
 NAME = os.environ.get("PACELINE_CLUSTER_NAME", "pace-kind")
 STATE = Path(os.environ.get("PACELINE_STATE", f"/var/tmp/{NAME}-cluster"))
@@ -111,7 +111,7 @@ def main(target: Path | None) -> int:
         account.do(RUN)
         if not account.wrong:
             account.runs = measured()
-            account.wrong += [words for found in account.runs for words in unexpected(found)]
+            account.wrong += [words for found in account.runs if not drowned(found) for words in unexpected(found)]
         account.do(ENDED)
     finally:
         account.one(STOP)
@@ -145,6 +145,11 @@ def measured() -> list[dict[str, Any]]:
     return found
 
 
+def drowned(run: dict[str, Any]) -> bool:
+    """On a machine that is not quiet the gate may say that it cannot tell, which is right, and is in the report."""
+    return bool(run["status"]["verdict"]["outcome"] == "Inconclusive" and float(run["status"]["noise"]) > MOST_NOISE)
+
+
 def left(before: Machine, after: Machine) -> list[str]:
     return [line for line in differences(before, after) if any(word in line for word in KIND)]
 
@@ -153,6 +158,7 @@ def report(account: Account) -> str:
     asked = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
+    seen = [words for found in account.runs for words in faults(found)]
     return "\n".join(
         [
             "# The demo on kind",
@@ -171,7 +177,7 @@ def report(account: Account) -> str:
             "[demos](demos.md):",
             "",
             *TABLE,
-            *([row(1, account.runs, account.demo, account.wrong)] if account.runs else []),
+            *([row(1, account.runs, account.demo, seen)] if account.runs else []),
             "",
             SEEN,
         ]
