@@ -66,12 +66,15 @@ RUN = (
     Step("… make cluster-up", "with a cluster that is up"),
 )
 DEMO = RUN[1]
-ENDED = (
+BROKEN = (
     Step(f"… docker stop {NAME}-worker", "a node stops"),
     Step("… make cluster-up", "and is back"),
-    Step("… make cluster-down", "the containers and their network go"),
 )
-STOP = Step("dev/cluster/kind/docker stop", "the daemon goes, and its images")
+LAST = (
+    Step("… make cluster-down", "the containers and their network go"),
+    Step("dev/cluster/kind/docker stop", "the daemon goes, and its images"),
+)
+"""Whatever went wrong before."""
 
 
 @dataclass(slots=True)
@@ -112,9 +115,10 @@ def main(target: Path | None) -> int:
         if not account.wrong:
             account.runs = measured()
             account.wrong += [words for found in account.runs if not drowned(found) for words in unexpected(found)]
-        account.do(ENDED)
+        account.do(BROKEN)
     finally:
-        account.one(STOP)
+        for step in LAST:
+            account.one(step)
     account.wrong += [f"left on the machine: {line}" for line in left(before, machine())]
     told = report(account)
     print(told)
@@ -151,7 +155,9 @@ def drowned(run: dict[str, Any]) -> bool:
 
 
 def left(before: Machine, after: Machine) -> list[str]:
-    return [line for line in differences(before, after) if any(word in line for word in KIND)]
+    """What is there and was not; a sysctl that was changed is there with another value."""
+    new = (line for line in differences(before, after) if line.startswith("+"))
+    return [line for line in new if any(word in line for word in KIND)]
 
 
 def report(account: Account) -> str:
