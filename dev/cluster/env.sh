@@ -10,6 +10,7 @@ repository=$(cd "$here/../.." && pwd)
 bin=$cache/bin
 images=$cache/images
 kubeconfig=$state/kubeconfig
+marker=$state/.paceline-cluster                     # makes `state` a cluster's directory; says which: own or kind
 
 nodes=(0 1)
 read -ra gpu_products <<<"${PACELINE_GPU_PRODUCTS:-NVIDIA-H200 NVIDIA-H200}"    # one per node
@@ -29,4 +30,11 @@ image_archive() { local n=${1#localhost/}; echo "$images/${n%%:*}.tar"; }
 say() { echo "${0##*/}: $*" >&2; }
 fail() { say "$*"; exit 1; }
 docker_usable() { command -v docker >/dev/null && docker info >/dev/null 2>&1; }
+# A cluster stays what it was made as, whatever is asked for now and whether Docker answers or not.
+cluster() {
+    local made=
+    [ ! -e "$marker" ] || { made=$(cat "$marker"); made=${made:-own}; }    # empty: made before there was a choice
+    echo "${made:-${CLUSTER:-own}}"
+}
+by_kind() { [ "$(cluster)" = kind ]; }
 kubectl() { "$bin/kubectl" --kubeconfig "$kubeconfig" "$@"; }

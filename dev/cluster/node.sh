@@ -100,9 +100,11 @@ remove_nodes() {
     local i
     for i in "${nodes[@]}"; do remove_node "$i"; done
     ip link delete "$name" 2>/dev/null || true
-    if [ -e "$state" ]; then
-        [ -e "$state/$marker" ] || fail "$state is not a cluster's directory; it stays"
-        rm -rf --one-file-system "$state"
-    fi
+    remove_state
 }
-marker=.paceline-cluster
+
+remove_state() {
+    [ -e "$state" ] || return 0
+    [ -e "$marker" ] || fail "$state is not a cluster's directory; it stays"
+    rm -rf --one-file-system "$state"
+}

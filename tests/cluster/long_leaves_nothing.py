@@ -29,11 +29,16 @@ class Cluster:
     state: Path
     before: Machine
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """CLUSTER: what is held here is the own one, also where the other tests use kind's."""
+        place = {"PACELINE_CLUSTER_NAME": NAME, "PACELINE_NET": "10.246", "PACELINE_STATE": str(self.state)}
+        return {**place, "CLUSTER": "own"}
+
     def run(self, script: str) -> float:
         """Seconds it took."""
-        own = {"PACELINE_CLUSTER_NAME": NAME, "PACELINE_NET": "10.246", "PACELINE_STATE": str(self.state)}
         started = time.monotonic()
-        done = subprocess.run([SCRIPTS / script], env=os.environ | own, capture_output=True, text=True)
+        done = subprocess.run([SCRIPTS / script], env=os.environ | self.settings, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return time.monotonic() - started
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.example import small
 from tests.cluster.test_failures import tries
-from tests.support.kubernetes import STATE, Namespace, condition, kubectl, listed
+from tests.support.kubernetes import STATE, Namespace, condition, kubectl, listed, only_on_the_own
 from tests.support.queries import finished, measuring, run_of, served
 
 UP = Path(__file__).parents[2] / "dev" / "cluster" / "up"
@@ -26,6 +26,7 @@ def repaired() -> Iterator[None]:
     subprocess.run([UP], check=True)
 
 
+@only_on_the_own
 @pytest.mark.timeout(480)
 @pytest.mark.usefixtures("repaired")
 def test_a_run_goes_on_without_the_node_it_lost(here: Namespace, hub: str) -> None:

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-# What the kubelet, kube-proxy or a CNI plugin would set for everyone.
-SYSCTLS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")
+# What the kubelet, kube-proxy, a CNI plugin or the systemd of a container would set for everyone.
+SYSCTLS = (
+    "fs/file-max",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "net/ipv4/ip_forward",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+)
 # Where Kubernetes, containerd and CNI put things unless told otherwise.
 DIRECTORIES = ("/etc", "/opt", "/opt/cni", "/run", "/run/netns", "/usr/libexec", "/var/lib", "/var/log", "/var/tmp")
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 
-from tests.support.kubernetes import STATE, Manifest, Namespace, ended, labels_of, listed
+from tests.support.kubernetes import MADE_BY, STATE, Manifest, Namespace, ended, labels_of, listed
 
 EVERY_SECONDS = 0.5
 
@@ -140,9 +140,21 @@ def _leave() -> None:
 
 
 def _on_nodes(*command: str, feed: str = "", check: bool = True) -> None:
+    ways = INTO_NODES[MADE_BY]()
+    assert ways, f"no node of the local cluster runs on this machine: {STATE}"
+    for way in ways:
+        done = subprocess.run((*way, *command), input=feed, capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 0 or not check, f"{' '.join((*way, *command))}: {done.stderr}"
+
+
+def _into_own() -> list[tuple[str, ...]]:
     anchors = sorted((STATE / "run").glob("anchor-*.pid"))
-    assert anchors, f"no node of the local cluster runs on this machine: {STATE}"
-    for anchor in anchors:
-        inside = ("nsenter", "--target", anchor.read_text().strip(), "--net", "--mount", "--", *command)
-        done = subprocess.run(inside, input=feed, capture_output=True, text=True, timeout=30, check=False)
-        assert done.returncode == 0 or not check, f"{' '.join(inside)}: {done.stderr}"
+    return [("nsenter", "--target", anchor.read_text().strip(), "--net", "--mount", "--") for anchor in anchors]
+
+
+def _into_kinds() -> list[tuple[str, ...]]:
+    return [("docker", "exec", "--interactive", node["metadata"]["name"]) for node in listed("nodes")]
+
+
+INTO_NODES = {"own": _into_own, "kind": _into_kinds}
+"""A command line for each node, before a command that is to run in it."""

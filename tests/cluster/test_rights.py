@@ -2,18 +2,16 @@
 directory, so that everything has been asked for."""
 
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.example import pool, small
-from tests.support.kubernetes import OPERATOR, Namespace, listed
+from tests.support.kubernetes import OPERATOR, STATE, Namespace, listed, only_on_the_own
 
 Right = tuple[str, str]
 """A verb, and the kind with its group: `("patch", "jobs.batch")`."""
-AUDIT = Path(os.environ.get("PACELINE_STATE", "/var/tmp/paceline-cluster")) / "audit.log"
+AUDIT = STATE / "audit.log"
 UNUSED = {
     "httproutes.gateway.networking.k8s.io": "no story of `make test` installs a gateway (tests/fault/test_routes.py)",
     "inferencepools.inference.networking.k8s.io": "as above",
@@ -82,6 +80,7 @@ def owned(here: Namespace, pool: str) -> frozenset[str]:
     return frozenset(kind for kind in OWN if here.list(kind, of_pool))
 
 
+@only_on_the_own
 def test_every_right_of_the_operator_is_used() -> None:
     """A verb that nobody needs is a verb that a stolen token has."""
     used = {right(event) for event in events()} | {("create", kind) for kind in created()}
@@ -89,6 +88,7 @@ def test_every_right_of_the_operator_is_used() -> None:
     assert sorted(spare) == []
 
 
+@only_on_the_own
 def test_nothing_is_refused_to_the_operator() -> None:
     decision = "authorization.k8s.io/decision"
     forbidden = {right(event) for event in events() if event.get("annotations", {}).get(decision) == "forbid"}

@@ -17,6 +17,12 @@ T = TypeVar("T")
 
 STATE = Path(os.environ.get("PACELINE_STATE", "/var/tmp/paceline-cluster"))
 KUBECTL = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline")) / "bin" / "kubectl"
+MARKER = STATE / ".paceline-cluster"
+MADE_BY = (MARKER.read_text().strip() if MARKER.exists() else "") or "own"
+"""`own` or `kind`: what CLUSTER was when the cluster was made (dev/cluster/env.sh)."""
+only_on_the_own = pytest.mark.skipif(
+    MADE_BY == "kind", reason="reads or kills what only the own cluster has on the machine"
+)
 OPERATOR = "paceline-system"
 GPU = "nvidia.com/gpu"
 

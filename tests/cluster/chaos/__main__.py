@@ -24,7 +24,7 @@ from tests.cluster.chaos.story import BrokenError, Story
 from tests.cluster.chaos.table import SCENARIOS, Lane, Scenario
 from tests.cluster.chaos.view import View, watching
 from tests.cluster.conftest import HUB, namespace_for
-from tests.support.kubernetes import OPERATOR, kubectl, run
+from tests.support.kubernetes import MADE_BY, OPERATOR, kubectl, run
 from tests.support.processes import Operator
 
 TOGETHER = 4
@@ -90,6 +90,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--together", type=int, default=TOGETHER)
     parser.add_argument("--seeds", type=int, default=9, help="at most so many of each")
     options = parser.parse_args(argv)
+    if MADE_BY != "own":
+        parser.error(f"nodes of the own cluster are stopped and cut off here; this one was made with CLUSTER={MADE_BY}")
     chosen = [SCENARIOS[name] for name in options.names or SCENARIOS]
     runs = [(one, options.seed + number) for one in chosen for number in range(min(one.seeds, options.seeds))]
     FOUND.parent.mkdir(exist_ok=True)
