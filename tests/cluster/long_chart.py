@@ -118,7 +118,7 @@ def test_uninstalled_and_installed_again_it_serves_what_it_served(here: Namespac
     before = here.wait("the winner to be served", served(here, "served", "wide"), 180)
     standing = uids(here)
     helm("uninstall", "paceline", "--wait")
-    assert listed("pods", "--namespace", OPERATOR, "--selector", "app.kubernetes.io/name=paceline") == []
+    here.wait("the operator's pod to be gone", lambda: not operators(), 60)
     assert uids(here) == standing, "servers go on"
     assert here.get("specdep", "served")["metadata"]["uid"] == before["metadata"]["uid"]
     installed()
@@ -140,8 +140,8 @@ def test_two_releases_of_one_name_each_work_in_their_own_namespace(hub: str) -> 
             here.apply(small("served", hub))
         for here in (a, b):
             here.wait("the winner to be served", served(here, "served", "wide"), 240)
-            writers = {entry["manager"] for entry in here.get("specdep", "served")["metadata"]["managedFields"]}
-            assert "paceline-status" in writers
+            shown = here.kubectl("get", "specdep", "served", "-o", "json", "--show-managed-fields")
+            assert "paceline-status" in {entry["manager"] for entry in json.loads(shown)["metadata"]["managedFields"]}
             in_namespace("test", here)
 
 
