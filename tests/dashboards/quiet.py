@@ -37,6 +37,13 @@ STORIES: Mapping[str, Story] = {
         "no status was refused",
         {f'paceline_status_refusals_total{{kind="benchmarkruns",{PROCESS}}}': "0+1x10"},
     ),
+    "paceline-runs: Time since the last round A": Story(
+        "a run has ended before it was read",
+        {
+            f"paceline_run_progress_timestamp_seconds{{{RUN}}}": "0x10",
+            f'paceline_run_info{{{RUN},deployment="coder",pool="latency",purpose="Gate"}}': "1x10",
+        },
+    ),
     "paceline-runs: Longest without a round A": Story(
         "all runs have ended by then",
         {

@@ -38,7 +38,7 @@ class Watched(World):
         for node, capacity in self.cluster.nodes.items():
             taken = [pod for pod in self.cluster.of("Pod") if pod["spec"].get("nodeName") == node]
             holding = [pod for pod in taken if pod["status"]["phase"] in ("Pending", "Running")]
-            self.beyond = max(self.beyond, sum(map(accelerators, holding)) - capacity)
+            self.beyond = max(self.beyond, sum(accelerators(pod, self.cluster.objects) for pod in holding) - capacity)
 
 
 def won(world: World, replicas: int = 1, nodes: dict[str, int] | None = None, **promotion: str) -> None:
