@@ -7,6 +7,7 @@ prefetch's own program downloads what is not there into a directory of ours.
 
 import hashlib
 import os
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ from paceline.pods.fetch.request import FetchError
 
 KEEP = 1_000_000
 """Revisions of a repository that a download leaves: all of them, it is a person's disk."""
+ENDING_SECONDS = 5.0
+"""For a download to end: it keeps what it has, and nothing waits for it."""
 Key = tuple[str, str]
 """Source and revision."""
 
@@ -111,6 +114,15 @@ def _digest_of(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:40]
 
 
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def downloaded(
     models: Iterable[Model],
     datasets: Iterable[Dataset],
@@ -138,8 +150,7 @@ def downloaded(
         code = process.wait()
         said = message.read_text() if message.is_file() else ""
     finally:
-        process.terminate()
-        process.wait()
+        _end(process)
         message.unlink(missing_ok=True)
     if code:
         raise FetchError(sentence_of(said) or f"the download ended with {code}", final=True)
