@@ -26,6 +26,8 @@ from paceline.search import replay
 FILES = settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 RUN = latency()
 RUN["status"]["rounds"] = RUN["status"]["rounds"][:1]
+DEPLOYMENTS = Path(__file__).parents[1] / "migration" / "deployments"
+SPECULATIVE = {"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "num_speculative_tokens": 3}
 CASE = case({"baseline": {"code": 100.0, "chat": 90.0}, "wide": {"code": 120.0, "chat": 110.0}}, rounds=2)
 TABLE = {
     "baseline": {"code": 171.3, "chat": 160},
@@ -97,9 +99,25 @@ def test_a_file_has_runs_or_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "run.yaml"
     file.write_text(text, encoding="utf-8")
     with refused(ValueError):
-        assert all(isinstance(run, dict) for run in report_source.of_file(str(file)))
+        assert all(isinstance(run, dict) for run in report_source.of_file(str(file)).runs)
     with refused(record.RecordError):
         record.load(file)
+
+
+@given(text=(spoiled(SPECULATIVE) | ANY).map(said))
+@FILES
+def test_a_speculative_config_is_a_candidate_or_a_question(tmp_path: Path, text: str) -> None:
+    """Of vLLM, in the arguments of a Deployment."""
+    manifest = yaml.safe_load((DEPLOYMENTS / "vllm-stack-eagle3.yaml").read_text())
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    container["args"] = ["--speculative-config", text]
+    container["command"] = ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct"]
+    file = tmp_path / "deployment.yaml"
+    file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as told:
+        code = cli.main(["import", str(file), "--engine-version", "0.33.0", "--product", "NVIDIA-H100", "--gpus", "1"])
+    assert code in (0, 1)
+    assert code == 0 or told.getvalue()
 
 
 @given(text=(spoiled(RUN) | ANY).map(said) | text_of(yaml.safe_dump(RUN).encode()))
