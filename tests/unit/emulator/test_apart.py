@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 OPERATOR, EMULATOR = ROOT / "operator" / "paceline", ROOT / "paceline_emulator"
-STAGE = re.compile(r"^FROM (\S+) AS (\S+)$(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
+STAGE = re.compile(r"^FROM (?:--platform=\S+ )?(\S+) AS (\S+)$(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
 COPIED = re.compile(r"^COPY (?!--from)(.+) \S+$", re.MULTILINE)
 
 
@@ -43,7 +43,9 @@ def test_the_operators_image_has_the_operator_alone() -> None:
     """Of a stage: what it copies of this repository, and the stage that it is made from."""
     stages = STAGE.findall((ROOT / "Dockerfile").read_text())
     copied = {name: (base, COPIED.findall(text)) for base, name, text in stages}
-    assert copied["paceline"] == ("${BASE}", ["operator/paceline"])
+    assert copied["build"] == ("${BASE}", ["requirements.lock requirements-bench.lock"])
+    assert copied["code"] == ("build", ["operator/paceline"])
+    assert copied["paceline"] == ("${BASE}", [])  # of this repository: the rest is of these two stages
     assert copied["sglang-emulator"] == ("${BASE}", ["paceline_emulator", "dev/emulator-image"])
 
 
