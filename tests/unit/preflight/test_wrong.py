@@ -11,9 +11,12 @@ from paceline.engines import places
 from paceline.plan.deployment.preflight import problems
 from paceline.preflight import findings
 
+IMAGES = "oci://registry.example.com/models/qwen3-8b"
 AT_HOME = {
     "pvc://company-models/qwen/Qwen3-8B": FACTS["hf://Qwen/Qwen3-8B"],
     "pvc://company-models/heads/Qwen3-8B-Eagle3": FACTS["hf://thoughtworks/Qwen3-8B-Eagle3"],
+    f"{IMAGES}@sha256:{1:064}/models": FACTS["hf://Qwen/Qwen3-8B"],
+    f"{IMAGES}-eagle3@sha256:{2:064}": FACTS["hf://thoughtworks/Qwen3-8B-Eagle3"],
 }
 
 
