@@ -29,6 +29,26 @@ def rate_of(sglang: str, vllm: str, by: str = "paceline_dev_pool") -> str:
     return f"sum by ({by}) (rate({of_either_engine(sglang, vllm)}[$__rate_interval]))"
 
 
+def latency(title: str, description: str, *, histogram: str, mean: str) -> Panel:
+    """Of the servers' `histogram`, which both engines name alike, and of the operator's `mean` .."""
+    of_servers = (
+        Query(expr=quantile(q, histogram, histogram), legend=f"{{{{paceline_dev_pool}}}} {name}")
+        for q, name in ((0.5, "p50"), (0.99, "p99"))
+    )
+    return Panel(
+        title=title,
+        description=description,
+        unit=SECONDS,
+        width=12,
+        queries=(
+            *of_servers,
+            Query(expr=of_pool(mean), legend="{{pool}} mean"),
+            Query(expr=of_pool(f"{mean}_expected"), legend="{{pool}} evidence's mean"),
+        ),
+        lines=(Line(legend=".* evidence's mean", colour=GREY),),
+    )
+
+
 SERVES = Row(
     title="What serves",
     panels=(
@@ -136,49 +156,20 @@ SPEED = Row(
                 Query(expr=rate_of("num_requests_total", "request_success_total"), legend="{{paceline_dev_pool}}"),
             ),
         ),
-        Panel(
-            title="Time to first token",
-            description="Median and 99th percentile of the servers' histograms; dashed, the mean that the evidence "
+        latency(
+            "Time to first token",
+            "Median and 99th percentile of the servers' histograms; dashed, the mean that the evidence "
             "measured at that load. It grows with the prompts, so it is shown and not judged.",
-            unit=SECONDS,
-            width=12,
-            queries=(
-                Query(
-                    expr=quantile(0.5, "time_to_first_token_seconds", "time_to_first_token_seconds"),
-                    legend="{{paceline_dev_pool}} p50",
-                ),
-                Query(
-                    expr=quantile(0.99, "time_to_first_token_seconds", "time_to_first_token_seconds"),
-                    legend="{{paceline_dev_pool}} p99",
-                ),
-                Query(expr=of_pool("paceline_pool_ttft_seconds"), legend="{{pool}} mean"),
-                Query(expr=of_pool("paceline_pool_ttft_seconds_expected"), legend="{{pool}} evidence's mean"),
-            ),
-            lines=(Line(legend=".* evidence's mean", colour=GREY),),
+            histogram="time_to_first_token_seconds",
+            mean="paceline_pool_ttft_seconds",
         ),
-        Panel(
-            title="Inter-token latency",
-            description="Median and 99th percentile of the servers' histograms, where a step that brings several "
+        latency(
+            "Inter-token latency",
+            "Median and 99th percentile of the servers' histograms, where a step that brings several "
             "tokens counts them all; the mean per token after the first; dashed, the mean that the evidence measured "
             "at that load.",
-            unit=SECONDS,
-            width=12,
-            queries=(
-                Query(
-                    expr=quantile(0.5, "inter_token_latency_seconds", "inter_token_latency_seconds"),
-                    legend="{{paceline_dev_pool}} p50",
-                ),
-                Query(
-                    expr=quantile(0.99, "inter_token_latency_seconds", "inter_token_latency_seconds"),
-                    legend="{{paceline_dev_pool}} p99",
-                ),
-                Query(expr=of_pool("paceline_pool_inter_token_latency_seconds"), legend="{{pool}} mean"),
-                Query(
-                    expr=of_pool("paceline_pool_inter_token_latency_seconds_expected"),
-                    legend="{{pool}} evidence's mean",
-                ),
-            ),
-            lines=(Line(legend=".* evidence's mean", colour=GREY),),
+            histogram="inter_token_latency_seconds",
+            mean="paceline_pool_inter_token_latency_seconds",
         ),
     ),
 )

@@ -19,6 +19,8 @@ FORGOTTEN_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Made:
+    owner: str
+    """Its owner's uid: who deletes an owner and makes it anew wants its children anew."""
     uid: str
     times: int
     at: float
@@ -29,21 +31,17 @@ class Made:
         return 0.0 if self.times < FREELY else min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (self.times - FREELY))
 
 
-Name = tuple[Ref, str]
-"""An object by its name, and the uid of its owner: who deletes an owner and makes it anew wants its children anew."""
-
-
 @dataclass
 class Remade:
     """What this process has made within the hour, oldest first."""
 
     clock: Callable[[], float] = time.monotonic
-    made: dict[Name, Made] = field(default_factory=dict)
+    made: dict[Ref, Made] = field(default_factory=dict)
 
     def check(self, ref: Ref, manifest: Manifest) -> None:
         """Raises Invalid, which is told like a refusal, if it is too early to make this object once more."""
         self._forget()
-        made = self.made.get(_name(ref, manifest))
+        made = self._made(ref, manifest)
         if made and self.clock() < made.at + made.seconds:
             message = (
                 f"was made {made.times} times within the hour and is gone each time: look for what deletes it (a "
@@ -53,22 +51,25 @@ class Remade:
 
     def note(self, ref: Ref, manifest: Manifest, uid: str) -> None:
         """It was made, or, if it has the uid of before, had only not been seen."""
-        name = _name(ref, manifest)
-        before = self.made.pop(name, None)
-        again = before is not None and before.uid == uid
-        times = before.times + (not again) if before else 1
-        self.made[name] = Made(uid, times, before.at if before and again else self.clock())
+        before = self._made(ref, manifest)
+        if before and before.uid == uid:
+            return
+        self.made.pop(ref, None)  # to be the youngest
+        self.made[ref] = Made(_owner(manifest), uid, before.times + 1 if before else 1, self.clock())
 
     def deleted(self, ref: Ref) -> None:
         """By us."""
-        for name in [name for name in self.made if name[0] == ref]:
-            del self.made[name]
+        self.made.pop(ref, None)
+
+    def _made(self, ref: Ref, manifest: Manifest) -> Made | None:
+        made = self.made.get(ref)
+        return made if made and made.owner == _owner(manifest) else None
 
     def _forget(self) -> None:
         while self.made and (first := next(iter(self.made))) and self.made[first].at < self.clock() - FORGOTTEN_SECONDS:
             del self.made[first]
 
 
-def _name(ref: Ref, manifest: Manifest) -> Name:
+def _owner(manifest: Manifest) -> str:
     owners = manifest["metadata"].get("ownerReferences") or [{}]
-    return ref, str(owners[0].get("uid", ""))
+    return str(owners[0].get("uid", ""))

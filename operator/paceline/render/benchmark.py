@@ -23,7 +23,7 @@ from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
-from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
+from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import Files, file_annotations, files_of
 from paceline.render.images import image_mounts, image_of, images_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
@@ -187,11 +187,9 @@ def round_job(
 
 def round_claims(owner: Owner, run: RunSpec) -> tuple[Manifest, ...]:
     """The ResourceClaimTemplate of a run's rounds, if their pods name one. It goes with the run."""
-    accelerator = run.server.accelerator
-    if not accelerator.claims:
-        return ()
     labels = {RUN_LABEL: owner.name, POOL_LABEL: run.pool}
-    return (claim_template(owner, template_name(accelerator, owner.name), claim_spec(accelerator), labels),)
+    claims = claimed(run.server.accelerator, owner.name)
+    return tuple(claim_template(owner, name, spec, labels) for name, spec in claims.items())
 
 
 def _deadline(plan: RoundPlan) -> int:

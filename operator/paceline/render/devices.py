@@ -36,11 +36,15 @@ def template_name(accelerator: Accelerator, *owner: str) -> str:
     return child_name(*owner, COMPONENT, digest(claim_spec(accelerator)))
 
 
+def claimed(accelerator: Accelerator, *owner: str) -> dict[str, Manifest]:
+    """Name of the ResourceClaimTemplate that pods name → its spec; {} for an extended resource."""
+    return {template_name(accelerator, *owner): claim_spec(accelerator)} if accelerator.claims else {}
+
+
 def pod_claims(accelerator: Accelerator, *owner: str) -> Manifest:
     """The part of a pod's spec that has its claim made; {} for an extended resource."""
-    if not accelerator.claims:
-        return {}
-    return {"resourceClaims": [{"name": DEVICES, "resourceClaimTemplateName": template_name(accelerator, *owner)}]}
+    claims = [{"name": DEVICES, "resourceClaimTemplateName": name} for name in claimed(accelerator, *owner)]
+    return {"resourceClaims": claims} if claims else {}
 
 
 def claim_template(owner: Owner, name: str, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Manifest:

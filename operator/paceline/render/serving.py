@@ -9,7 +9,7 @@ from paceline.core import Arm, Server
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings, metadata
-from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
+from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set
 from paceline.render.images import images_of
@@ -47,8 +47,8 @@ def rendering(
     `progress_deadline` is that of the time of rendering."""
     pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
     accelerator = server.accelerator
-    claimed = {template_name(accelerator, owner.name, pool): claim_spec(accelerator)} if accelerator.claims else {}
-    devices = {"devices": claimed} if claimed else {}
+    claims = claimed(accelerator, owner.name, pool)
+    devices = {"devices": claims} if claims else {}
     if accelerator.nodes == 1:
         return {"template": pod, **devices}
     base = _pod(owner, pool, server, arm, revision, settings)
@@ -78,8 +78,8 @@ def servers(
 
 def claim_templates(owner: Owner, pool: str, kept: Mapping[str, Any]) -> tuple[Manifest, ...]:
     """Those that the pods of a kept rendering name."""
-    claimed = kept.get("devices", {})
-    return tuple(claim_template(owner, name, spec, labels(owner, pool)) for name, spec in claimed.items())
+    claims = kept.get("devices", {})
+    return tuple(claim_template(owner, name, spec, labels(owner, pool)) for name, spec in claims.items())
 
 
 def template(

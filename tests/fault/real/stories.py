@@ -7,6 +7,7 @@ from typing import Any
 from tests.fault.nature import what
 from tests.fault.real.case import Case
 from tests.fault.real.history import Past
+from tests.fault.scenarios import SCENARIOS
 from tests.fault.stories import another_image, example, too_strict
 from tests.fault.test_borrow import borrowing
 
@@ -102,7 +103,7 @@ STORIES: Mapping[str, Story] = {
         act=DEPLOY,
         then=(Step(editing(another_image), after=measures),),
         holds=of_the_published_image,
-        either=".status.node: None instead of",  # as in tests/fault/scenarios.py
+        either=SCENARIOS["superseded in its first round"].either,
     ),
     "suspended in its first round, and resumed": Story(
         act=DEPLOY, then=(Step(suspend, after=measures), Step(go_on)), holds=is_round
