@@ -1,6 +1,8 @@
 """What several boards ask for."""
 
-from dev.dashboards.model import Variable
+from collections.abc import Mapping
+
+from dev.dashboards.model import Kind, Panel, Query, Variable
 
 NAMESPACE = Variable(
     name="namespace",
@@ -27,3 +29,26 @@ def quantile(q: float, sglang: str, vllm: str, by: str = "paceline_dev_pool", *,
     """Of a histogram's buckets, in its unit."""
     buckets = of_either_engine(f"{sglang}_bucket", f"{vllm}_bucket", of=of)
     return f"histogram_quantile({q}, sum by (le, {by}) (rate({buckets}[$__rate_interval])))"
+
+
+def number(
+    title: str,
+    description: str,
+    expr: str,
+    *,
+    unit: str = "short",
+    decimals: int | None = None,
+    colours: Mapping[float, str] | None = None,
+) -> Panel:
+    """One value, small enough for six in a row; `colours` as of a Panel."""
+    return Panel(
+        title=title,
+        description=description,
+        kind=Kind.NUMBER,
+        unit=unit,
+        decimals=decimals,
+        width=4,
+        height=4,
+        queries=(Query(expr=expr, now=True),),
+        colours=colours or {},
+    )

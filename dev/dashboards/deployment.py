@@ -30,7 +30,7 @@ def rate_of(sglang: str, vllm: str, by: str = "paceline_dev_pool") -> str:
 
 
 def latency(title: str, description: str, *, histogram: str, mean: str) -> Panel:
-    """Of the servers' `histogram`, which both engines name alike, and of the operator's `mean` .."""
+    """Of the servers' `histogram`, which both engines name alike, and of the operator's `mean`."""
     of_servers = (
         Query(expr=quantile(q, histogram, histogram), legend=f"{{{{paceline_dev_pool}}}} {name}")
         for q, name in ((0.5, "p50"), (0.99, "p99"))

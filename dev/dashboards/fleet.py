@@ -1,6 +1,6 @@
 """All deployments: what serves, what it gains, what needs somebody."""
 
-from dev.dashboards.common import BLUE, GREEN, NAMESPACE, OBJECT, ORANGE, RED, of_either_engine
+from dev.dashboards.common import BLUE, GREEN, NAMESPACE, OBJECT, ORANGE, RED, number, of_either_engine
 from dev.dashboards.model import Board, Kind, Panel, Query, Row
 
 DEPLOYMENTS = f'kind="speculativedeployments",{OBJECT}'
@@ -12,55 +12,31 @@ SPEEDUP = f"max by (namespace, name, pool) (paceline_pool_speedup_ratio{{{OBJECT
 def counted(title: str, condition: str, description: str, colour: str = RED) -> Panel:
     """Deployments of which a condition is True."""
     by_object = f'max by (namespace, name) (paceline_condition{{{DEPLOYMENTS},type="{condition}"}})'
-    return Panel(
-        title=title,
-        description=description,
-        kind=Kind.NUMBER,
-        width=4,
-        height=4,
-        queries=(Query(expr=f"sum({by_object})", now=True),),
-        colours={0: GREEN, 1: colour},
-    )
+    return number(title, description, f"sum({by_object})", colours={0: GREEN, 1: colour})
 
 
 SUMMARY = Row(
     title="Now",
     panels=(
-        Panel(
-            title="Deployments",
-            description="SpeculativeDeployments that the operator has looked at.",
-            kind=Kind.NUMBER,
-            width=4,
-            height=4,
-            queries=(
-                Query(
-                    expr=f'count(max by (namespace, name) (paceline_condition{{{DEPLOYMENTS},type="Ready"}}))', now=True
-                ),
-            ),
+        number(
+            "Deployments",
+            "SpeculativeDeployments that the operator has looked at.",
+            f'count(max by (namespace, name) (paceline_condition{{{DEPLOYMENTS},type="Ready"}}))',
         ),
-        Panel(
-            title="Pools that speculate",
-            description="Share of the pools that serve a candidate rather than the baseline.",
-            kind=Kind.NUMBER,
+        number(
+            "Pools that speculate",
+            "Share of the pools that serve a candidate rather than the baseline.",
+            f'count({LATEST} and on (arm) ({LATEST} unless {{arm=~"baseline|nothing"}})) / count({LATEST})',
             unit="percentunit",
             decimals=0,
-            width=4,
-            height=4,
-            queries=(
-                Query(expr=f'count({LATEST} and on (arm) ({LATEST} unless {{arm=~"baseline|nothing"}})'
-                      f") / count({LATEST})", now=True),
-            ),
         ),
-        Panel(
-            title="Speed-up of all pools",
-            description="Geometric mean of output throughput over the baseline's, as the pools' evidence shows; a pool "
+        number(
+            "Speed-up of all pools",
+            "Geometric mean of output throughput over the baseline's, as the pools' evidence shows; a pool "
             "that serves the baseline counts as 1. It is what was measured, not what is served now.",
-            kind=Kind.NUMBER,
+            f"exp(avg(ln({SPEEDUP})))",
             unit="x",
             decimals=2,
-            width=4,
-            height=4,
-            queries=(Query(expr=f"exp(avg(ln({SPEEDUP})))", now=True),),
         ),
         counted("Degraded", "SpeculationDegraded", "Speculation does not pay as measured: a pool hangs, accepts less "
                 "than its evidence expects, is beyond its crossover, or has fallen back. Alert: "

@@ -1,49 +1,37 @@
 """The operator itself: the numbers behind its alerts."""
 
-from dev.dashboards.common import GREEN, GREY, ORANGE, RED
-from dev.dashboards.model import Annotation, Board, Kind, Panel, Query, Row, Variable
+from dev.dashboards.common import GREEN, GREY, ORANGE, RED, number
+from dev.dashboards.model import Annotation, Board, Panel, Query, Row, Variable
 
 PROCESS = 'namespace=~"$namespace",pod=~"$pod"'
 """Labels of the target: series of the process, not of an object."""
 OURS = f"and on (namespace, pod) paceline_leading{{{PROCESS}}}"
 
 
-def number(title: str, description: str, expr: str, unit: str = "none", **colours: float) -> Panel:
+def healthy(title: str, description: str, expr: str, unit: str = "none", **colours: float) -> Panel:
     """`colours`: from which value on it is orange, and from which red."""
-    steps = {0: GREEN} | {value: colour for colour, value in colours.items()}
-    return Panel(
-        title=title,
-        description=description,
-        kind=Kind.NUMBER,
-        unit=unit,
-        width=4,
-        height=4,
-        queries=(Query(expr=expr, now=True),),
-        colours={value: {"orange": ORANGE, "red": RED}.get(colour, colour) for value, colour in steps.items()},
-    )
+    steps = {value: {"orange": ORANGE, "red": RED}[colour] for colour, value in colours.items()}
+    return number(title, description, expr, unit=unit, colours={0: GREEN} | steps)
 
 
 NOW = Row(
     title="Now",
     panels=(
-        Panel(
-            title="Leaders",
-            description="Processes that hold the Lease: one. None: PacelineNotLeading.",
-            kind=Kind.NUMBER,
+        number(
+            "Leaders",
+            "Processes that hold the Lease: one. None: PacelineNotLeading.",
+            f"sum(paceline_leading{{{PROCESS}}})",
             unit="none",
-            width=4,
-            height=4,
-            queries=(Query(expr=f"sum(paceline_leading{{{PROCESS}}})", now=True),),
             colours={0: RED, 1: GREEN, 2: RED},
         ),
-        number("Processes", "One leads, the others stand by.", f"count(paceline_leading{{{PROCESS}}})"),
-        number(
+        healthy("Processes", "One leads, the others stand by.", f"count(paceline_leading{{{PROCESS}}})"),
+        healthy(
             "Objects that wait",
             "For a pass, in the queue of the leader.",
             f"max(paceline_queue_keys{{{PROCESS}}})",
             orange=100,
         ),
-        number(
+        healthy(
             "Longest wait",
             "After 300 s for 5 minutes: PacelineQueueOld.",
             f"max(paceline_queue_oldest_seconds{{{PROCESS}}})",
@@ -51,7 +39,7 @@ NOW = Row(
             orange=60,
             red=300,
         ),
-        number(
+        healthy(
             "Without a pass that ended",
             "Although there is work. After 240 s: PacelineQueueStuck; after 300 s the probe fails.",
             f"max(paceline_queue_stuck_seconds{{{PROCESS}}})",
@@ -59,7 +47,7 @@ NOW = Row(
             orange=60,
             red=240,
         ),
-        number(
+        healthy(
             "Silent watch",
             "The kind of objects of which nothing was heard for longest; a healthy watch is heard every 75 s. After "
             "300 s: PacelineWatchSilent.",

@@ -1,6 +1,6 @@
 """Benchmark runs: what is measured now, what was found, what it cost."""
 
-from dev.dashboards.common import BLUE, GREEN, GREY, NAMESPACE, OBJECT, ORANGE, RED
+from dev.dashboards.common import BLUE, GREEN, GREY, NAMESPACE, OBJECT, ORANGE, RED, number
 from dev.dashboards.model import Board, Kind, Line, Panel, Query, Row, Variable
 
 RUNS = f'{OBJECT},name=~"$run"'
@@ -16,19 +16,11 @@ def of_run(metric: str, by: str = "name") -> str:
 NOW = Row(
     title="Now",
     panels=(
-        Panel(
-            title="Under way",
-            description="Runs without an outcome, suspended ones and those that wait included.",
-            kind=Kind.NUMBER,
+        number(
+            "Under way",
+            "Runs without an outcome, suspended ones and those that wait included.",
+            f'count(max by (namespace, name) (paceline_run_info{{{CHOSEN},outcome=""}})) or vector(0)',
             unit="none",
-            width=4,
-            height=4,
-            queries=(
-                Query(
-                    expr=f'count(max by (namespace, name) (paceline_run_info{{{CHOSEN},outcome=""}})) or vector(0)',
-                    now=True,
-                ),
-            ),
         ),
         Panel(
             title="Outcomes",
@@ -47,49 +39,28 @@ NOW = Row(
                 ),
             ),
         ),
-        Panel(
-            title="Accelerator hours",
-            description="Of the runs that are kept.",
-            kind=Kind.NUMBER,
+        number(
+            "Accelerator hours",
+            "Of the runs that are kept.",
+            f"sum({of_run('paceline_run_accelerator_seconds', 'namespace, name')}) / 3600",
             unit="h",
             decimals=1,
-            width=4,
-            height=4,
-            queries=(
-                Query(expr=f"sum({of_run('paceline_run_accelerator_seconds', 'namespace, name')}) / 3600", now=True),
-            ),
         ),
-        Panel(
-            title="Idle share",
-            description="Part of the accelerators' time that was neither a server's start nor a measured workload: "
+        number(
+            "Idle share",
+            "Part of the accelerators' time that was neither a server's start nor a measured workload: "
             "pulls, warm-ups, the client's own work, failures.",
-            kind=Kind.NUMBER,
+            f"sum({of_run('paceline_run_idle_accelerator_seconds', 'namespace, name')}) / "
+            f"sum({of_run('paceline_run_accelerator_seconds', 'namespace, name')})",
             unit="percentunit",
             decimals=0,
-            width=4,
-            height=4,
-            queries=(
-                Query(
-                    expr=f"sum({of_run('paceline_run_idle_accelerator_seconds', 'namespace, name')}) / "
-                    f"sum({of_run('paceline_run_accelerator_seconds', 'namespace, name')})",
-                    now=True,
-                ),
-            ),
             colours={0: GREEN, 0.3: ORANGE, 0.6: RED},
         ),
-        Panel(
-            title="Longest without a round",
-            description="Of the runs that should go on. After six hours: the alert PacelineRunWithoutProgress.",
-            kind=Kind.NUMBER,
+        number(
+            "Longest without a round",
+            "Of the runs that should go on. After six hours: the alert PacelineRunWithoutProgress.",
+            f"max(time() - {of_run('paceline_run_progress_timestamp_seconds', 'namespace, name')})",
             unit="s",
-            width=4,
-            height=4,
-            queries=(
-                Query(
-                    expr=f"max(time() - {of_run('paceline_run_progress_timestamp_seconds', 'namespace, name')})",
-                    now=True,
-                ),
-            ),
             colours={0: GREEN, 3600: ORANGE, 21600: RED},
         ),
     ),
