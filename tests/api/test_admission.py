@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.api.chart import HOME, of_kind, rendered
 from tests.support.apiserver import Running
-from tests.support.edits import Change, changed, example, example_run
+from tests.support.edits import GONE, Change, changed, example, example_run
+from tests.support.field_edits import searching_of_heads
 
 from paceline.api import crds
 from paceline.plan.deployment.requests import VERBS
@@ -290,10 +291,13 @@ def test_an_administrator_forbids_remote_code_directories_of_nodes_and_foreign_i
     assert foreign in said(engine=laid({"initContainers": [{"name": "first", "image": "docker.io/else/proxy:1"}]}))
 
 
+ALLOWED = ("spec.engine.image", "registry.example.com/models/sglang:1"), ("spec.engine.trustRemoteCode", False)
+"""What the strict namespace asks of the examples."""
+
+
 def strictly(path: str, value: Any) -> dict[str, Any]:
     """The example as the strict namespace takes it, with one change."""
-    ours = ("spec.engine.image", "registry.example.com/models/sglang:1"), ("spec.engine.trustRemoteCode", False)
-    return changed(example(), *ours, (path, value))
+    return changed(example(), *ALLOWED, (path, value))
 
 
 @pytest.mark.parametrize(
@@ -306,9 +310,7 @@ def test_remote_code_is_forbidden_however_it_is_written_and_wherever(guarded: Ru
     assert send(guarded, "eve", strictly(path, ["--dtype=bfloat16"]), namespace=STRICT) == ""
     said = send(guarded, "eve", strictly(path, ["--dtype=bfloat16", word]), namespace=STRICT)
     assert "have --trust-remote-code" in said or "has --trust-remote-code" in said
-    run = changed(
-        example_run(), ("spec.engine.image", "registry.example.com/models/x"), ("spec.engine.trustRemoteCode", False)
-    )
+    run = changed(example_run(), *ALLOWED)
     where = path if path == "spec.engine.args" else "spec.arms.1.args"
     assert "--trust-remote-code" in send(guarded, "eve", changed(run, (where, [word])), namespace=STRICT)
 
@@ -335,23 +337,59 @@ def test_no_other_part_of_a_pod_brings_a_foreign_image_or_a_directory(
     assert says in send(guarded, "eve", manifest, namespace=STRICT), pod
 
 
+SOURCES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    (example(), "spec.target", {"servedName": "qwen"}),
+    (example(), "spec.draft", {"algorithm": "EAGLE3"}),
+    (example(), "spec.pools.0.candidates.0.draft", {"algorithm": "EAGLE3"}),
+    (
+        changed(searching_of_heads(), ("spec.gateway", GONE)),
+        "spec.pools.0.search.heads.0.draft",
+        {"algorithm": "EAGLE3"},
+    ),
+    (example_run(), "spec.target", {"servedName": "qwen", "revision": "main"}),
+    (example_run(), "spec.arms.1.draft", {"algorithm": "EAGLE3", "revision": "main"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path", "model"), SOURCES, ids=[f"{one['kind']} {path}" for one, path, _ in SOURCES]
+)
+def test_a_model_that_is_an_image_is_of_an_allowed_registry_too(
+    guarded: Running, manifest: dict[str, Any], path: str, model: dict[str, Any]
+) -> None:
+    def said(repository: str, namespace: str = STRICT) -> str:
+        source = {"source": f"oci://{repository}@sha256:{'0' * 64}"}
+        return send(guarded, "eve", changed(manifest, *ALLOWED, (path, model | source)), namespace=namespace)
+
+    assert said("registry.example.com/models/qwen") == ""
+    assert f"every oci:// source of {path.split('.')[1]} must begin with" in said("docker.io/else/qwen")
+    assert said("docker.io/else/qwen", TENANT) == "", "forbidden there alone"
+
+
 def test_every_field_that_could_name_an_image_a_directory_or_remote_code_is_one_that_the_policies_know() -> None:
     """A new one in the CRDs fails here: add it to charts/paceline/templates/admission.yaml."""
     looked_at = {"engine.image", "engine.trustRemoteCode", "engine.podTemplate", "engine.args", "cache.hostPath"}
     lists = {"pools.candidates.args", "pools.candidates.custom.args", "arms.args", "arms.custom.args"}
+    models = {path.removeprefix("spec.").replace(".0", "").replace(".1", "") + ".source" for _, path, _ in SOURCES}
     found: set[str] = set()
 
     def look(node: dict[str, Any], path: str) -> None:
         for name, child in (node.get("properties") or {}).items():
             where = f"{path}.{name}".removeprefix(".")
             free = child.get("x-kubernetes-preserve-unknown-fields")
-            if free or name == "args" or any(word in name.lower() for word in ("image", "hostpath", "remotecode")):
+            model = name == "source" and "oci://" in json.dumps(child)
+            if (
+                free
+                or model
+                or name == "args"
+                or any(word in name.lower() for word in ("image", "hostpath", "remotecode"))
+            ):
                 found.add(where)
             look(child.get("items") or child, where)
 
     for crd in crds():
         look(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], "")
-    assert found == looked_at | lists
+    assert found == looked_at | lists | models
 
 
 def test_without_the_policies_the_right_to_make_our_kinds_is_the_right_to_make_pods(guarded: Running) -> None:

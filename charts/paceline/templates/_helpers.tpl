@@ -15,6 +15,10 @@ may hold it. vLLM has another flag that begins so. */}}
 {{- define "paceline.trustsNothing" -}}
 [a.replace('_', '-').split('=')[0]].all(f, f.startsWith('--trust-request') || !(f.startsWith('--trust') || (f.size() > 3 && '--trust-remote-code'.startsWith(f)) || (f.size() > 4 && '--config'.startsWith(f))))
 {{- end }}
+{{- /* CEL: the model `of`, if it is an image, is one of `prefixes`. */}}
+{{- define "paceline.pulls" -}}
+(!has({{ .of }}) || !has({{ .of }}.source) || !{{ .of }}.source.startsWith('oci://') || {{ toJson .prefixes }}.exists(i, {{ .of }}.source.startsWith('oci://' + i)))
+{{- end }}
 {{- /* What the pods that the operator makes have, by its environment. */}}
 {{- define "paceline.pods" -}}
 {{- $networks := list }}
