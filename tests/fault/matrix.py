@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.fault.forks import Mishap, Road, Roads
-from tests.fault.mishaps import SINGLE, Trace, drawn, pairs, without
+from tests.fault.mishaps import SINGLE, Trace, drawn, lateness, pairs, without
 from tests.fault.oracle import broken_promises, differences, ending
 from tests.fault.scenarios import SCENARIOS, Scenario
-from tests.fault.stories import should
+from tests.fault.stories import should, tell_once
 from tests.fault.world import World
 
 KEPT = Path("build/faults")
@@ -79,7 +79,8 @@ def check(scenario: Scenario, traces: Mapping[Mishap, Trace], mishap: Mishap, wo
     trace = traces[mishap]
     found = differences(ending(world.cluster), should(scenario.story), trace.told)
     found = [line for line in found if scenario.either not in line]
-    return [*without(found, trace), *broken_promises(world.cluster), *scenario.promised(world)]
+    late = lateness(world.acted_at - tell_once(scenario.story).acted_at, trace.late + scenario.late)
+    return [*without(found, trace), *late, *broken_promises(world.cluster), *scenario.promised(world)]
 
 
 def run(name: str, sample: Sample = ALL) -> Tally:

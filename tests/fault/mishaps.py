@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tests.fault.forks import Mishap
+from tests.fault.nature import JOB_SECONDS
 from tests.fault.world import NAME, NAMESPACE, RESTART_SECONDS, Process, World
 from tests.support.memory import Crash, conflict, lost
 
@@ -22,6 +23,12 @@ REQUEST_SECONDS = 30.0
 """As long as the operator waits for an answer (`kube.transport`)."""
 WATCH_SECONDS = 75.0
 """A watch ends by itself within that time (`kube.transport`)."""
+ASKED_SECONDS = 20.0
+"""Retry-After of a 429."""
+SLACK_SECONDS = 10.0
+"""For a few backoffs, and for who waits for its turn. Whoever gives up, and waits for the resync, takes minutes."""
+REMADE_SECONDS = JOB_SECONDS + 5
+"""As long as a Job that is made once more takes, with its pod."""
 NUDGE_SECONDS = 60.0
 LAG = 10
 """Versions that an API server's cache is behind."""
@@ -39,7 +46,7 @@ def invalid() -> ApiError:
 
 
 def too_many() -> ApiError:
-    return TooManyRequests(429, "TooManyRequests", "injected: try again later", retry_after=20.0)
+    return TooManyRequests(429, "TooManyRequests", "injected: try again later", retry_after=ASKED_SECONDS)
 
 
 def broken() -> ApiError:
@@ -137,10 +144,14 @@ class Trace:
     may: tuple[str, ...] = ()
     told: bool = False
     """Every Event that should be told is."""
+    late: float = 0.0
+    """Seconds by which the operator may come to rest later, beside SLACK_SECONDS."""
 
 
 UNTOLD = Trace()
 """Events are told once a status is known to be written: an operator that has not heard so tells nothing."""
+RESTARTED = Trace(late=RESTART_SECONDS)
+UNANSWERED = Trace(late=REQUEST_SECONDS)
 ANSWERED = Trace(may=("told: ",), told=True)
 """It tells what it was answered."""
 PULL = f"models/{NAME}-latency-pull-"
@@ -156,7 +167,8 @@ BY_AN_OLD_LIST = Trace(
     may=(
         *(f"{what} 1 times: {kind} models/{NAME}-fetch-" for what in ("made", "removed") for kind in ("Job", "Pod")),
         rf"BenchmarkRun \S+\.neighbours: \['models/{NAME}-latency-\w+-\d+ \(4\)'\] instead of None",
-    )
+    ),
+    late=REMADE_SECONDS,
 )
 """A prefetch that has ended, and whose pod an old list lacks, is made again, and finds the models there. A server that
 was lent, and that an old list still has, is named as a neighbour of the round that has its accelerators. A real API
@@ -167,24 +179,24 @@ LOST = Mishap(what="response lost", when="after", do=raising(lost))
 CONFLICT = Mishap(what="409", when="before", do=raising(conflict))
 
 AT_WRITES: Mapping[Mishap, Trace] = {
-    Mishap(what="crash before", when="before", do=raising(Crash)): UNTOLD,
-    CRASH: UNTOLD,
+    Mishap(what="crash before", when="before", do=raising(Crash)): RESTARTED,
+    CRASH: RESTARTED,
     LOST: UNTOLD,
     CONFLICT: Trace(told=True),
     Mishap(what="422", when="before", do=raising(invalid)): REFUSED,
-    Mishap(what="429", when="before", do=raising(too_many)): Trace(told=True),
+    Mishap(what="429", when="before", do=raising(too_many)): Trace(told=True, late=ASKED_SECONDS),
     Mishap(what="500", when="before", do=raising(broken)): ANSWERED,
-    Mishap(what="time-out before", when="before", do=never_answered): UNTOLD,
-    Mishap(what="time-out after", when="after", do=never_answered): UNTOLD,
+    Mishap(what="time-out before", when="before", do=never_answered): UNANSWERED,
+    Mishap(what="time-out after", when="after", do=never_answered): UNANSWERED,
 }
 AT_EVENTS: Mapping[Mishap, Trace] = {
     Mishap(what="stale list", when="heard", do=stale_list): BY_AN_OLD_LIST,
-    Mishap(what="missed event", when="heard", do=missed): UNTOLD,
+    Mishap(what="missed event", when="heard", do=missed): Trace(late=WATCH_SECONDS),
     Mishap(what="event twice", when="heard", do=twice): Trace(told=True),
     Mishap(what="410 after a deletion", when="heard", do=relist_after_a_deletion): MADE_AGAIN,
-    Mishap(what="silence", when="heard", do=silence): UNTOLD,
+    Mishap(what="silence", when="heard", do=silence): Trace(late=SILENT_SECONDS),
     Mishap(what="two leaders", when="heard", do=two_leaders): UNTOLD,
-    Mishap(what="lease lost", when="heard", do=lease_lost): UNTOLD,
+    Mishap(what="lease lost", when="heard", do=lease_lost): RESTARTED,
 }
 SINGLE = {**AT_WRITES, **AT_EVENTS}
 
@@ -195,7 +207,12 @@ def pairs(seed: str, number: int) -> dict[Mishap, Trace]:
     found = dice.sample(list(product(SINGLE, SINGLE)), number)
     return {
         replace(one, what=f"{one}, then {two}", then=two, later=dice.randint(1, 6)): Trace(
-            may=(*SINGLE[one].may, *SINGLE[two].may, *(AGAIN_TWICE if SINGLE[one] is SINGLE[two] is MADE_AGAIN else ()))
+            may=(
+                *SINGLE[one].may,
+                *SINGLE[two].may,
+                *(AGAIN_TWICE if SINGLE[one] is SINGLE[two] is MADE_AGAIN else ()),
+            ),
+            late=SINGLE[one].late + SINGLE[two].late,
         )
         for one, two in found
     }
@@ -204,6 +221,12 @@ def pairs(seed: str, number: int) -> dict[Mishap, Trace]:
 def drawn(name: str, step: int, every: int) -> bool:
     """One of `every` steps, always the same ones of a name."""
     return zlib.crc32(f"{name} {step}".encode()) % every == 0
+
+
+def lateness(seconds: float, most: float) -> Iterator[str]:
+    """What is wrong with coming to rest so many seconds later than without faults."""
+    if seconds > most + SLACK_SECONDS:
+        yield f"came to rest {seconds:.0f} s later, where {most + SLACK_SECONDS:.0f} are allowed"
 
 
 def without(lines: list[str], trace: Trace) -> Iterator[str]:

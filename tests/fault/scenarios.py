@@ -20,7 +20,7 @@ from tests.fault.stories import (
     too_strict,
 )
 from tests.fault.test_borrow import BORROWED, lent_one_for_a_while, suspended
-from tests.fault.world import START, World
+from tests.fault.world import COUNTED_SECONDS, START, World
 from tests.support.searched import Served, searching
 
 from paceline.core import BASELINE
@@ -33,11 +33,12 @@ from paceline.watch import Judgement, JudgementKind, Numbers, Watched
 @dataclass(frozen=True)
 class Scenario:
     """`promised` says what else is wrong with a world in which the story was told; `either` is a field that may end
-    both ways."""
+    both ways; `late`: seconds by which any fault may delay it."""
 
     story: Story
     promised: Callable[[World], list[str]] = lambda world: []
     either: str = "\0"
+    late: float = 0.0
 
 
 def measures(world: World) -> bool:
@@ -111,7 +112,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "back to the image before": Scenario(BACK),
     "loan": Scenario(BORROWED, lent_one_for_a_while),
     "rollback by a person": Scenario(ROLLED_BACK),
-    "fallback by the guard": Scenario(FELL_BACK),
+    "fallback by the guard": Scenario(FELL_BACK, late=COUNTED_SECONDS),
     "search and promotion": Scenario(SEARCHED),
     "superseded in its first round": Scenario(
         edited(another_image, MEASURED),

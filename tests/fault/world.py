@@ -31,6 +31,7 @@ from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
 from paceline.kube import ApiError, Manifest, Recorder, Ref, Reflector, WorkQueue
+from paceline.kube.resources import EVENT
 from paceline.plan.step import Event
 from paceline.render import Settings
 from paceline.watch import Judgement, Watched
@@ -102,6 +103,8 @@ class Process:
             end = str(error)
             raise
         finally:
+            if any(write.ref.resource != EVENT for write in self.api.writes[done:]):
+                self.world.acted_at = (self.world.now() - self.world.start).total_seconds()
             writes = [f"{write.verb} {write.ref.resource.kind} {write.ref.name}" for write in self.api.writes[done:]]
             if writes or end:
                 self.world.note(f"  {key.plural[:-1]}: {', '.join(filter(None, (*writes, end)))}")
@@ -129,6 +132,8 @@ class World:
         self.settings = Settings(image="paceline")
         """Of the operators that start from now on, and of those that run."""
         self.judge: Judge | None = twin_of.judge if twin_of else None
+        self.acted_at = 0.0
+        """Seconds from the start to the last write of an operator, Events left out."""
         self.complaints: list[str] = []
         """What a reconcile raised that is no answer of the API: a bug."""
         self.trace: list[str] = []

@@ -23,7 +23,7 @@ class Operator:
 
     def replace(self) -> None:
         for pod in self._pods():
-            home.kubectl("delete", "pod", pod["metadata"]["name"])
+            home.kubectl("delete", "pod", pod["metadata"]["name"], "--ignore-not-found")
         home.kubectl("rollout", "status", "deployment/paceline", "--timeout", "60s")
 
     def _process(self) -> int:
@@ -31,7 +31,8 @@ class Operator:
         return process(pods[0], "operator")
 
     def _pods(self) -> list[Manifest]:
-        return home.list("pods", "app.kubernetes.io/name=paceline")
+        found = home.list("pods", "app.kubernetes.io/name=paceline")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
 def process(pod: Manifest, container: str) -> int:
