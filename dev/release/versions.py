@@ -36,8 +36,12 @@ PLACES = (
     Place("paceline_emulator/pyproject.toml", "version = "),
     Place("charts/paceline/Chart.yaml", "version: "),
     Place("charts/paceline/Chart.yaml", "appVersion: "),
+    Place("deploy/kustomize/example/kustomization.yaml", "  newTag: "),
 )
 """The first is the one that counts."""
+
+RENDERED = Place("deploy/kustomize/base/install.yaml", " +image: paceline:")
+"""Written from the chart by `make chart`."""
 
 
 def current(root: Path = ROOT) -> str:
@@ -51,4 +55,6 @@ def faults(tag: str, root: Path = ROOT) -> list[str]:
     if not VERSION.fullmatch(version):
         wrong.append(f"{version} is no version such as 0.2.0 or 0.2.0-rc.1")
     said = [(place, place.said(root)) for place in PLACES]
-    return wrong + [f"{place.file}: {place.line}{one}, not {version}" for place, one in said if one != version]
+    wrong += [f"{place.file}: {place.line}{one}, not {version}" for place, one in said if one != version]
+    rendered = RENDERED.said(root)
+    return wrong + [f"{RENDERED.file}: it is of {rendered}, not {version}: run `make chart`"] * (rendered != version)

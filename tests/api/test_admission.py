@@ -26,6 +26,7 @@ USERS: dict[str, list[dict[str, Any]]] = {
         MAY_MAKE_PODS,
         {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["httproutes"], "verbs": ["create"]},
         {"apiGroups": ["inference.networking.k8s.io"], "resources": ["inferencepools"], "verbs": ["create"]},
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaimtemplates"], "verbs": ["create"]},
     ],
     "pat": [
         MAY_MAKE_PODS,
@@ -135,16 +136,23 @@ def test_who_may_not_make_pods_may_not_have_them_made(guarded: Running, manifest
     assert send(guarded, OPERATOR, manifest) == "", "the operator makes runs, and no pod by itself"
 
 
+CLAIMED: Change = ("spec.accelerator.deviceClassName", "gpu.example.com")
+
+
 @pytest.mark.parametrize(
-    ("change", "kind"),
+    ("of", "change", "kind"),
     [
-        (("spec.gateway", {"name": "inference"}), "httproutes"),
-        (("spec.pools.0.endpointPicker", {"name": "picker"}), "inferencepools"),
+        (example(), ("spec.gateway", {"name": "inference"}), "httproutes"),
+        (example(), ("spec.pools.0.endpointPicker", {"name": "picker"}), "inferencepools"),
+        (example(), CLAIMED, "resourceclaimtemplates"),
+        (example_run(), CLAIMED, "resourceclaimtemplates"),
     ],
-    ids=["gateway", "endpointPicker"],
+    ids=["gateway", "endpointPicker", "devices", "devices of a run"],
 )
-def test_who_may_not_make_routes_may_not_have_them_made(guarded: Running, change: Change, kind: str) -> None:
-    manifest = changed(example(), change)
+def test_who_may_not_make_an_object_may_not_have_it_made(
+    guarded: Running, of: dict[str, Any], change: Change, kind: str
+) -> None:
+    manifest = changed(of, change)
     assert f"eve may not create {kind} in namespace {TENANT}" in send(guarded, "eve", manifest)
     assert send(guarded, "rita", manifest) == ""
 

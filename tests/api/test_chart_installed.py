@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.api.chart import CHART, HOME, helm, of_kind, said, template
 from tests.api.test_chart_values import CASES, FULL
 from tests.api.test_guards import refused
@@ -157,6 +158,35 @@ def test_a_new_release_takes_over_what_an_old_one_has_left(cluster: Running, rel
     releases.do("uninstall", "paceline", HOME)
     crds = cluster.kubectl("get", "crd", "speculativedeployments.paceline.dev", "benchmarkruns.paceline.dev")
     assert crds.stdout.count("paceline.dev") == 2
+
+
+def test_the_same_release_in_another_namespace_finds_priority_classes_too(releases: Releases) -> None:
+    """So to leave the CRDs out is not enough."""
+    releases.do("install", "paceline", "one")
+    releases.do("uninstall", "paceline", "one")
+    told = releases.try_to("install", "paceline", "two")
+    assert 'PriorityClass "paceline-server-1"' in told
+    assert "invalid ownership metadata" in told
+    releases.do("install", "paceline", "two", "--take-ownership")
+
+
+def test_a_release_without_a_cluster_role_is_found_by_no_other(releases: Releases) -> None:
+    """So `rbac.create: false` leaves it to its administrator to keep two apart."""
+    releases.do("install", "first", "one", rbac__create=False)
+    releases.do("install", "second", "two")
+
+
+def test_a_chart_of_ones_own_packaging_is_taken_with_a_version_that_says_so(cluster: Running, tmp_path: Path) -> None:
+    """Semantic versions have build metadata after a +, and labels no +."""
+    packaged = helm("package", CHART, "--version", "0.1.0+site.1", "--destination", tmp_path)
+    assert packaged.returncode == 0, packaged.stderr
+    (archive,) = tmp_path.glob("*.tgz")
+    done = helm("template", "paceline", archive, "--namespace", HOME)
+    objects = [one for one in yaml.load_all(done.stdout, yaml.CSafeLoader) if one]
+    assert strictly(cluster, objects) == ""
+    assert {one["metadata"]["labels"]["helm.sh/chart"] for one in of_kind(objects, "Service")} == {
+        "paceline-0.1.0_site.1"
+    }
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ import yaml
 from jsonschema import Draft7Validator
 from tests.api.chart import CHART, container, helm, of_kind, rendered, said, template, text
 
+from paceline.controller.settings import from_environment
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "dev" / "chart_docs.py"
 SPEC = importlib.util.spec_from_file_location("chart_docs", DOCS)
@@ -136,12 +138,68 @@ def test_helm_lints_what_is_wrong_as_wrong() -> None:
         ({"serviceAccount.create": False}, "name the account that is there in serviceAccount.name"),
         ({"image.digest": "latest"}, "/image/digest"),
         ({"log.level": "loud"}, "/log/level"),
+        ({"fullnameOverride": "1st"}, "/fullnameOverride"),
+        ({"nameOverride": "a.b"}, "/nameOverride"),
+        ({"metrics.tlsSecret": "cert"}, "without metrics.authentication the metrics go out unencrypted"),
+        ({"networkPolicies.operator.egress": [{}]}, "nothing would hold it; enable the policy"),
+        ({"extraEnv": [{"name": "PACELINE_QPS", "value": "5"}]}, "extraEnv has PACELINE_QPS, which the chart sets"),
+        (
+            {"metrics": {"authentication": True, "tlsSecret": "c"}, "namespaces": ["a"], "rbac.clusterRoles": False},
+            "nobody could read the metrics",
+        ),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
 )
 def test_what_cannot_work_is_refused_with_what_to_do(values: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         template(*said(values))
+
+
+@pytest.mark.parametrize("release", ["1st", "a.b", "a" * 53])
+def test_a_name_that_no_service_may_have_is_refused_before_anything_is_made(release: str) -> None:
+    """Helm takes each of them for a release; the API server refuses the Service when all else has been made."""
+    with pytest.raises(ValueError, match="a Service cannot be named .*; name another one in fullnameOverride"):
+        template(*said({"nameOverride": "operators-b"}), release=release)
+    assert template(*said({"nameOverride": "operators-b", "fullnameOverride": "ours"}), release=release)
+
+
+class Once(yaml.CSafeLoader):
+    """YAML as kustomize reads it: a key of a map stands there once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), keys
+        return super().construct_mapping(node, deep)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"podAnnotations": {"prometheus.io/scrape": "false"}},
+        {
+            path: {"enabled": True, "labels": {"app.kubernetes.io/name": "theirs"}}
+            for path in ("podMonitor", "prometheusRule", "dashboards")
+        },
+        {"dashboards": {"enabled": True, "labels": {"grafana_dashboard": None}}},
+    ],
+    ids=["annotations", "labels", "no label"],
+)
+def test_what_a_value_says_again_stands_there_once(values: dict[str, Any]) -> None:
+    objects = [one for one in yaml.load_all(text(*said(values)), Once) if one]  # noqa: S506
+    annotations = of_kind(objects, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"]
+    assert annotations.items() >= values.get("podAnnotations", {}).items()
+    assert {one["metadata"]["labels"]["app.kubernetes.io/name"] for one in of_kind(objects, "ConfigMap")} <= {
+        "paceline"
+    }
+
+
+def test_a_large_number_of_a_file_is_a_number_to_the_operator(tmp_path: Path) -> None:
+    """Helm reads it as a float, and writes 1e+06."""
+    file = tmp_path / "values.yaml"
+    file.write_text("apiServer: {qps: 1000000, burst: 2000000}")
+    said_of = {one["name"]: one.get("value", "") for one in container(template("-f", file))["env"]}
+    told = from_environment({name: said_of[name] for name in ("PACELINE_QPS", "PACELINE_BURST")})
+    assert (told.qps, told.burst) == (1_000_000, 2_000_000)
 
 
 def test_a_digest_wins_over_the_tag_for_the_operator_its_pods_and_the_test() -> None:

@@ -9,6 +9,8 @@ import yaml
 from tests.api.chart import container, of_kind, rendered
 from tests.support.apiserver import BINARIES, Running
 
+from paceline import __version__
+
 ROOT = Path(__file__).parents[2]
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 BASE = KUSTOMIZE / "base"
@@ -44,6 +46,7 @@ def test_the_base_is_the_charts_objects_and_a_namespace(apiserver: Running) -> N
 def test_an_overlays_image_is_that_of_prefetch_and_rounds_too() -> None:
     objects = built(KUSTOMIZE / "example")
     environment = {one["name"]: one.get("value") for one in container(objects)["env"]}
-    assert container(objects)["image"] == environment["PACELINE_IMAGE"] == "registry.example.com/paceline:0.1.0"
+    image = f"registry.example.com/paceline:{__version__}"
+    assert container(objects)["image"] == environment["PACELINE_IMAGE"] == image
     (deployment,) = of_kind(objects, "Deployment")
     assert deployment["spec"]["replicas"] == 2

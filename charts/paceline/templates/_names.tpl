@@ -1,12 +1,12 @@
-{{- /* Of objects in the release's namespace. The label app.kubernetes.io/name stays: releases find each other by it. */}}
+{{- /* Of objects in the release's namespace, a Service among them, whose name may be less than a release's. The label
+app.kubernetes.io/name stays: releases find each other by it. */}}
 {{- define "paceline.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{ .Values.fullnameOverride }}
-{{- else if .Values.nameOverride -}}
-{{ .Release.Name }}-{{ .Values.nameOverride }}
-{{- else -}}
-{{ .Release.Name }}
+{{- $short := printf "%s-%s" .Release.Name .Values.nameOverride | trimSuffix "-" -}}
+{{- $name := .Values.fullnameOverride | default $short -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]{0,62}$" $name) -}}
+{{- fail (printf "a Service cannot be named %s (%d characters): it has at most 63, a-z, 0-9 and -, a letter first; name another one in fullnameOverride" $name (len $name)) -}}
 {{- end -}}
+{{ $name }}
 {{- end }}
 {{- /* Of objects of the cluster. One release at most works in all namespaces; of those that work in some, there may be
 several of one name. */}}
@@ -23,8 +23,9 @@ several of one name. */}}
 {{- define "paceline.labels" -}}
 app.kubernetes.io/name: paceline
 app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- /* A version of one's own packaging may have a +, which a label has not. */}}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
 {{- end }}
 {{- define "paceline.selector" -}}
 app.kubernetes.io/name: paceline

@@ -34,7 +34,7 @@ TEXT = """# Changelog
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the files that say the version."""
-    for place in versions.PLACES:
+    for place in (*versions.PLACES, versions.RENDERED):
         (tmp_path / place.file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / place.file, tmp_path / place.file)
     return tmp_path
@@ -59,6 +59,10 @@ def test_a_tag_that_is_no_version_stops_a_release(tag: str, says: str) -> None:
 def test_another_version_is_written_everywhere(tree: Path) -> None:
     for place in versions.PLACES:
         place.say("0.2.0-rc.1", tree)
+    rendered = f"deploy/kustomize/base/install.yaml: it is of {versions.current()}, not 0.2.0-rc.1: run `make chart`"
+    assert versions.faults("v0.2.0-rc.1", tree) == [rendered], "what is written from the chart"
+    assert "newTag: 0.2.0-rc.1" in (tree / "deploy/kustomize/example/kustomization.yaml").read_text()
+    versions.RENDERED.say("0.2.0-rc.1", tree)
     assert versions.faults("v0.2.0-rc.1", tree) == []
     before, after = ((root / "pyproject.toml").read_text().splitlines() for root in (ROOT, tree))
     assert [new for old, new in zip(before, after, strict=True) if old != new] == ['version = "0.2.0-rc.1"']
