@@ -158,7 +158,7 @@ def test_what_cannot_work_is_refused_with_what_to_do(values: dict[str, Any], say
 @pytest.mark.parametrize("release", ["1st", "a.b", "a" * 53])
 def test_a_name_that_no_service_may_have_is_refused_before_anything_is_made(release: str) -> None:
     """Helm takes each of them for a release; the API server refuses the Service when all else has been made."""
-    with pytest.raises(ValueError, match="a Service cannot be named .*; name another one in fullnameOverride"):
+    with pytest.raises(ValueError, match=r"a Service cannot be named .*; name another one in fullnameOverride"):
         template(*said({"nameOverride": "operators-b"}), release=release)
     assert template(*said({"nameOverride": "operators-b", "fullnameOverride": "ours"}), release=release)
 
@@ -185,7 +185,7 @@ class Once(yaml.CSafeLoader):
     ids=["annotations", "labels", "no label"],
 )
 def test_what_a_value_says_again_stands_there_once(values: dict[str, Any]) -> None:
-    objects = [one for one in yaml.load_all(text(*said(values)), Once) if one]  # noqa: S506
+    objects = [one for one in yaml.load_all(text(*said(values)), Once) if one]
     annotations = of_kind(objects, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"]
     assert annotations.items() >= values.get("podAnnotations", {}).items()
     assert {one["metadata"]["labels"]["app.kubernetes.io/name"] for one in of_kind(objects, "ConfigMap")} <= {
