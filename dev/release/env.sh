@@ -22,7 +22,7 @@ tools=$cache/release/bin
 plain=${PLAIN_HTTP:+yes}
 read -ra sign_options <<<"${COSIGN_SIGN:---yes}"
 read -ra verify_options <<<"${COSIGN_VERIFY:---certificate-oidc-issuer https://token.actions.githubusercontent.com \
-    --certificate-identity-regexp ^$source/\.github/workflows/release\.yml@refs/tags/v}"
+    --certificate-identity $source/.github/workflows/release.yml@refs/tags/v$version}"
 mkdir -p "$out"
 
 # digest_of IMAGE|CHART: as pushed, sha256:…
