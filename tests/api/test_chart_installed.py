@@ -170,6 +170,17 @@ def test_the_same_release_in_another_namespace_finds_priority_classes_too(releas
     releases.do("install", "paceline", "two", "--take-ownership")
 
 
+def test_an_installation_without_helm_is_told_by_its_cluster_role(cluster: Running, releases: Releases) -> None:
+    """Kustomize and Argo CD leave no release's name."""
+    (role,) = [one for one in of_kind(template(), "ClusterRole") if one["metadata"]["name"] == "paceline"]
+    cluster.kubectl("apply", "--server-side", "-f", "-", given=role)
+    try:
+        told = releases.try_to("install", "second", "two")
+        assert "release (of ClusterRole paceline) in namespace (not told: not installed by helm) works in all" in told
+    finally:
+        cluster.kubectl("delete", "clusterrole", "paceline")
+
+
 def test_a_release_without_a_cluster_role_is_found_by_no_other(releases: Releases) -> None:
     """So `rbac.create: false` leaves it to its administrator to keep two apart."""
     releases.do("install", "first", "one", rbac__create=False)
