@@ -47,7 +47,8 @@ def reachable(registry: str) -> Iterator[None]:
     places = [STATE / f"node-{node}" / "registries" / registry for node in NODES]
     for place in places:
         place.mkdir(parents=True)
-        (place / "hosts.toml").write_text(f'server = "http://{registry}"\n')
+        # `server` alone does not make containerd 1.6 speak HTTP
+        (place / "hosts.toml").write_text(f'[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n')
     try:
         yield
     finally:
@@ -109,6 +110,11 @@ def test_a_digest_that_the_registry_does_not_have_is_not_installed(published: di
             *("--namespace", OPERATOR, "wait", f"pod/{name}", "--timeout=120s"),
             "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImagePull",
         )
+        why = kubectl(
+            *("--namespace", OPERATOR, "get", f"pod/{name}", "--output"),
+            "jsonpath={.status.containerStatuses[0].state.waiting.message}",
+        )
+        assert "not found" in why
     finally:
         kubectl("--namespace", OPERATOR, "delete", "pod", name, "--wait=false")
     refused = helm("install", "other", chart.replace(published["chartDigest"], f"sha256:{'0' * 64}"), check=False)
