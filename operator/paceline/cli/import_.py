@@ -10,10 +10,12 @@ from typing import Any
 import yaml
 
 from paceline.api.text import documents
+from paceline.cli.importing.hidden import masked
 from paceline.cli.importing.note import UnansweredError
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
 from paceline.cli.validate import read
+from paceline.core.text import printable
 
 WIDTH = 100
 
@@ -32,7 +34,9 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser.add_argument("--engine-version", default="", metavar="V", help="the engine's release in the image")
     parser.add_argument("--product", default="", help="the nodes' accelerator, a value of nvidia.com/gpu.product")
     parser.add_argument("--gpus", type=_count, metavar="N", help="accelerators of a server")
-    parser.add_argument("--target", default="", metavar="SOURCE", help="the model: hf://OWNER/NAME or pvc://CLAIM/PATH")
+    parser.add_argument(
+        "--target", default="", metavar="SOURCE", help="the model: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://…"
+    )
     parser.add_argument("--head", default="", metavar="SOURCE", help="a draft head to compare, beside what is there")
     parser.add_argument("--algorithm", default="EAGLE3", help="the head's algorithm (default: EAGLE3)")
     parser.add_argument("--api-key-secret", default="", metavar="NAME/KEY", help="the Secret with the clients' key")
@@ -52,7 +56,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 def run(args: argparse.Namespace) -> int:
     try:
         found = list(_deployments(read(args.file)))
-        engines = [one for one in found if starts_an_engine(one)]
+        engines = [one for one in found if _is_meant(one)]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         return _failed(args.file, " ".join(str(error).split()))
     except (AttributeError, KeyError, TypeError) as error:
@@ -69,10 +73,10 @@ def run(args: argparse.Namespace) -> int:
         try:
             outcome = imported(deployment, options)
         except UnansweredError as unanswered:
-            failed = bool(_failed(at, str(unanswered)))
+            failed = bool(_failed(at, masked(str(unanswered))))
             continue
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
-            failed = bool(_failed(at, f"is not as kubectl prints it: {error!r:.200}"))
+            failed = bool(_failed(at, f"is not as kubectl prints it: {masked(repr(error)):.200}"))
             continue
         printed.append(text(deployment, outcome))
         for problem in outcome.problems:
@@ -81,8 +85,16 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def _is_meant(deployment: Mapping[str, Any]) -> bool:
+    """Whether it starts an engine, be it by a script that cannot be read."""
+    try:
+        return starts_an_engine(deployment) is not None
+    except UnansweredError:
+        return True
+
+
 def _failed(where: str, why: str) -> int:
-    print(f"{where}: {why}", file=sys.stderr)
+    print(printable(f"{where}: {why}"), file=sys.stderr)
     return 1
 
 
@@ -111,7 +123,7 @@ def text(deployment: Mapping[str, Any], outcome: Imported) -> str:
 def _comment(line: str) -> str:
     """As many lines of a comment as it takes. No word of it is broken."""
     indent = "  " if line.startswith("* ") else ""
-    whole = " ".join(line.split())
+    whole = printable(" ".join(line.split()))
     wrapped = textwrap.wrap(
         whole, WIDTH - 2, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )  # fmt: skip

@@ -36,7 +36,7 @@ def refuse(first: Manifest, second: Manifest) -> None:
         raise ValueError(f"{' and '.join(names)} do not ask the same question: {'; '.join(differs)}")
     statuses = [from_status(BenchmarkRunStatus, one.get("status")) for one in (first, second)]
     emulated = [_emulated(status) for status in statuses]
-    if emulated[0] != emulated[1]:
+    if emulated[0] != emulated[1] and all(status.rounds for status in statuses):
         raise ValueError(f"{names[emulated.index(True)]} is emulated and the other is not: no model ran in it")
     if shared := set.intersection(*_rounds_of((first, second), statuses)):
         raise ValueError(f"{' and '.join(names)} judge the same rounds, measured by {', '.join(sorted(shared))}")

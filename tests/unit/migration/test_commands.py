@@ -31,7 +31,7 @@ MODEL = ("--model-path", "Qwen/Qwen3-8B")
         (container(["python3", "-m", "vllm.entrypoints.openai.api_server"], "--model=a/b"), "VLLM", ("--model=a/b",)),
         (container([], "--model", "a/b", image="vllm/vllm-openai:v0.33.0"), "VLLM", ("--model", "a/b")),
         (container(["sh", "-c", "exec vllm serve a/b --dtype 'bfloat16'"]), "VLLM", ("a/b", "--dtype", "bfloat16")),
-        (container(["bash", "-lc"], "sglang serve \\\n  --model-path $M"), "SGLang", ("--model-path", "$M")),
+        (container(["bash", "-lc"], "sglang serve \\\n  --model-path $M"), "SGLang", ("--model-path", "$(M)")),
         (container(["bash", "-c"], "sglang serve --model-path $M", M="a/b"), "SGLang", ("--model-path", "a/b")),
         (container(["bash", "-c"], "export M=a/b\nvllm serve ${M}"), "VLLM", ("a/b",)),
         (container(["bash", "-c"], "M=a/b; vllm serve $M > log 2>&1"), "VLLM", ("a/b",)),
@@ -44,6 +44,35 @@ MODEL = ("--model-path", "Qwen/Qwen3-8B")
             "VLLM",
             ("a/b", "--speculative-config", '{"method": "ngram"}'),
         ),
+        (container(["bash", "-euo", "pipefail", "-c"], "vllm serve a/b"), "VLLM", ("a/b",)),
+        (container(["tini", "-g", "--", "bash", "-c", "vllm serve a/b"]), "VLLM", ("a/b",)),
+        (
+            container(["sh", "-c", 'exec vllm serve a/b "$@"', "--"], "--dtype", "auto"),
+            "VLLM",
+            ("a/b", "--dtype", "auto"),
+        ),
+        (container(["sh", "-c", 'exec "$@"', "--"], "vllm", "serve", "a/b"), "VLLM", ("a/b",)),
+        (
+            container(["sh", "-c", "vllm serve a/b $X"], X="-tp 2 --dtype auto"),
+            "VLLM",
+            ("a/b", "-tp", "2", "--dtype", "auto"),
+        ),
+        (container(["sh", "-c", 'vllm serve "$X"'], X="a b"), "VLLM", ("a b",)),
+        (container(["sh", "-c", "vllm serve a/b # don't: --enforce-eager"]), "VLLM", ("a/b",)),
+        (
+            container(["sh", "-c", "vllm serve a/b --chat-template ${T} --dtype auto"], T=SECRET),
+            "VLLM",
+            ("a/b", "--chat-template", "$(T)", "--dtype", "auto"),
+        ),
+        (
+            container(["sh", "-c", "vllm serve a/b -tp $(nvidia-smi -L | wc -l) --dtype auto"]),
+            "VLLM",
+            ("a/b", "-tp", "$(nvidia-smi -L | wc -l)", "--dtype", "auto"),
+        ),
+        (container(["sh", "-c", "N=`nproc`; vllm serve a/b -tp $N"]), "VLLM", ("a/b", "-tp", "$(nproc)")),
+        (container(["sh", "-c", "cat <<EOF >t\nisn't\nEOF\nvllm serve a/b"]), "VLLM", ("a/b",)),
+        (container(["sh", "-c", "export P=$(hostname)\nvllm serve a/b"]), "VLLM", ("a/b",)),
+        (container(["vllm", "serve", "$(M)"], N="a", M="$(N)/b"), "VLLM", ("a/b",)),
     ],
 )
 def test_the_words_of_the_engine(given: dict[str, Any], engine: str, args: tuple[str, ...]) -> None:
@@ -61,6 +90,7 @@ def test_the_words_of_the_engine(given: dict[str, Any], engine: str, args: tuple
         container(["python3", "-m", "vllm.entrypoints.api_server"]),
         container(["/run.sh"], image="vllm/vllm-openai:v0.33.0"),
         container(["sh", "-c", "/run.sh"]),
+        container(["sh", "-c", "echo 'cannot be read"]),
     ],
 )
 def test_a_container_that_starts_none(given: dict[str, Any]) -> None:
@@ -75,6 +105,13 @@ def test_what_else_a_script_does_is_said() -> None:
     said = " ".join(note.text for note in found.notes)
     assert all(f"`{words}`" in said for words in ("pip install x", "numactl -N 0", "curl localhost", "tee log"))
     assert "`set" not in said
+
+
+def test_what_only_a_shell_knows_is_no_variable() -> None:
+    found = launch(container(["sh", "-c", "export P=$(hostname) T=$S\nvllm serve a/b"], S=SECRET))
+    assert found is not None
+    assert found.env == {"T": "$(S)"}
+    assert [note.text for note in found.notes] == ["P=$(hostname) is left out: write what it is in spec.engine.env"]
 
 
 def test_a_script_that_cannot_be_read_is_asked_about() -> None:

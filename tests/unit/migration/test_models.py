@@ -11,12 +11,12 @@ from paceline.cli.importing.note import UnansweredError
 HUB_HOME = "/root/.cache/huggingface"
 
 
-def mounted(path: str, *, claim: str = "", below: str = "") -> Any:
+def mounted(path: str, *, claim: str = "", below: str = "", **more: str) -> Any:
     volume = {
         "name": "v",
         **({"persistentVolumeClaim": {"claimName": claim}} if claim else {"hostPath": {"path": "/x"}}),
     }
-    mount = {"name": "v", "mountPath": path, **({"subPath": below} if below else {})}
+    mount = {"name": "v", "mountPath": path, **({"subPath": below} if below else {}), **more}
     return mounts({"volumes": [volume]}, {"volumeMounts": [mount]})
 
 
@@ -29,6 +29,7 @@ def mounted(path: str, *, claim: str = "", below: str = "") -> Any:
         ("/model", mounted("/model", claim="c", below="weights/qwen"), "pvc://c/weights/qwen"),
         ("/models/8b", mounted("/models", claim="c", below="qwen"), "pvc://c/qwen/8b"),
         ("pvc://c/x", (), "pvc://c/x"),
+        ("oci://r/x@sha256:0", (), "oci://r/x@sha256:0"),
     ],
 )
 def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
@@ -43,6 +44,7 @@ def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
         ("/models/x", mounted("/models"), "which is no PersistentVolumeClaim"),
         ("s3://bucket/x", (), "is not the name of a repository"),
         ("./x", (), "is on no volume"),
+        ("/models/x", mounted("/models", claim="c", subPathExpr="$(POD)"), "below a subPathExpr of the claim c"),
     ],
 )
 def test_or_somebody_has_to_say_it(named: str, found: Any, says: str) -> None:

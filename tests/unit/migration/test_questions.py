@@ -55,7 +55,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
         (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "gpt2 is not the name of a repository"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve --dtype auto"]), "no argument names a model"),
-        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "-tp $TP: is no number"),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "-tp $(TP): is no number"),
         (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts SGLang or vLLM"),
         (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment; docs/migration.md"),
     ],
@@ -124,6 +124,90 @@ def test_a_list_is_imported_one_by_one(tmp_path: Path, capsys: pytest.CaptureFix
     assert names == ["mistral-7b", "vllm-qwen3-deployment-vllm"]
     assert run(tmp_path, found, "--name=both") == 1
     assert "--name can name only one" in capsys.readouterr().err
+
+
+def test_another_deployments_script_stops_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a List of all Deployments of a cluster. One that would start an engine is named."""
+    other, odd = STACK.deployment, LLAMA.deployment
+    engine(other).update(command=["sh", "-c"], args=["echo 'without end"])
+    assert run(tmp_path, {"kind": "List", "items": [other, MISTRAL.deployment]}) == 0
+    engine(odd).update(command=["sh", "-c"], args=["vllm serve 'a/b"])
+    assert run(tmp_path, {"kind": "List", "items": [odd, MISTRAL.deployment]}) == 1
+    said = capsys.readouterr()
+    assert f"Deployment {odd['metadata']['name']}: containers[" in said.err
+    assert "name: mistral-7b" in said.out
+
+
+def test_a_model_that_only_a_file_names_can_be_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = MISTRAL.deployment
+    engine(deployment)["args"] = ["vllm serve --config /own/config.yaml"]
+    assert run(tmp_path, deployment, "--target=hf://a/b") == 0
+    said = capsys.readouterr().out
+    assert yaml.safe_load(said)["spec"]["target"] == {"source": "hf://a/b", "servedName": "a/b"}
+    assert "# * --config /own/config.yaml: left out: " in said
+
+
+def test_a_model_of_another_hub(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = MISTRAL.deployment
+    engine(deployment)["env"] = [{"name": "VLLM_USE_MODELSCOPE", "value": "True"}]
+    assert run(tmp_path, deployment) == 1
+    assert "is a model of ModelScope, which is no source here; say where it is with --target" in capsys.readouterr().err
+
+
+def test_the_topology_of_tpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = MISTRAL.deployment
+    labels = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "2x2"}
+    pod(deployment)["nodeSelector"] = labels
+    words = "python -m sgl_jax.launch_server --model-path a/b --tp-size 4 --disable-overlap-schedule"
+    engine(deployment).update(args=[words], resources={"limits": {"google.com/tpu": 4}}, image="sglang-jax:0.0.2")
+    run(tmp_path, deployment, "--head=hf://a/head")
+    spec = yaml.safe_load(capsys.readouterr().out)["spec"]
+    assert (spec["accelerator"]["product"], spec["accelerator"]["topology"]) == ("tpu-v6e-slice", "2x2")
+    assert "nodeSelector" not in spec["engine"]["podTemplate"]["spec"]
+
+
+def test_a_claim_on_devices_is_not_taken_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = MISTRAL.deployment
+    pod(deployment)["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    engine(deployment)["resources"] = {"claims": [{"name": "gpu"}]}
+    assert run(tmp_path, deployment, "--gpus=1") == 0
+    said = capsys.readouterr().out
+    assert "resourceClaims" not in said
+    assert "DeviceClass into spec.accelerator.deviceClassName" in " ".join(said.replace("#", "").split())
+
+
+def test_what_else_is_not_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = MISTRAL.deployment
+    deployment["metadata"].update(name="7b.mistral", annotations={"a/b": "red\x1b[31m"})
+    deployment["spec"]["revisionHistoryLimit"] = 3
+    engine(deployment).update(
+        image="own/team-vllm:2.1.0", ports=[{"containerPort": 8000, "name": "api", "hostPort": 8000}]
+    )
+    pod(deployment)["containers"].append({"name": "second", "image": "vllm/vllm-openai:v0.33.0", "args": ["a/b"]})
+    assert run(tmp_path, deployment) == 0
+    printed = capsys.readouterr().out
+    assert yaml.safe_load(printed)["metadata"]["name"] == "b-mistral"
+    said = " ".join(printed.replace("#", "").split())
+    for part in (
+        "metadata.name 7b.mistral: is b-mistral here",
+        "spec.revisionHistoryLimit: 3 is left out",
+        "image own/team-vllm:2.1.0: the release is taken to be 2.1.0, by the tag",
+        "ports[api]: the port is called http here",
+        "ports[api].hostPort: 8000 is left out",
+        "containers[second]: starts an engine, too",
+    ):
+        assert part in said, part
+
+
+def test_a_file_that_a_candidate_names_stays_mounted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = SCRIPT.deployment
+    words = "--model-path /data/qwen --speculative-algorithm EAGLE --speculative-draft-model-path /data/head "
+    words += "--speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-token-map /data/map.pt"
+    mounts = [{"name": "models", "mountPath": "/data"}]
+    engine(deployment).update(args=[f"sglang serve {words}"], command=["sh", "-c"], volumeMounts=mounts)
+    assert run(tmp_path, deployment) == 0
+    (server,) = yaml.safe_load(capsys.readouterr().out)["spec"]["engine"]["podTemplate"]["spec"]["containers"]
+    assert server["volumeMounts"] == [{"name": "own-models", "mountPath": "/data", "readOnly": True}]
 
 
 @pytest.mark.parametrize(

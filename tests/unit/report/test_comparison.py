@@ -46,6 +46,14 @@ def test_a_release_that_is_a_tenth_slower_with_and_without_speculation_changes_n
     assert slow.second.typical == pytest.approx(0.9 * slow.first.typical, rel=1e-4)
 
 
+def test_of_a_run_without_a_round_nothing_is_shown_and_nothing_is_said_of_its_model() -> None:
+    """It waits, or its servers never started: that no model ran is not known."""
+    then, now = latency(), later(latency())
+    del now["status"]
+    found = of(comparison(then, now))
+    assert "nothing is shown of wide: the second run has 0 complete rounds of it." in found.sentence
+
+
 def test_a_workload_that_goes_another_way_than_the_mean_is_named() -> None:
     def slower_at_chat(run: Run) -> None:
         for entry in run["status"]["rounds"]:

@@ -52,8 +52,9 @@ class Told:
     notes: tuple[Note, ...] = field(default=())
 
 
-def told(engine: str, version: str, args: Sequence[str]) -> Told:
-    """Raises UnansweredError if no model is named, or if the server takes several nodes."""
+def told(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
+    """`target` is what a person says of the model. Raises UnansweredError if nobody names one, or if the server takes
+    several nodes."""
     flags = FLAG_LISTS[engine](version)
     notes: list[Note] = []
     last: dict[str, ParsedFlag] = {}
@@ -67,14 +68,17 @@ def told(engine: str, version: str, args: Sequence[str]) -> Told:
             continue
         key = parsed.written if "." in parsed.written else parsed.name
         if key in last:
-            again = " ".join(_words(last.pop(key)))
+            again = readable(_words(last.pop(key)))
             notes.append(Note(path=again, text="is given again later, and the last one counts"))
         last[key] = parsed
+        if parsed.name == "--api-key" and parsed.values[1:] and not list(parsed.surplus):
+            text = f"{len(parsed.values)} keys are given there, and a server has one here"
+            notes.append(Note(path=parsed.written, text=text))
     fields = {FIELDS[name]: parsed for name, parsed in last.items() if name in FIELDS}
     if "nodes" in fields and fields["nodes"].value != "1":
         raise UnansweredError(f"--nnodes {fields['nodes'].value}: a Deployment is no server over several nodes")
     model = _value(fields, "model") or model
-    if not model:
+    if not (model or target):
         raise UnansweredError("no argument names a model; say which with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
     rest = [parsed for name, parsed in last.items() if name not in FIELDS]
     speculative = tuple(parsed for parsed in rest if parsed.name.startswith(SPECULATIVE) or flags.is_own(parsed))

@@ -2,13 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.cli.importing.note import Note, UnansweredError, is_secret
+from paceline.cli.importing.script import Command, assignment, commands, expanded
 
 MODULES: Mapping[str, str] = {
     "sglang.launch_server": "SGLang",
@@ -21,14 +22,13 @@ IMAGES: Mapping[str, str] = {"vllm-openai": "VLLM"}
 """Part of an image's name → the engine that its own entry point starts: there are arguments, and no command."""
 
 SHELLS = ("sh", "bash", "ash", "dash", "zsh")
-OPERATORS = frozenset("();<>|&\n")
-BETWEEN = re.compile(r"[;&|\n]+")
-"""Between two commands of a script."""
-ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-KUBELETS = re.compile(r"\$\(([A-Za-z_][\w.-]*)\)")
-"""What the kubelet fills in, in command and arguments."""
-SHELLS_OWN = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^}]*))?\})")
-"""What a shell fills in."""
+TAKES_A_WORD = re.compile(r"[-+]\w*[oO]")
+"""Options of a shell that a word follows: `-o pipefail`, `-euo pipefail`."""
+IS_A_SCRIPT = re.compile(r"[-+]\w*c\w*")
+STARTS = re.compile(r"sglang\.launch_server|sgl_jax\.launch_server|vllm\.entrypoints|\b(sglang|vllm)\s+serve\b")
+"""In a script that starts an engine."""
+KUBELETS = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
+"""What the kubelet fills in, in command, arguments and variables; two dollars are one."""
 SILENT = ("set", "exec", ":", "true", "wait")
 """Words of a script that do nothing which a rendered command lacks."""
 
@@ -46,13 +46,14 @@ class Launch:
 def launch(container: Mapping[str, Any]) -> Launch | None:
     """None for a container that starts no engine we know. Raises UnansweredError for a script that cannot be read."""
     name = f"containers[{container.get('name', '')}]"
-    literal = {v["name"]: str(v.get("value", "")) for v in container.get("env") or () if "valueFrom" not in v}
+    literal = literals(container.get("env") or ())
     command = [str(word) for word in container.get("command") or ()]
-    words = _filled([*command, *map(str, container.get("args") or ())], literal)
-    if script := _script(words):
-        return _of_script(script, literal, name)
-    if found := _engine(words):
-        engine, start, end = found
+    words = [_filled(word, literal) for word in (*command, *map(str, container.get("args") or ()))]
+    if found_script := _script(words):
+        found = _of_script(*found_script, literal, name)
+        return found and _without_output(found, {str(one["name"]) for one in container.get("env") or ()}, name)
+    if direct := _engine(words):
+        engine, start, end = direct
         notes = _before(words[:start], name)
         return Launch(engine=engine, args=tuple(words[end:]), env={}, notes=tuple(notes))
     image = str(container.get("image", ""))
@@ -60,21 +61,38 @@ def launch(container: Mapping[str, Any]) -> Launch | None:
     return None if by_image is None or command else Launch(engine=by_image, args=tuple(words), env={}, notes=())
 
 
-def _filled(words: Sequence[str], literal: Mapping[str, str]) -> list[str]:
-    """As the kubelet hands them over. A variable that is no literal, or a secret, stays as it is written."""
+def literals(variables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Variables that are written out, as the kubelet fills in those before them."""
+    known: dict[str, str] = {}
+    for variable in variables:
+        if "valueFrom" not in variable:
+            known[str(variable["name"])] = _filled(str(variable.get("value") or ""), known)
+    return known
+
+
+def _filled(word: str, literal: Mapping[str, str]) -> str:
+    """As the kubelet hands it over. A variable that is no literal, or a secret, stays as it is written."""
 
     def value(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "$"
         return match[0] if is_secret(match[1]) else literal.get(match[1], match[0])
 
-    return [KUBELETS.sub(value, word) for word in words]
+    return KUBELETS.sub(value, word)
 
 
-def _script(words: Sequence[str]) -> str:
-    """The script of `sh -c`; "" if it is none."""
-    if not words or PurePosixPath(words[0]).name not in SHELLS:
-        return ""
-    options = list(takewhile(lambda word: word.startswith("-"), words[1:]))
-    return words[1 + len(options)] if options and options[-1].endswith("c") and len(words) > 1 + len(options) else ""
+def _script(words: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]] | None:
+    """Of `sh -c`: the words before the shell, the script, and the script's arguments from $0 on."""
+    for first, word in enumerate(words):
+        if PurePosixPath(word).name not in SHELLS:
+            continue
+        at, is_script = first + 1, False
+        while at < len(words) and words[at][:1] in ("-", "+"):
+            is_script |= bool(IS_A_SCRIPT.fullmatch(words[at]))
+            at += 2 if TAKES_A_WORD.fullmatch(words[at]) else 1
+        if is_script and at < len(words):
+            return words[:first], words[at], words[at + 1 :]
+    return None
 
 
 def _engine(words: Sequence[str]) -> tuple[str, int, int] | None:
@@ -96,83 +114,59 @@ def _before(words: Sequence[str], path: str) -> Iterator[Note]:
         yield Note(path=f"{path}.command", text=f"`{shlex.join(words)}` stands before the engine and is left out")
 
 
-def _of_script(script: str, literal: Mapping[str, str], path: str) -> Launch | None:
+def _of_script(
+    before: Sequence[str], script: str, given: Sequence[str], literal: Mapping[str, str], path: str
+) -> Launch | None:
     env: dict[str, str] = {}
     found: Launch | None = None
-    notes: list[Note] = []
-    for raw in _commands(script, path):
+    notes = list(_before(before, path))
+    for one in _commands(script, path):
         known = {**literal, **env}
-        words, redirected = _redirections([_expanded(word, known) for word in raw])
-        assigned, rest = _assignments(words)
+        pairs = [assignment(word, known, given) for word in one.words]
+        count = len(list(takewhile(bool, pairs)))
+        assigned = dict(filter(None, pairs[:count]))
+        rest = [field for word in one.words[count:] for field in expanded(word, known, given)]
         at = _engine(rest) if found is None else None
         if at is None:
-            exported, others = _assignments(rest[1:]) if rest[:1] == ["export"] else ({}, rest)
-            env |= {**(assigned if not rest else {}), **exported}
-            if others and (others[0] not in SILENT or rest[:1] == ["export"]):
-                notes.append(_also(raw, path))
+            exported = dict(filter(None, pairs)) if rest[:1] == ["export"] else {}
+            env |= exported or ({} if rest else assigned)
+            if rest and rest[0] not in SILENT and not exported:
+                notes.append(_also(one.raw, path))
             continue
         engine, start, end = at
         env |= assigned
-        args, copied = tuple(rest[end:]), [word for word in rest[:start] if word not in SILENT]
-        notes += [*_before(copied, path)]
-        if redirected:
-            text = f"`{''.join(redirected)}` is left out: the log goes to the container's output"
+        copied = [word for word in rest[:start] if word not in SILENT]
+        notes += _before(copied, path)
+        if one.redirected:
+            text = f"`{' '.join(one.redirected)}` is left out: the log goes to the container's output"
             notes.append(Note(path=f"{path}.command", text=text))
-        found = Launch(engine=engine, args=args, env={}, notes=())
+        found = Launch(engine=engine, args=tuple(rest[end:]), env={}, notes=())
     if found is None:
         return None
     return Launch(engine=found.engine, args=found.args, env=env, notes=tuple(notes))
 
 
-def _also(words: Sequence[str], path: str) -> Note:
-    """A secret in it is hidden."""
-    shown = [f"{word.partition('=')[0]}=…" if is_secret(word.partition("=")[0]) else word for word in words]
-    text = f"the script also runs `{' '.join(shown)}`: put that into the image, or into an init container in "
+def _without_output(found: Launch, names: Collection[str], path: str) -> Launch:
+    """Of the variables that the script sets, only those whose values are known, or those of the container's `names`."""
+    gone = {name: value for name, value in found.env.items() if "$(" in value and value[2:-1] not in names}
+    notes = [
+        Note(path=f"{path}.command", text=f"{name}={value} is left out: write what it is in spec.engine.env")
+        for name, value in gone.items()
+    ]
+    kept = {name: value for name, value in found.env.items() if name not in gone}
+    return replace(found, env=kept, notes=(*found.notes, *notes))
+
+
+def _also(raw: str, path: str) -> Note:
+    text = f"the script also runs `{raw}`: put that into the image, or into an init container in "
     return Note(path=f"{path}.command", text=f"{text}spec.engine.podTemplate")
 
 
-def _commands(script: str, path: str) -> Iterator[list[str]]:
-    lines = [line for line in script.splitlines() if not line.lstrip().startswith("#")]
-    lexer = shlex.shlex(re.sub(r"\\\n", " ", "\n".join(lines)), posix=True, punctuation_chars="".join(OPERATORS))
-    lexer.whitespace_split, lexer.commenters, lexer.whitespace = True, "", " \t\r"
-    words: list[str] = []
+def _commands(script: str, path: str) -> Sequence[Command]:
+    """None of a script that cannot be read and starts no engine."""
     try:
-        for word in lexer:
-            if word and BETWEEN.fullmatch(word) and not word.startswith((">", "<")):
-                yield words
-                words = []
-            else:
-                words.append(word)
+        return tuple(commands(script))
     except ValueError as error:
+        if not STARTS.search(script):
+            return ()
         raise UnansweredError(f"{path}.args: the script cannot be read ({error}): write its words as a list") from error
-    yield words
-
-
-def _redirections(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Without `> file`, `2>&1`; and those."""
-    kept, gone, skip = list[str](), list[str](), False
-    for i, word in enumerate(words):
-        is_operator = bool(word) and set(word) <= OPERATORS and word[0] in "<>"
-        before_one = word.isdecimal() and i + 1 < len(words) and words[i + 1][:1] in ("<", ">")
-        (gone if skip or is_operator or before_one else kept).append(word)
-        skip = is_operator
-    return kept, gone
-
-
-def _assignments(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """NAME=VALUE at the beginning, and the rest."""
-    set_first = [match for word in words if (match := ASSIGNMENT.fullmatch(word))]
-    count = len(list(takewhile(ASSIGNMENT.fullmatch, words)))
-    return {match[1]: match[2] for match in set_first[:count]}, list(words[count:])
-
-
-def _expanded(word: str, known: Mapping[str, str]) -> str:
-    """A variable that is not known stays as it is written, for whoever needs it to complain."""
-
-    def value(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        if name in known and not is_secret(name):
-            return known[name]
-        return match[0] if match[3] is None else match[3]
-
-    return SHELLS_OWN.sub(value, word)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.cli.importing.note import Note, is_secret, shown
+from paceline.cli.importing.hidden import written_out
+from paceline.cli.importing.note import Note, shown
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
@@ -46,7 +47,7 @@ def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) 
             said = f"{shown(variable)} is left out: servers are offline (HF_HUB_OFFLINE=1), the prefetch is not"
         elif KEYS.get(name) == engine and secret:
             key, said = secret, "is spec.engine.apiKeySecretRef"
-        elif is_secret(name) and variable.get("value"):
+        elif written_out(variable):
             said = "is written out and looks like a secret: put it into a Secret and name it in spec.engine.env"
         if said:
             notes.append(Note(path=f"{path}[{name}]", text=said))

@@ -24,6 +24,8 @@ class Mount:
     claim: str
     below: str
     """The subPath."""
+    differs: bool = False
+    """It has a subPathExpr, which another pod may fill in otherwise."""
 
     def holds(self, path: str) -> bool:
         return f"{normpath(path)}/".startswith(f"{normpath(self.path)}/")
@@ -52,6 +54,7 @@ def mounts(pod: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[Mount,
             volume=str(mount["name"]),
             claim=str((volumes.get(mount["name"], {}).get("persistentVolumeClaim") or {}).get("claimName", "")),
             below=str(mount.get("subPath", "")),
+            differs=bool(mount.get("subPathExpr")),
         )
         for mount in container.get("volumeMounts") or ()
     ]
@@ -60,7 +63,7 @@ def mounts(pod: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[Mount,
 
 def source(named: str, found: tuple[Mount, ...], option: str) -> str:
     """hf://OWNER/NAME or pvc://CLAIM/PATH. Raises UnansweredError, with the option that answers."""
-    if re.match(r"(hf|pvc)://", named):
+    if re.match(r"(hf|pvc|oci)://", named):
         return named
     say = f"say where it is with {option} hf://OWNER/NAME or pvc://CLAIM/PATH"
     if not named.startswith(("/", ".", "~")):
@@ -72,6 +75,8 @@ def source(named: str, found: tuple[Mount, ...], option: str) -> str:
         raise UnansweredError(f"{named} is on no volume of the container, so it is in the image; {say}")
     if not mount.claim:
         raise UnansweredError(f"{named} is on the volume {mount.volume}, which is no PersistentVolumeClaim; {say}")
+    if mount.differs:
+        raise UnansweredError(f"{named} is below a subPathExpr of the claim {mount.claim}; {say}")
     path = mount.on_the_volume(named)
     if not path:
         raise UnansweredError(f"{named} is the root of the claim {mount.claim}: move the model into a directory; {say}")
@@ -89,7 +94,7 @@ def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, st
     hub = next((env[name] for name in HOMES if name in env), f"{env['HF_HOME']}/hub" if "HF_HOME" in env else "")
     hub = hub or DEFAULT_HUB
     mount = next((one for one in found if one.holds(hub)), None)
-    if mount and mount.claim and mount.on_the_volume(hub) == "hub" and not size:
+    if mount and mount.claim and not mount.differs and mount.on_the_volume(hub) == "hub" and not size:
         text = (
             f"the claim {mount.claim} stays the cache, with what it holds. The prefetch writes to it as user and group "
         )

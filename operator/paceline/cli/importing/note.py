@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SECRET = re.compile(r"(^|[_-])(TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIALS?)$", re.IGNORECASE)
+SECRET = re.compile(
+    r"(^|[_-])((API|AUTH|ACCESS)?(TOKEN|KEY)|SECRET|PASS(WORD|WD|PHRASE)?|PWD|CREDENTIALS?)$", re.IGNORECASE
+)
 """Names of variables and flags whose values are nobody's to read."""
 HIDDEN = "…"
 

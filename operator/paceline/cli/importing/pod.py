@@ -9,6 +9,7 @@ from typing import Any
 from paceline.cli.importing.models import Mount
 from paceline.cli.importing.note import Note, UnansweredError
 from paceline.core.names import MODELS
+from paceline.core.server import TOPOLOGY_LABEL
 from paceline.engines import ENGINES, TPU
 from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, WRITTEN
 
@@ -35,10 +36,10 @@ ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "v
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """`selected` is the key of nodeSelector that it takes the place of; "" if the node affinity says it."""
+    """`selected` are the keys of nodeSelector that it takes the place of."""
 
     field: Mapping[str, Any]
-    selected: str = ""
+    selected: tuple[str, ...] = ()
 
 
 def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None) -> Accelerator:
@@ -58,7 +59,10 @@ def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: s
     if label and not product and label != GPU_LABEL:
         field["productLabel"] = label
     selector = pod.get("nodeSelector") or {}
-    return Accelerator(field=field, selected=label if label in selector and not product else "")
+    if topology := selector.get(TOPOLOGY_LABEL):
+        field["topology"] = str(topology)
+    ours = (*(() if product else (label,)), TOPOLOGY_LABEL)
+    return Accelerator(field=field, selected=tuple(key for key in ours if key in selector))
 
 
 def _resource(container: Mapping[str, Any]) -> tuple[str, int]:
@@ -99,6 +103,7 @@ def pod_template(
     spec.pop("serviceAccount", None)
     _placed(spec, taken)
     own, notes = _server(container, engine, taken, cache, kept_paths)
+    notes += _unclaimed(spec, container)
     others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
     first = [_bare(one) for one in spec.pop("initContainers", None) or ()]
     every, volumes = (own, *others, *first), spec.pop("volumes", None) or []
@@ -116,6 +121,22 @@ def pod_template(
         if (kept := {k: v for k, v in (_metadata(template).get(kind) or {}).items() if not k.startswith(NOISE)})
     }
     return {**({"metadata": metadata} if metadata else {}), **({"spec": spec} if spec else {})}, notes
+
+
+def _unclaimed(spec: Manifest, container: Mapping[str, Any]) -> Iterator[Note]:
+    """In place: claims on devices that only the engine's container has."""
+    claimed = {one["name"] for one in (container.get("resources") or {}).get("claims") or ()}
+    if not claimed:
+        return
+    text = f"{', '.join(sorted(claimed))}: left out, as spec.accelerator says what servers take: for claims, write the "
+    text += "DeviceClass into spec.accelerator.deviceClassName"
+    yield Note(path=f"containers[{container['name']}].resources.claims", text=text)
+    for one in (*spec["containers"], *(spec.get("initContainers") or ())):
+        if one["name"] != container["name"]:
+            claimed -= {each["name"] for each in (one.get("resources") or {}).get("claims") or ()}
+    spec["resourceClaims"] = [one for one in spec.get("resourceClaims") or () if one["name"] not in claimed]
+    if not spec["resourceClaims"]:
+        del spec["resourceClaims"]
 
 
 def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Iterator[Note]:
@@ -151,7 +172,7 @@ def _metadata(template: Mapping[str, Any]) -> Mapping[str, Any]:
 def _placed(spec: Manifest, taken: Accelerator) -> None:
     """The selector of the product is Paceline's; a list of tolerations replaces its own, and so repeats that."""
     if taken.selected:
-        spec["nodeSelector"] = {k: v for k, v in spec["nodeSelector"].items() if k != taken.selected}
+        spec["nodeSelector"] = {k: v for k, v in spec["nodeSelector"].items() if k not in taken.selected}
         if not spec["nodeSelector"]:
             del spec["nodeSelector"]
     if tolerations := spec.get("tolerations"):
@@ -244,6 +265,8 @@ def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:
     for field, default in {"minReadySeconds": 0, "progressDeadlineSeconds": 600, "paused": False}.items():
         if spec.get(field, default) != default:
             yield Note(path=f"spec.{field}", text=f"{spec[field]} is left out; see promotion.progressDeadline")
+    if spec.get("revisionHistoryLimit", 10) != 10:
+        yield Note(path="spec.revisionHistoryLimit", text=f"{spec['revisionHistoryLimit']} is left out")
     for kind in ("labels", "annotations"):
         own = {key: value for key, value in (metadata.get(kind) or {}).items() if not key.startswith(NOISE)}
         if own:

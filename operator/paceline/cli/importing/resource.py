@@ -7,8 +7,9 @@ from typing import Any
 
 from paceline.api import Problem
 from paceline.cli.importing.arguments import REQUESTS, Told, told
-from paceline.cli.importing.command import Launch, launch
-from paceline.cli.importing.environment import Environment, environment, secret_of
+from paceline.cli.importing.command import Launch, launch, literals
+from paceline.cli.importing.environment import KEYS, Environment, environment, secret_of
+from paceline.cli.importing.hidden import hide, secrets
 from paceline.cli.importing.models import cache, mounts, source
 from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
 from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, pod_template, unread
@@ -23,6 +24,9 @@ CONCURRENCY = (1, 16)
 TAG = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?:[-_].*)?")
 NAMED: Mapping[str, str] = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "VLLM": "vllm"}
 """Engine → what the repository of an image is called whose tag is the engine's version."""
+OFFICIAL = ("sglang", "sglang-jax", "vllm", "vllm-openai")
+"""Such repositories; the tag of another may count its own releases."""
+MODELSCOPE = ("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,19 +73,21 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     template = deployment["spec"]["template"]
     pod, at = template["spec"], f"containers[{container['name']}]"
     version = options.engine_version or _version(run.engine, str(container.get("image", "")))
-    said = told(run.engine, version, run.args)
-    variables = [*_exported(run), *(one for one in container.get("env") or () if one["name"] not in run.env)]
+    said = told(run.engine, version, run.args, options.target)
+    variables = _variables(run, container)
     env = environment(run.engine, variables, f"{at}.env")
     found = mounts(pod, container)
-    literal = {str(one["name"]): str(one.get("value", "")) for one in variables}
+    literal = literals(variables)
     name = options.name or _named(str(deployment["metadata"]["name"]))
+    _of_another_hub(literal, said, options)
     target = source(options.target or said.model, found, "--target")
     where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
     taken = accelerator(pod, container, options.product, options.gpus)
     drafts = _speculation(run.engine, version, said, options, lambda named: source(named, found, "--head"))
-    kept = [word for words in said.args for word in words] + [str(one.get("value", "")) for one in env.env]
+    kept = [word for words in said.args for word in words] + [word for one in said.speculative for word in one.values]
+    kept += [str(one.get("value", "")) for one in env.env]
     overlay, notes = pod_template(template, container, (run.engine, version), taken, where.mount, kept)
-    keys, unkeyed = _keys(said, variables, env, options.api_key_secret)
+    keys, unkeyed = _keys(run.engine, said, variables, env, options.api_key_secret)
     spec: Manifest = {
         **({} if options.live else {"suspend": True}),
         "target": _target(said, target),
@@ -100,6 +106,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     every = (
         *run.notes,
         *said.notes,
+        *_of_names(deployment, name, version, container, options),
         *_of_target(said, options),
         *drafts.notes,
         *_of_port(said, container, run.engine),
@@ -110,11 +117,28 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         *unread(deployment),
         *_of_pool(deployment, said, options),
     )
-    return Imported(manifest=manifest, notes=tuple(dict.fromkeys(every)), problems=(*unkeyed, *left))
+    manifest, told_of, problems = hide(manifest, every, left, secrets(deployment["spec"]["template"]))
+    return Imported(manifest=manifest, notes=tuple(dict.fromkeys(told_of)), problems=(*unkeyed, *problems))
 
 
-def _exported(run: Launch) -> list[Mapping[str, Any]]:
-    return [{"name": name, "value": value} for name, value in run.env.items()]
+def _variables(run: Launch, container: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Those that a script sets, then the container's own. One that is set to another which has no value here has what
+    that has."""
+    own = {str(one["name"]): one for one in container.get("env") or ()}
+    exported = list[Mapping[str, Any]]()
+    for name, value in run.env.items():
+        other = own.get(value[2:-1], {}) if value.startswith("$(") else {}
+        exported.append({**other, "name": name} if other else {"name": name, "value": value})
+    return [*exported, *(one for name, one in own.items() if name not in run.env)]
+
+
+def _of_another_hub(literal: Mapping[str, str], said: Told, options: Options) -> None:
+    for variable in MODELSCOPE:
+        if literal.get(variable, "").lower() in ("1", "true") and not options.target and not said.model.startswith("/"):
+            text = (
+                f"{variable} is set, so {said.model} is a model of ModelScope, which is no source here; say where it is"
+            )
+            raise UnansweredError(f"{text} with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
 
 
 def _version(engine: str, image: str) -> str:
@@ -182,7 +206,7 @@ def _plain(variables: Sequence[Mapping[str, Any]]) -> list[Manifest]:
 
 
 def _target(said: Told, target: str) -> Manifest:
-    served = said.served[0] if said.served else said.model
+    served = said.served[0] if said.served else said.model or target.rpartition("://")[2]
     revision = {"revision": said.revision} if said.revision and target.startswith(Scheme.HUB) else {}
     return {"source": target, **revision, "servedName": served}
 
@@ -193,7 +217,7 @@ def _accelerator(taken: Accelerator, said: Told) -> Manifest:
 
 
 def _keys(
-    said: Told, variables: Sequence[Mapping[str, Any]], env: Environment, secret: str
+    engine: str, said: Told, variables: Sequence[Mapping[str, Any]], env: Environment, secret: str
 ) -> tuple[Manifest, list[Problem]]:
     """The server's keys. One that is written out is a person's to put into a Secret: without it everybody could ask."""
     keys, problems = dict[str, Any](), list[Problem]()
@@ -202,25 +226,50 @@ def _keys(
     if secret:
         name, _, key = secret.partition("/")
         keys["apiKeySecretRef"] = {"name": name, "key": key}
+    in_a_variable = next((str(one.get("value", "")) for one in variables if KEYS.get(one["name"]) == engine), "")
     for flag, word, field in (
-        ("--api-key", said.api_key, "apiKeySecretRef"),
+        ("--api-key", said.api_key or in_a_variable, "apiKeySecretRef"),
         ("--admin-api-key", said.admin_key, "adminKeySecretRef"),
     ):
         if found := secret_of(word, variables):
             keys.setdefault(field, dict(found))
         elif word and field not in keys:
+            name = flag if word != in_a_variable else next(iter(KEYS))
             text = (
-                f"{flag} {HIDDEN} is written out in the Deployment, and is not here: put it into a Secret and name that"
+                f"{name} {HIDDEN} is written out in the Deployment, and is not here: put it into a Secret and name that"
             )
             more = ", or say --api-key-secret NAME/KEY" if field == "apiKeySecretRef" else ""
             problems.append(Problem(path=f"spec.engine.{field}", message=text + more))
     return keys, problems
 
 
+def _of_names(
+    deployment: Mapping[str, Any], name: str, version: str, container: Mapping[str, Any], options: Options
+) -> Iterator[Note]:
+    was, image = str(deployment["metadata"]["name"]), str(container.get("image", ""))
+    if not options.name and name != was:
+        yield Note(path=f"metadata.name {was}", text=f"is {name} here, as names of Services are made of it; see --name")
+    repository = image.partition("@")[0].rpartition(":")[0].rpartition("/")[2]
+    if not options.engine_version and repository not in OFFICIAL:
+        text = f"the release is taken to be {version}, by the tag; if that is your own number, say --engine-version"
+        yield Note(path=f"image {image}", text=text)
+    for other in deployment["spec"]["template"]["spec"]["containers"]:
+        if other["name"] != container["name"] and _starts(other):
+            text = "starts an engine, too: it runs as it is beside every server, and in every round"
+            yield Note(path=f"containers[{other['name']}]", text=text)
+
+
+def _starts(container: Mapping[str, Any]) -> bool:
+    try:
+        return launch(container) is not None
+    except UnansweredError:
+        return True
+
+
 def _of_target(said: Told, options: Options) -> list[Note]:
     notes = list[Note]()
     if options.target and options.target.removeprefix("hf://") != said.model:
-        notes.append(Note(path=said.model, text=f"the model is {options.target}, as you say"))
+        notes.append(Note(path=said.model or "--target", text=f"the model is {options.target}, as you say"))
     if len(said.served) > 1:
         text = f"a server answers to one name here, {said.served[0]}"
         notes.append(Note(path=f"--served-model-name {' '.join(said.served)}", text=text))
@@ -237,6 +286,13 @@ def _of_port(said: Told, container: Mapping[str, Any], engine: str) -> Iterator[
         if one["containerPort"] != listened:
             text = f"{one['containerPort']} is left out: the engine's container has the one port that answers"
             yield Note(path=f"ports[{one.get('name', one['containerPort'])}]", text=text)
+            continue
+        if one.get("name", "http") != "http":
+            text = f"the port is called http here: what asks for {one['name']} (a Service, a PodMonitor) needs http"
+            yield Note(path=f"ports[{one['name']}]", text=text)
+        if "hostPort" in one:
+            text = f"{one['hostPort']} is left out: no port of the node is the engine's"
+            yield Note(path=f"ports[{one.get('name', one['containerPort'])}].hostPort", text=text)
 
 
 def _of_pool(deployment: Mapping[str, Any], said: Told, options: Options) -> list[Note]:
