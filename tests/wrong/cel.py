@@ -153,6 +153,7 @@ CEL: tuple[Told, ...] = (
     one("a near tie in percent", "spec.benchmark.parity", {"samples": 8, "nearTie": "10%"},
         "spec.benchmark.parity.nearTie", "(nats)"),
     one("a percentage", "spec.gate.minimumImprovement", "5%", "spec.gate.minimumImprovement", "decimal string"),
+    one("a per cent as a whole number", "spec.gate.minimumImprovement", "5", "spec.gate.minimumImprovement", "below 1"),
     one("certainty", "spec.gate.confidence", "1.0", "spec.gate.confidence", "below '1'"),
     one("no variance", "spec.gate.varianceFloor", "0.0", "spec.gate.varianceFloor", "above 0"),
     one("looks that fall", "spec.benchmark.decideAfterRounds", [5, 3], "spec.benchmark.decideAfterRounds", "must rise"),

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from paceline.api.model import Model
 from paceline.api.rules import Rule
-from paceline.api.types import Amount, Confidence, Duration, Fraction, NearTie, Positive, Tolerance, Unique
+from paceline.api.types import Amount, Confidence, Duration, Fraction, Improvement, NearTie, Positive, Tolerance, Unique
 
 BOUNDS = {"kvTokens": "maximumDecrease", "retractions": "maximum"}
 """Metric → the field that bounds it; maximumIncrease bounds all others, which are latencies."""
@@ -47,7 +47,7 @@ class LimitSpec(Model):
 class GateSpec(Model):
     """The rule from rounds to a verdict. Absent fields come from the deployment's gate, then from the defaults."""
 
-    minimum_improvement: Fraction | None = None
+    minimum_improvement: Improvement | None = None
     """A candidate must be shown to be faster by more than this fraction, as a mean over workloads; "0.05" if absent."""
     regression_tolerance: Tolerance | None = None
     """A candidate must be shown not to be slower by this fraction or more on any workload; "0.03" if absent."""

@@ -113,7 +113,7 @@ class SearchSpec(Model):
         Rule(
             each={"h": "self.heads"},
             cel="self.heads.exists_one(g, g.draft == h.draft)",
-            message="heads must differ in draft: {h.name} is not the only one of its kind; remove one of them",
+            message="heads must differ in draft: remove one of them; {h.name} is not the only one of its kind",
             field=".draft",
         ),
         Rule(
@@ -173,7 +173,7 @@ class PoolSpec(Model):
     name: PoolName
     """Name of the pool. Its objects are named NAME-POOL."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Number of servers; an autoscaler sets it if absent."""
+    """Number of servers. If absent one is started, and an autoscaler may set another number."""
     concurrency: Annotated[
         tuple[Annotated[int, Field(ge=1, le=4096)], ...],
         Field(min_length=1, max_length=8),

@@ -40,8 +40,11 @@ class InvalidManifestError(ValueError):
 
 
 def is_ours(manifest: Any) -> bool:
-    """True for every kind and version of our group."""
-    return isinstance(manifest, Mapping) and str(manifest.get("apiVersion", "")).partition("/")[0] == GROUP
+    """True for every kind and version of our group, and for a SpeculativeDeployment, whose group then is mistyped."""
+    if not isinstance(manifest, Mapping):
+        return False
+    group = str(manifest.get("apiVersion", "")).partition("/")[0]
+    return group == GROUP or manifest.get("kind") == "SpeculativeDeployment"
 
 
 def problems(manifest: Mapping[str, Any]) -> list[Problem]:
@@ -138,7 +141,9 @@ def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     name = named.get("name", f"{named['generateName']}x" if "generateName" in named else None)
-    if not isinstance(name, str) or not re.fullmatch(NAME.pattern, name) or len(name) > LONGEST_NAME:
+    if name is None:
+        yield Problem(path="metadata.name", message="must be set")
+    elif not isinstance(name, str) or not re.fullmatch(NAME.pattern, name) or len(name) > LONGEST_NAME:
         yield Problem(path="metadata.name", message=f"must {NAME.must}, at most {LONGEST_NAME}; got {name}")
 
 

@@ -168,6 +168,10 @@ HostPath = Annotated[
 Fraction = Annotated[
     str, Field(max_length=8), Matches(r"^[0-9](\.[0-9]{1,6})?$", "be a decimal string such as '0.05' (5 %)")
 ]
+Improvement = Annotated[
+    str, Field(max_length=8), Matches(r"^0(\.[0-9]{1,6})?$", "be a decimal string below 1, such as '0.05' (5 %)")
+]
+"""As a Fraction, but for "5", which is meant as 5 % and would ask for six times the baseline's speed."""
 Tolerance = Annotated[
     str, Field(max_length=8), Matches(r"^0(\.[0-9]{1,6})?$", "be a decimal string below 1, such as '0.03' (3 %)")
 ]

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from paceline.api.problems import is_ours
 from paceline.api.text import documents
-from paceline.cli.validate import of_text, read
+from paceline.cli.validate import NOTHING, of_text, read
 
 Manifest = dict[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
@@ -17,7 +18,7 @@ class RefusedError(ValueError):
 
 def ours(file: str) -> tuple[Manifest, ...]:
     """At least one, and all are good; `-` is stdin. Raises RefusedError."""
-    return tuple(manifest for manifest in everything(file) if manifest.get("kind") in (DEPLOYMENT, RUN))
+    return tuple(manifest for manifest in everything(file) if is_ours(manifest))
 
 
 def everything(file: str) -> tuple[Manifest, ...]:
@@ -31,6 +32,6 @@ def everything(file: str) -> tuple[Manifest, ...]:
     if problems := [f"{file}: {problem}" for problem in of_text(text)]:
         raise RefusedError("\n".join(problems))
     manifests = tuple(documents(text))
-    if not any(manifest.get("kind") in (DEPLOYMENT, RUN) for manifest in manifests):
-        raise RefusedError(f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun")
+    if not any(map(is_ours, manifests)):
+        raise RefusedError(f"{file}: {NOTHING}")
     return manifests

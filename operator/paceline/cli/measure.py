@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from paceline.api.problems import is_ours
 from paceline.cli import equipment
 from paceline.cli.equipment import CannotError, Equipment
-from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, everything
+from paceline.cli.manifests import RefusedError, everything
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
 from paceline.core.names import FILES, MODELS
@@ -34,7 +35,7 @@ from paceline.plan.step import Manifest
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.prompt_file import DatasetError, read
 
-VIEW = "the view of a run needs rich: pip install 'paceline[kubectl]'"
+VIEW = "the view of a run needs rich: pip install rich"
 
 CANNOT = (
     CannotError,
@@ -216,7 +217,7 @@ def _page(args: argparse.Namespace) -> Path:
 
 
 def _only(objects: tuple[Manifest, ...]) -> Manifest:
-    found = [one for one in objects if one.get("kind") in (DEPLOYMENT, RUN)]
+    found = [one for one in objects if is_ours(one)]
     if len(found) > 1:
         names = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in found)
         raise QuestionError(f"has {names}: a file with one of them is measured")

@@ -18,7 +18,7 @@ EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """As `paceline gate`. A Sweep decides nothing, and a search that has found something neither: 0."""
 DRAW_SECONDS = 1.0
 """Between two pictures: what draws them must not take the processor from what is measured."""
-PAGE = "the page needs jinja2 and matplotlib: pip install 'paceline[report]'"
+PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
 
 
 def tell(text: str) -> None:

@@ -56,7 +56,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "cluster",
         epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc,"
         "resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is "
-        "refused.",
+        "refused, or would be Stalled.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(
@@ -186,7 +186,9 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
         yield f"\nA round takes {largest} GPUs on one node."
     else:
         beside = f", a round takes {largest} on one node beside them" if largest else ""
-        yield f"\nServers take {sum(pool.replicas or 0 for pool in spec.pools) * each} GPUs in all{beside}."
+        # One where an autoscaler decides: with so many a Deployment begins that names no number.
+        servers = sum(1 if pool.replicas is None else pool.replicas for pool in spec.pools)
+        yield f"\nServers take {servers * each} GPUs in all{beside}."
     if crowded is None:
         return
     yield f"With {free} free:"

@@ -10,7 +10,7 @@ from paceline.cli.live.find import clock
 from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, comparison, report, runs
 
-NEEDS = "HTML needs jinja2 and matplotlib: pip install 'paceline[report]'; -o report.md and -o report.json do not"
+NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
 
 ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What comes of a file whose fields have other types than the API server lets in: a report believes them."""

@@ -13,11 +13,12 @@ import yaml
 from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
-from paceline.api.text import items, of_yaml
+from paceline.api.text import documents, items, of_yaml
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import places
 
 SUFFIXES = (".json", ".yaml", ".yml")
+NOTHING = "it has neither a SpeculativeDeployment nor a BenchmarkRun"
 READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
@@ -28,7 +29,8 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser = subparsers.add_parser(
         "validate",
         help="check manifests without a cluster",
-        epilog="Prints one problem per line, as FILE: spec.path: message. Ignores documents of other kinds. "
+        epilog="Prints one problem per line, as FILE: spec.path: message, and nothing if there is none. Ignores "
+        "documents of other kinds; a FILE with nothing else is told on standard error. "
         "Exit: 0 if there are no problems, 1 otherwise.",
     )
     parser.add_argument(
@@ -73,7 +75,7 @@ def _printable(line: str) -> str:
 def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[tuple[str, Problem]]:
     """The problems of all our documents in a file or in the files of a directory, each with its file."""
     if not Path(name).is_dir():
-        yield from ((name, problem) for problem in _of_file(name, models))
+        yield from ((name, problem) for problem in _of_file(name, models, named=True))
         return
     paths = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
     if not paths:
@@ -82,14 +84,17 @@ def check(name: str, recursive: bool = False, models: Path | None = None) -> Ite
         yield from ((str(path), problem) for problem in _of_file(str(path), models))
 
 
-def _of_file(file: str, models: Path | None) -> Iterator[Problem]:
-    """What cannot be read is a problem, too."""
+def _of_file(file: str, models: Path | None, named: bool = False) -> Iterator[Problem]:
+    """What cannot be read is a problem, too. Of a `named` file it is told if nothing in it was checked."""
     try:
         text = read(file)
     except (OSError, ValueError) as error:
         yield Problem(path="", message=" ".join(str(error).split()))
-    else:
-        yield from of_text(text, models)
+        return
+    found = list(of_text(text, models))
+    yield from found
+    if named and not found and not any(map(is_ours, documents(text))):
+        print(f"{file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
 
 
 def read(file: str) -> str:
@@ -100,8 +105,7 @@ def read(file: str) -> str:
 def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
     """The problems of all our documents; what is no YAML is one."""
     try:
-        documents = [document for document in of_yaml(text) for document in items(document)]
-        ours = [document for document in documents if is_ours(document)]
+        ours = [one for document in of_yaml(text) for one in items(document) if is_ours(one)]
         for i, document in enumerate(ours):
             where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
             yield from (replace(problem, message=problem.message + where) for problem in wrong(document, models))

@@ -70,6 +70,22 @@ def test_other_peoples_documents_are_passed_over(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
+    "text", ["", "- a\n", "apiVersion: v1\nkind: ConfigMap\n", "apiVersion: x.dev/v1\nkind: Pool\n"]
+)
+def test_a_file_in_which_nothing_was_checked_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """It is no problem: a folder of manifests may be given file by file."""
+    file = tmp_path / "others.yaml"
+    file.write_text(text)
+    assert paceline("validate", str(file)) == 0
+    told = f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun: nothing in it was checked\n"
+    assert capsys.readouterr() == ("", told)
+    assert paceline("validate", str(tmp_path), str(EXAMPLE)) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("a: [", "did not find expected node content"),
@@ -78,6 +94,11 @@ def test_other_peoples_documents_are_passed_over(tmp_path: Path, capsys: pytest.
         (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "*spec stands within itself"),
         ("a: " + "1" * 5000, "4300 digits"),
         ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: must be paceline.dev/v1alpha1"),
+        (
+            "apiVersion: pacelin.dev/v1alpha1\nkind: SpeculativeDeployment\n",
+            "apiVersion: must be paceline.dev/v1alpha1; got pacelin.dev/v1alpha1",
+        ),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: {{}}\n", "metadata.name: must be set"),
         (f"{GROUP}\nkind: Benchmark\n", "kind: must be SpeculativeDeployment or BenchmarkRun"),
         (f"{GROUP}\nkind: BenchmarkRun\nspec: 7\n", "spec: must be an object"),
         (

@@ -72,6 +72,14 @@ def test_the_checked_in_files_are_current(directory: str) -> None:
     assert {path.name: path.read_text() for path in (ROOT / directory).glob("*.yaml")} == files()
 
 
+def test_no_message_has_a_value_that_only_the_desk_fills_in() -> None:
+    """What the API server says word for word: `message`, where there is no expression for it."""
+    rules = [(path, rule) for path, node in nodes() for rule in node.get("x-kubernetes-validations", ())]
+    said = [(path, rule["message"]) for path, rule in rules if "messageExpression" not in rule]
+    assert len(said) > 20
+    assert [(path, text) for path, text in said if "{" in text] == []
+
+
 def test_every_node_is_structural() -> None:
     assert {path: found for path, node in nodes() if (found := violations(node))} == {}
 

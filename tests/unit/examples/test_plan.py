@@ -142,6 +142,15 @@ def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_pool_without_replicas_begins_with_one_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a Deployment that names no number of them; an autoscaler may set another."""
+    manifest = example("qwen3-coder-next")
+    del manifest["spec"]["pools"][0]["replicas"]
+    (file := tmp_path / "one.yaml").write_text(yaml.safe_dump(manifest))
+    assert main(["plan", str(file)]) == 0
+    assert "Servers take 8 GPUs in all, a round takes 4 on one node beside them." in capsys.readouterr().out
+
+
 def test_room_for_both_rounds() -> None:
     assert forecast_of(ALL_FASTER, free=16).most_at_once == 0
 

@@ -72,7 +72,7 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "other.yaml"
-    path.write_text("kind: ConfigMap\n")
+    path.write_text("kind: ConfigMap\n---\napiVersion: example.com/v1\nkind: BenchmarkRun\nspec: {}\n")
     assert main(["render", str(path)]) == 1
     assert capsys.readouterr().err == f"{path}: it has neither a SpeculativeDeployment nor a BenchmarkRun\n"
 

@@ -14,7 +14,7 @@ from paceline.kube import ApiError, Transport
 
 Command = Callable[[Transport, str, argparse.Namespace], Awaitable[int]]
 """With the API server and the namespace; gives the exit code."""
-NEEDS = "this view needs rich: pip install 'paceline[kubectl]'; -o json does without"
+NEEDS = "this view needs rich: pip install rich; -o json does without"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
