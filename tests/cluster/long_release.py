@@ -47,8 +47,9 @@ def reachable(registry: str) -> Iterator[None]:
     places = [STATE / f"node-{node}" / "registries" / registry for node in NODES]
     for place in places:
         place.mkdir(parents=True)
-        # `server` alone does not make containerd 1.6 speak HTTP
-        (place / "hosts.toml").write_text(f'[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n')
+        # `server` alone does not make containerd 1.6 speak HTTP; without it HTTPS is tried last, and its error told
+        host = f'[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n'
+        (place / "hosts.toml").write_text(f'server = "http://{registry}"\n{host}')
     try:
         yield
     finally:

@@ -50,6 +50,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
             "say it with --engine-version",
         ),
         (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "say which with --product, a value of the node label"),
+        (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "no whole number"),
         (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; say how many"),
         (AIBRIX, lambda d: None, "is on the volume model-hostpath, which is no PersistentVolumeClaim; say where it is"),
         (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
@@ -86,6 +87,17 @@ def test_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (pool,) = spec["pools"]
     assert (pool["name"], pool["concurrency"]) == ("chat", [2, 4])
     assert [one["name"] for one in pool["candidates"]] == ["three", "five"]
+
+
+def test_a_number_that_is_given_is_not_asked_of_the_deployment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployment = MISTRAL.deployment
+    engine(deployment)["resources"] = {"limits": {"nvidia.com/gpu": "1000m"}}
+    deployment["spec"]["replicas"] = None
+    assert run(tmp_path, deployment, "--gpus=1", "--live") == 0
+    spec = yaml.safe_load(capsys.readouterr().out)["spec"]
+    assert (spec["accelerator"]["count"], spec["pools"][0]["replicas"]) == (1, 1)
 
 
 def test_a_head_is_compared_beside_the_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

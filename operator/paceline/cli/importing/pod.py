@@ -45,7 +45,9 @@ class Accelerator:
 def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None) -> Accelerator:
     """`product` and `count` are options. Raises UnansweredError."""
     resource, asked = _resource(container)
-    if not (number := count or asked):
+    if not count and not asked.isdecimal():
+        raise UnansweredError(f"resources has {resource}: {asked}, which is no whole number; say it with --gpus N")
+    if not (number := count or int(asked)):
         raise UnansweredError("the container asks for no GPU in resources.limits; say how many with --gpus N")
     label, said = _product(pod)
     if not (product or said):
@@ -65,14 +67,14 @@ def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: s
     return Accelerator(field=field, selected=tuple(key for key in ours if key in selector))
 
 
-def _resource(container: Mapping[str, Any]) -> tuple[str, int]:
-    """The extended resource and its amount."""
+def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
+    """The extended resource and its amount, as it is written there."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     for name, amount in asked.items():
         if name == TPU or name.endswith("/gpu") or name.startswith("nvidia.com/"):
-            return name, int(amount)
-    return GPU, 0
+            return name, str(amount)
+    return GPU, "0"
 
 
 def _product(pod: Mapping[str, Any]) -> tuple[str, str]:

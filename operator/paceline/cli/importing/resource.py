@@ -184,7 +184,7 @@ def _pool(deployment: Mapping[str, Any], said: Told, drafts: Speculation, option
     levels = options.concurrency or tuple(dict.fromkeys(min(level, most) for level in CONCURRENCY))
     return {
         "name": options.pool,
-        "replicas": int(deployment["spec"].get("replicas", 1)) if options.live else 0,
+        "replicas": _replicas(deployment) if options.live else 0,
         "concurrency": list(levels),
         "candidates": [dict(one) for one in drafts.candidates],
     }
@@ -295,15 +295,20 @@ def _of_port(said: Told, container: Mapping[str, Any], engine: str) -> Iterator[
             yield Note(path=f"ports[{one.get('name', one['containerPort'])}].hostPort", text=text)
 
 
+def _replicas(deployment: Mapping[str, Any]) -> int:
+    """One where it says nothing, or null."""
+    given = deployment["spec"].get("replicas")
+    return 1 if given is None else int(given)
+
+
 def _of_pool(deployment: Mapping[str, Any], said: Told, options: Options) -> list[Note]:
     notes = list[Note]()
     if said.most_requests is None:
         text = "is not given there: servers here take 48 at a time, or twice the largest concurrency if that is more"
         notes.append(Note(path=" or ".join(REQUESTS), text=f"{text}; give yours in spec.engine.args"))
-    replicas = deployment["spec"].get("replicas", 1)
     if not options.live:
-        text = f"{replicas} there, 0 here, and suspend: true: nothing of the Deployment is disturbed; docs/migration.md"
-        notes.append(Note(path="spec.replicas", text=f"{text} has the steps that follow"))
+        text = f"{_replicas(deployment)} there, 0 here, and suspend: true: nothing of the Deployment is disturbed"
+        notes.append(Note(path="spec.replicas", text=f"{text}; docs/migration.md has the steps that follow"))
     if not options.concurrency:
         text = "pools[0].concurrency is a guess; name the numbers of requests that your servers have at a time"
         notes.append(Note(path="concurrency", text=text))
