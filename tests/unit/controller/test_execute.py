@@ -8,7 +8,7 @@ from tests.support import memory
 from paceline.controller.cluster import Cluster
 from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Conflict, Forbidden, Ref
+from paceline.kube import ApiError, Conflict, Forbidden, Ref, TooManyRequests, Unavailable
 from paceline.kube.resources import DEPLOYMENT
 from paceline.plan.step import Adopt, Apply, Delete
 
@@ -151,6 +151,28 @@ def of_pool(pool: str, name: str) -> dict[str, Any]:
     made = deployment(replicas=1)
     labels = made["metadata"]["labels"] | ({"paceline.dev/pool": pool} if pool else {})
     return made | {"metadata": made["metadata"] | {"name": name, "labels": labels}}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Conflict(409, "Conflict", "another was faster"),
+        Unavailable(0, "TimeoutError", "no answer"),
+        TooManyRequests(429, "TooManyRequests", "later"),
+    ],
+    ids=str,
+)
+async def test_what_a_retry_may_mend_ends_the_pass(api: memory.MemoryApi, error: ApiError) -> None:
+    """What comes after it may rest on it, whoever's pool it is of. The queue tries the key again."""
+
+    def no_answer(write: memory.Write) -> None:
+        if write.ref.name == "first":
+            raise error
+
+    api.before = no_answer
+    with pytest.raises(type(error)):
+        await execute(Cluster(api), [Apply(of_pool("one", "first"), "first"), Apply(of_pool("two", "next"), "next")])
+    assert api.cluster.list(DEPLOYMENT).items == []
 
 
 async def test_what_is_adopted_has_two_owners_and_is_otherwise_what_it_was(api: memory.MemoryApi) -> None:
