@@ -160,6 +160,7 @@ async def test_an_action_without_a_status_waits_for_the_server_to_confirm_the_ob
     with nullcontext() if there else pytest.raises(Conflict):
         await execute(cluster, [Apply(child, "a round")], partial(confirm, cluster, KEY, run))
     assert bool(await api.get(Ref(JOB, "models", "mine-0-0"))) is there
+    assert cluster.doubted == (set() if there else {KEY}), "the next pass reads it, however late the watch is"
 
 
 def test_a_name_that_kopf_tells_wakes_only_where_the_watch_was_slower() -> None:
