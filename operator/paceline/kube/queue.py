@@ -28,6 +28,9 @@ LONGEST_CALL = 600.0
 """Seconds after which work on one key is cancelled, and counts as failed: others may go on, and it would never come to
 an end. A call makes a few requests of at most 30 s each."""
 
+SPARE_ALARMS = 64
+"""That are out of date and kept: with fewer it is not worth while to look."""
+
 OUTAGES, OUTAGE_DELAY = (Unavailable, Forbidden), 30.0
 """Errors of the API server, which no key causes, and the longest delay in seconds after one: when an outage ends, keys
 must not wait for minutes."""
@@ -87,7 +90,14 @@ class WorkQueue(Generic[Key]):
             self._later[key] = due
             self._count += 1
             heapq.heappush(self._alarms, (due, self._count, key))
+            if len(self._alarms) > 2 * len(self._later) + SPARE_ALARMS:
+                self._drop_old_alarms()
             self._wake.set()
+
+    def _drop_old_alarms(self) -> None:
+        """Or each pass would leave one behind until it is due, which may be an hour."""
+        self._alarms = [alarm for alarm in self._alarms if self._later.get(alarm[2]) == alarm[0]]
+        heapq.heapify(self._alarms)
 
     def take(self) -> Key | None:
         """The next key to work on; call `done` afterwards. None if no key is ready."""

@@ -7,7 +7,7 @@ import pytest
 from tests.fault import virtual
 
 from paceline.kube import Forbidden, Invalid, TooManyRequests, WorkQueue
-from paceline.kube.queue import LONGEST_CALL
+from paceline.kube.queue import LONGEST_CALL, SPARE_ALARMS
 
 
 class Clock:
@@ -263,3 +263,19 @@ async def test_many_events_make_few_passes_and_never_two_of_a_key():
             await asyncio.sleep(0)
     task.cancel()
     assert passes == 100
+
+
+def test_a_key_that_is_looked_at_often_leaves_no_alarms_behind():
+    """Each pass puts the next look an hour off, and something wakes the key long before."""
+    queue, clock = a_queue()
+    queue.add_after("rests", 3600)
+    for number in range(1000):
+        clock.now = float(number)
+        queue.add("busy")
+        assert queue.take() == "busy"
+        queue.done("busy", again=3600)
+    assert len(queue._alarms) <= 2 * 2 + SPARE_ALARMS
+    clock.now = 3600.0
+    assert [queue.take(), queue.take()] == ["rests", None]
+    queue.done("rests")
+    assert queue.due == 999 + 3600
