@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "try.yaml"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def until(seen: Callable[[], bool]) -> None:
