@@ -27,6 +27,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 }}
 {{- end }}
+{{- /* Of the release, and the values' own beside them: ours win, and none stands there twice. */}}
+{{- define "paceline.labelsAnd" -}}
+{{- $own := last . | default dict }}
+{{- merge (include "paceline.labels" (first .) | fromYaml) $own | toYaml }}
+{{- end }}
 {{- define "paceline.selector" -}}
 app.kubernetes.io/name: paceline
 app.kubernetes.io/instance: {{ .Release.Name }}
