@@ -57,16 +57,32 @@ class Imported:
     """What a person must change before the API server takes it."""
 
 
-def starts_an_engine(deployment: Mapping[str, Any]) -> tuple[Mapping[str, Any], Launch] | None:
-    """Its first container that does."""
-    pod = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
-    found = ((container, launch(container)) for container in pod.get("containers") or ())
+def starts_an_engine(deployment: Mapping[str, Any]) -> bool:
+    """Be it by a script that cannot be read."""
+    return any(map(_starts, _containers(deployment)))
+
+
+def _starts(container: Mapping[str, Any]) -> bool:
+    try:
+        return launch(container) is not None
+    except UnansweredError:
+        return True
+
+
+def _started(deployment: Mapping[str, Any]) -> tuple[Mapping[str, Any], Launch] | None:
+    """Its first container that starts an engine."""
+    found = ((container, launch(container)) for container in _containers(deployment))
     return next(((container, one) for container, one in found if one), None)
+
+
+def _containers(deployment: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    pod = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return pod.get("containers") or ()
 
 
 def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     """Raises UnansweredError for what only a person knows."""
-    started = starts_an_engine(deployment)
+    started = _started(deployment)
     if started is None:
         raise UnansweredError("no container starts SGLang or vLLM by a command that is known: docs/migration.md")
     container, run = started
@@ -257,13 +273,6 @@ def _of_names(
         if other["name"] != container["name"] and _starts(other):
             text = "starts an engine, too: it runs as it is beside every server, and in every round"
             yield Note(path=f"containers[{other['name']}]", text=text)
-
-
-def _starts(container: Mapping[str, Any]) -> bool:
-    try:
-        return launch(container) is not None
-    except UnansweredError:
-        return True
 
 
 def _of_target(said: Told, options: Options) -> list[Note]:
