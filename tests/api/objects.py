@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_snake
 from tests.support.edits import GONE, RUN, example, example_run
 
 from paceline.api import crds
@@ -111,7 +112,8 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
             case 1:
                 put(parent(manifest, path), path[-1], GONE)
             case 2 if "properties" in node:
-                put(parent(manifest, (*path, "x")), "servedname", "x")
+                misspelt = st.sampled_from(["servedname", *map(to_snake, node["properties"])])
+                put(parent(manifest, (*path, "x")), draw(misspelt), "x")
             case _:
                 put(parent(manifest, path), path[-1], draw(values(node, leaf)))
     return manifest

@@ -69,7 +69,7 @@ def sent(manifest: Mapping[str, Any]) -> str:
 def read(model: type[M], spec: str) -> M:
     """A spec as `sent`. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
-        return model.model_validate_json(spec)
+        return model.model_validate_json(spec, by_alias=True, by_name=False)  # Python names are ours, not the API's
     except ValidationError as invalid:
         errors = _without_consequences(invalid.errors(include_url=False))
         raise InvalidManifestError([_problem(error, model) for error in errors]) from None

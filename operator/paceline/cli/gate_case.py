@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any
 
@@ -136,9 +137,9 @@ class Measurement(Part):
 
 
 class Case(BaseModel):
-    """One question. A title or a note beside it does no harm."""
+    """One question. Further fields, such as a title, are ignored unless they look like one of these."""
 
-    model_config = ConfigDict(alias_generator=to_camel)
+    model_config = ConfigDict(alias_generator=to_camel, extra="allow")
 
     gate: Thresholds
     decide_after_rounds: tuple[StrictInt, ...] | None = None
@@ -150,15 +151,22 @@ class Case(BaseModel):
 def read(text: bytes) -> Case:
     """One case in JSON. ValueError says what is wrong with it, and where."""
     try:
-        case = Case.model_validate_json(text)
+        case = Case.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError("; ".join(_places(error))) from None
     names = [workload.name for workload in case.workloads]
     if len(set(names)) < len(names):
         raise ValueError("workloads: each name once")
-    for fault in (*_ends(case), *_metrics(case), *_rates(case)):
+    for fault in (*_misspelt(case), *_ends(case), *_metrics(case), *_rates(case)):
         raise ValueError(fault)
     return case
+
+
+def _misspelt(case: Case) -> Iterator[str]:
+    fields = [str(field.alias) for field in Case.model_fields.values()]
+    for name in case.model_extra or ():
+        if near := get_close_matches(to_camel(name), fields, n=1):
+            yield f"{name}: unknown field; did you mean {near[0]}?"
 
 
 def _ends(case: Case) -> Iterator[str]:
