@@ -23,12 +23,14 @@ a head, and `scheduled`, what vLLM's schedule of depths costs on top.
 import bisect
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from paceline_emulator.models import Model
+from paceline_emulator.models import Model, load
 
 COMPUTE_BOUND = 512
 NGRAM_ACCEPTANCE = 0.5
@@ -67,6 +69,9 @@ class Dataset:
     baseline: Mapping[float, float]
     probability: float
     cost: Mapping[float, Cost]
+
+    def times(self, factor: float) -> "Dataset":
+        return replace(self, baseline={batch: speed * factor for batch, speed in self.baseline.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,19 +189,20 @@ def shape_of(args: Mapping[str, Any]) -> Shape | None:
     return Shape(steps=steps, branches=branches, width=width)
 
 
-def for_target(target: Model) -> Profile:
-    """The profile whose facts are all in the target's configuration, or the generic one."""
+def for_target(target: Model, speed: float = 1.0) -> Profile:
+    """The profile whose facts are all in the target's configuration, or `speed` times the generic one."""
     profiles = [json.loads(entry.read_text()) for entry in sorted(_data().iterdir(), key=lambda entry: entry.name)]
     facts = {**target.text, "architectures": target.architectures}
     for found in profiles:
         if found["name"] != GENERIC and all(facts.get(key) == value for key, value in found["target"].items()):
             return read(found)
-    return generic()
+    return generic(speed)
 
 
-def generic() -> Profile:
+def generic(speed: float = 1.0) -> Profile:
     """For targets that nothing is published about."""
-    return read(json.loads((_data() / f"{GENERIC}.json").read_text()))
+    found = read(json.loads((_data() / f"{GENERIC}.json").read_text()))
+    return replace(found, datasets={name: dataset.times(speed) for name, dataset in found.datasets.items()})
 
 
 def _data() -> Any:
@@ -225,3 +231,7 @@ def _dataset(found: dict[str, Any]) -> Dataset:
 def _geometric(values: Iterable[float]) -> float:
     logs = [math.log(value) for value in values]
     return math.exp(sum(logs) / len(logs))
+
+
+if __name__ == "__main__":  # `python -m paceline_emulator.profile DIR`: the name of the profile of the model in DIR
+    print(for_target(load(sys.argv[1], None, cache=Path(), offline=True)).name)

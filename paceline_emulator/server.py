@@ -79,7 +79,7 @@ class Server:
         shape = profile.shape_of(launch.args)
         if shape is not None:
             shape = replace(shape, worth=shape.worth * layers.worth(launch.states, launch.head))
-        target, forced = profile.for_target(launch.target), _forced(launch, settings)
+        target, forced = profile.for_target(launch.target, settings.speed), _forced(launch, settings)
         moves = adaptation(launch.args, target, forced, shape.worth if shape else 1.0)
         self.engine = Engine(
             paces=profile.paces(target, shape, forced),

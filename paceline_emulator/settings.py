@@ -5,6 +5,7 @@
 | PACELINE_EMULATE_STARTUP_SECONDS | 2 | from the process's start to the open port (loading and graph capture) |
 | PACELINE_EMULATE_WARMUP_SECONDS | 0.2 | from the open port to ready: 503 from /health and /ready |
 | PACELINE_EMULATE_NOISE_CV | 0.003 | log-normal noise of a point's throughput; a new factor at start and each flush |
+| PACELINE_EMULATE_SPEED | 1 | times the speed of the generic profile, for targets without a published table |
 | PACELINE_EMULATE_DRAIN_POLL_SECONDS | 0.5 | how often the drain after SIGTERM looks; SGLang's is 5 |
 | PACELINE_EMULATE_FAIL_FRACTION | 0 | that fraction of requests fails: a 500, or an error inside a streamed 200 |
 | PACELINE_EMULATE_FAIL_FRACTION_WHEN | always | `speculative`, `baseline` or `always`: which servers do it |
@@ -96,6 +97,7 @@ class Settings:
     startup: float
     warmup: float
     noise: float
+    speed: float
     drain_poll: float
     fail: Fault
     die: Fault
@@ -120,6 +122,7 @@ def read(env: Mapping[str, str]) -> Settings:
         startup=_number(env, f"{PREFIX}STARTUP_SECONDS", 2.0),
         warmup=_number(env, f"{PREFIX}WARMUP_SECONDS", 0.2),
         noise=_number(env, f"{PREFIX}NOISE_CV", 0.003),
+        speed=_number(env, f"{PREFIX}SPEED", 1.0),
         drain_poll=_number(env, f"{PREFIX}DRAIN_POLL_SECONDS", 0.5),
         fail=_fault(env, "FAIL_FRACTION"),
         die=_fault(env, "DIE_AFTER_REQUESTS"),

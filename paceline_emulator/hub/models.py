@@ -14,6 +14,7 @@ layers, so an engine takes its own: the published file has 33 lines, which is wh
 import json
 from collections.abc import Mapping
 
+from paceline_emulator.hub import invented as shapes
 from paceline_emulator.hub import prompts, tokenizer
 from paceline_emulator.hub.published import HEADS, TARGETS, Config
 from paceline_emulator.hub.repository import Repository, snapshot
@@ -170,6 +171,15 @@ def generated() -> dict[str, Repository]:
         for name, (config, tensors) in made.items()
     }
     return {**models, PROMPTS: Repository(history=(snapshot(prompts.files()),))}
+
+
+def invented(kind: str, billions: float, name: str) -> Repository:
+    """A target of that size, or the head of an algorithm for one."""
+    if kind == "target":
+        config, tensors = shapes.target(billions), _sample(name, 1)
+    else:
+        config, tensors = shapes.head(kind, billions), _named(name)
+    return Repository(history=(snapshot(_files(name, config, tensors)),), invented=True)
 
 
 def _files(name: str, config: Config, tensors: Mapping[str, Tensor]) -> dict[str, bytes]:

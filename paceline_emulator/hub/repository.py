@@ -36,6 +36,8 @@ class Repository:
     history: tuple[Snapshot, ...]
     token: str | None = None
     """Set: the repository is gated, and this token opens it."""
+    invented: bool = False
+    """Nothing is published about its model."""
 
     def at(self, revision: str) -> Snapshot | None:
         """The snapshot a branch or commit names."""

@@ -43,7 +43,7 @@ def application(repositories: Mapping[str, Repository]) -> web.Application:
                 "private": False,
                 "gated": "manual" if repository.token else False,
                 "disabled": False,
-                "tags": [],
+                "tags": ["invented"] if repository.invented else [],
                 "siblings": [{"rfilename": path} for path in at.files],
             }
         )

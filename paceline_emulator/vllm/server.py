@@ -59,7 +59,7 @@ class Server:
         self._seen: set[tuple[str | None, bytes]] = set()
         self._timer: asyncio.TimerHandle | None = None
         spec = launch.speculation
-        shape, self.target = spec.shape(spec.tokens) if spec else None, for_target(launch.target)
+        shape, self.target = spec.shape(spec.tokens) if spec else None, for_target(launch.target, settings.speed)
         self.forced = 1.0 if spec and spec.head and models.accepts_nothing(spec.head, launch.target) else None
         self.engine = Engine(
             paces=profile.paces(self.target, shape, self.forced),

@@ -6,6 +6,7 @@ import platform
 import shlex
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,17 +21,19 @@ from paceline.cli.manifests import RefusedError, everything
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
 from paceline.core.names import FILES, MODELS
+from paceline.core.text import printable
 from paceline.engines import ENGINES
 from paceline.measure import emulated, models, ports, prompts, record
 from paceline.measure.devices import DevicesError
 from paceline.measure.emulated import EmulatorError
 from paceline.measure.machine import Machine, UnsetVariableError, from_secrets, left_out, read_by_engines
-from paceline.measure.models import Found, MissingError
+from paceline.measure.models import DownloadError, Found, MissingError
 from paceline.measure.ports import NoPortError
 from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
 from paceline.measure.record import RecordError
 from paceline.measure.rounds import Rounds
 from paceline.plan.objects import finished
+from paceline.plan.speeds import Size, size_in_name
 from paceline.plan.step import Manifest
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.prompt_file import DatasetError, read
@@ -77,7 +80,14 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser.add_argument(
         "--emulated",
         action="store_true",
-        help="no GPU, engine or model: an emulator of the engine with published speeds; the result says so",
+        help="no GPU, engine or model: an emulator of the engine, with published speeds of the target or, if there are "
+        "none, those of a generic model of its size; the result says so",
+    )
+    parser.add_argument(
+        "--emulated-size",
+        type=_size,
+        metavar="SIZE",
+        help="with --emulated, the target's parameters, such as 70B or 30B-A3B [from its config.json or its name]",
     )
     parser.add_argument(
         "--models",
@@ -126,6 +136,8 @@ def run(args: argparse.Namespace) -> int:
     except (RefusedError, QuestionError) as refused:
         return _failed(*(f"{args.file}: {line}" if isinstance(refused, QuestionError) else line
                          for line in str(refused).splitlines()))  # fmt: skip
+    except DownloadError:
+        return 1
     except CANNOT as error:
         return _failed(f"paceline measure: {error}")
     except BrokenPipeError:  # who reads has seen enough
@@ -156,14 +168,18 @@ def _measure(args: argparse.Namespace) -> int:
         if not page.parent.is_dir() or not os.access(page.parent, os.W_OK):
             raise CannotError(f"--report: {page.parent} is no folder that can be written to")
         found = _found(args, question, objects, folder, lock)
-        for text, blocks in found_wrong(question, found.facts):
+        mark, speed = _emulated(args, question, found)
+        if mark:
+            print(printable(mark), flush=True)
+        for text, blocks in found_wrong(question, {} if speed else found.facts):  # an invented model has no faults
             if blocks:
                 raise QuestionError(text)
             tell(text)
         for text in left_out(question.server.engine):
             tell(f"spec.{text}")
         port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.name].port))
-        machine = _machine(args, question, found, folder, ours, port)
+        ours = replace(ours, variables={**speed, **ours.variables})
+        machine = _machine(args, question, found, folder, ours, port, mark)
         asking = partial(benchmark_run, question, found.commits, datetime.now(UTC))
         if not question.searches:
             return end([_measured(asking(), args.output, machine, lock)], args.output, page)
@@ -248,14 +264,28 @@ def _downloaded(
             raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
     options = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
-        with emulated.hub(folder, lock) as environ:
+        kinds = emulated.kinds(question.server.target, question.arms)
+        with emulated.hub(folder, lock, kinds, _size_of(args, question)) as environ:
             return models.downloaded(question.models, datasets, folder / "models", environ, lock, **options)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, lock, **options)
 
 
+def _emulated(args: argparse.Namespace, question: Question, found: Found) -> tuple[str, Mapping[str, str]]:
+    """The mark of an emulated run, and variables for its servers that an invented target needs."""
+    if not args.emulated:
+        return "", {}
+    target = question.server.target
+    size = args.emulated_size if args.models else _size_of(args, question)
+    return emulated.mark(question.server, found.places[target.source, target.revision], size)
+
+
+def _size_of(args: argparse.Namespace, question: Question) -> Size | None:
+    return args.emulated_size or size_in_name(question.server.target.source)
+
+
 def _machine(
-    args: argparse.Namespace, question: Question, found: Found, folder: Path, ours: Equipment, port: int
+    args: argparse.Namespace, question: Question, found: Found, folder: Path, ours: Equipment, port: int, mark: str
 ) -> Machine:
     adapter = ENGINES[question.server.engine.name]
     here = {str(place): place for place in found.places.values()}
@@ -279,6 +309,7 @@ def _machine(
         },
         files={one.name: str(found.places[one.source, one.revision]) for one in question.datasets},
         emulated=args.emulated,
+        mark=mark,
     )
 
 
@@ -311,6 +342,13 @@ def _prompts(text: str) -> tuple[str, Path]:
     if not name or not file:
         raise argparse.ArgumentTypeError(f"must be NAME=FILE, the name of a dataset and its file; got {text}")
     return name, Path(file)
+
+
+def _size(text: str) -> Size:
+    """argparse's type."""
+    if found := size_in_name(text):
+        return found
+    raise argparse.ArgumentTypeError(f"must be billions of parameters, such as 70B or 30B-A3B; got {text}")
 
 
 def _devices(text: str) -> tuple[str, ...]:

@@ -1,19 +1,22 @@
 """The emulator in place of engines and of the hub: a program of its own beside this package, told by its command."""
 
 import importlib.util
+import json
 import os
+import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from paceline.core import Server
+from paceline.core import Arm, Model, Scheme, Server
 from paceline.measure import pod
-from paceline.measure.machine import EMULATED_RELEASE
+from paceline.measure.machine import EMULATED_RELEASE, EMULATED_SPEED
 from paceline.measure.ports import LOOPBACK, any_free
+from paceline.plan.speeds import Size, alone, size_in_config, size_in_name
 
 PACKAGE = "paceline_emulator"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
@@ -21,6 +24,11 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "SGLangJAX": (sys.executable, "-m", f"{PACKAGE}.sglang_jax"),
     "VLLM": (sys.executable, "-m", f"{PACKAGE}.vllm", "serve"),
 }
+PROFILES: Mapping[str, str] = {"VLLM": f"{PACKAGE}.vllm.profiles"}
+"""Module that names the profile of a target; `PACKAGE.profile` for the others."""
+GENERIC = "generic"
+GENERIC_SPEED = 100.0
+"""Output tokens per second of one request, alone, in the emulator's generic profile."""
 OLDER = ("0.4.5", "0.5.6")
 """Releases of SGLang that it can be beside its newest."""
 HUB_SECONDS = 30.0
@@ -45,12 +53,42 @@ def variables(server: Server) -> Mapping[str, str]:
     return {EMULATED_RELEASE: server.engine.version} if older else {}
 
 
+def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[str, str]]:
+    """The sentence that every output of an emulated run begins with, and variables for its servers. `place` has the
+    target; `size` is what a person has said, or the name. Raises EmulatorError."""
+    module = PROFILES.get(server.engine.name, f"{PACKAGE}.profile")
+    asked = subprocess.run([sys.executable, "-m", module, str(place)], capture_output=True, text=True, check=False)
+    if asked.returncode:
+        raise EmulatorError(f"the emulator cannot read {place}: {asked.stderr.strip()[-300:]}")
+    source = server.target.source
+    if asked.stdout.strip() != GENERIC:
+        return f"Emulated with published speeds of {source}: no model runs", {}
+    config = json.loads((place / "config.json").read_text())
+    size = size or size_in_config(config, source) or size_in_name(source)
+    if size is None:
+        raise EmulatorError(f"{source}: neither its name nor its config.json says its size; give --emulated-size 70B")
+    speed = alone(size, server.accelerator)
+    sentence = (
+        f"Emulated with invented speeds of a generic {size} model, {speed:.0f} tokens/s for one request: nothing is "
+        f"published about {source}, and these numbers say nothing about it"
+    )
+    return sentence, {EMULATED_SPEED: f"{speed / GENERIC_SPEED:.4g}"}
+
+
+def kinds(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
+    """Repository of the hub → `target`, or the algorithm of the head that it is."""
+    heads = {arm.draft.model: arm.draft.algorithm for arm in arms if arm.draft and arm.draft.model}
+    models = {**heads, target: "target"}
+    return {one.address.name: kind for one, kind in models.items() if one.address.scheme is Scheme.HUB}
+
+
 @contextmanager
-def hub(folder: Path, lock: int) -> Iterator[Mapping[str, str]]:
+def hub(folder: Path, lock: int, kinds: Mapping[str, str], size: Size | None) -> Iterator[Mapping[str, str]]:
     """The environment in which a prefetch asks the emulator's hub, which serves models of true shape with noise for
-    weights. Raises EmulatorError."""
+    weights, and invents those of `kinds` that it does not know. Raises EmulatorError."""
     port, log = any_free(), folder / "hub.log"
-    program = ["python", "-m", f"{PACKAGE}.hub", "--host", LOOPBACK, "--port", str(port)]
+    invented = [f"--invent={name}={kind}:{size.total}" for name, kind in kinds.items()] if size else []
+    program = ["python", "-m", f"{PACKAGE}.hub", "--host", LOOPBACK, "--port", str(port), *invented]
     process = pod.run(program, os.environ, log, lock)
     url = f"http://{LOOPBACK}:{port}"
     try:
@@ -59,6 +97,8 @@ def hub(folder: Path, lock: int) -> Iterator[Mapping[str, str]]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise EmulatorError(f"the emulator's hub does not answer: {log}")
             time.sleep(0.1)
+        if unknown := [name for name in kinds if not _has(url, name)]:
+            raise EmulatorError(f"hf://{unknown[0]}: no name says the target's size; give --emulated-size 70B")
         own = {"HF_ENDPOINT": url, "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0", "NO_PROXY": LOOPBACK}
         yield {**{key: value for key, value in os.environ.items() if key != "HF_TOKEN"}, **own}
     finally:
@@ -67,11 +107,20 @@ def hub(folder: Path, lock: int) -> Iterator[Mapping[str, str]]:
 
 
 def _answers(url: str) -> bool:
+    return _status(url) is not None
+
+
+def _has(url: str, repository: str) -> bool:
+    return _status(f"{url}/api/models/{repository}") == 200
+
+
+def _status(url: str) -> int | None:
+    """None while nothing listens there."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        direct.open(url, timeout=2).close()
-    except urllib.error.HTTPError:
-        return True
+        with direct.open(url, timeout=2) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
     except OSError:
-        return False
-    return True
+        return None

@@ -31,7 +31,8 @@ READ_BY_ENGINES = re.compile(
 SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME)")
 """The devices are told by themselves; images of vendors name their parts."""
 EMULATED_RELEASE = "PACELINE_EMULATE_VERSION"
-"""Tells the emulator which release it is to be."""
+EMULATED_SPEED = "PACELINE_EMULATE_SPEED"
+"""Variables that tell the emulator which release and how fast it is."""
 FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
 """Fields of a pod that a variable may name, and that this machine's have."""
 
@@ -58,6 +59,8 @@ class Machine:
     paths: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     emulated: bool = False
+    mark: str = ""
+    """The sentence at the head of every output of an emulated run."""
 
     def here(self, text: str) -> str:
         """The text with each path in a pod as the path here."""
@@ -74,7 +77,10 @@ class Machine:
         said = [f"measured on {self.name} without a cluster"]
         if self.command and not self.emulated:
             said.append(f"the servers' program was {' '.join(_told(self.command))}")
-        if told := [(name, value) for name, value in self.env.items() if name != "PATH" or not self.follows]:
+        if self.mark:
+            said.append(self.mark[:1].lower() + self.mark[1:])
+        known = ("PATH",) * bool(self.follows) + (EMULATED_SPEED,) * bool(self.mark)
+        if told := [(name, value) for name, value in self.env.items() if name not in known]:
             said.append(f"with {self._shown(told)}")
         if self.inherited:
             said.append(f"in an environment with {self._shown(self.inherited.items())}")
@@ -130,7 +136,7 @@ def otherwise(machine: Machine, server: Server) -> Iterator[str]:
     said = {one["name"]: one for one in (*_of_the_template(server.engine), *server.engine.env, *keys.env(server))}
     for name, value in machine.env.items():
         known = said.get(name, {})
-        follows = name in machine.follows or (machine.emulated and name == EMULATED_RELEASE)
+        follows = name in machine.follows or (machine.emulated and name in (EMULATED_RELEASE, EMULATED_SPEED))
         if not (follows or "valueFrom" in known or known.get("value") == value):
             yield f"the servers had {name} (--env), and engine.env does not: write it there, or leave it out"
     yield from left_out(server.engine)

@@ -32,6 +32,10 @@ class MissingError(LookupError):
     """A model or prompts that are not here; the text names the way out."""
 
 
+class DownloadError(RuntimeError):
+    """A download that has failed, and has said why on standard error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """`commits` and `places` (a model's folder, a dataset's file) by source and revision; `facts` by source."""
@@ -132,8 +136,8 @@ def downloaded(
     *,
     trust_remote_code: bool,
 ) -> Found:
-    """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Raises FetchError, whose
-    text is its sentence."""
+    """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Raises DownloadError; or
+    FetchError, where the program was ended before it could say why."""
     directory.mkdir(parents=True, exist_ok=True)
     request = FetchRequest(
         models=tuple(map(_artifact, models)),
@@ -153,7 +157,9 @@ def downloaded(
         _end(process)
         message.unlink(missing_ok=True)
     if code:
-        raise FetchError(sentence_of(said) or f"the download ended with {code}", final=True)
+        if sentence := sentence_of(said):
+            raise DownloadError(sentence)
+        raise FetchError(f"the download ended with {code}", final=True)
     result = FetchResult.from_message(said)
     found = (*result.models, *result.datasets)
     for one in found:

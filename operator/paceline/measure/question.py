@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import api
-from paceline.core import BASELINE, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server, Trigger
+from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server, Trigger
 from paceline.core.names import child_name, snapshot_path
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import fingerprint
@@ -52,7 +52,7 @@ class Question:
     @property
     def models(self) -> tuple[Model, ...]:
         """The target, then each head once."""
-        heads = (arm.draft.model for arm in self._arms if arm.draft and arm.draft.model)
+        heads = (arm.draft.model for arm in self.arms if arm.draft and arm.draft.model)
         return tuple(dict.fromkeys((self.server.target, *heads)))
 
     @property
@@ -62,7 +62,7 @@ class Question:
         return tuple({one.name: one for one in others}.values())
 
     @property
-    def _arms(self) -> tuple[Any, ...]:
+    def arms(self) -> tuple[Arm, ...]:
         return self.spec.arms if isinstance(self.spec, RunSpec) else self.spec.pools[0].arms
 
     @property

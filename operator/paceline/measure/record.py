@@ -114,12 +114,14 @@ def _results(status: Mapping[str, Any]) -> int:
     return sum(1 for entry in status.get("rounds", ()) if not entry.get("error"))
 
 
-def save(file: Path, run: Object) -> None:
-    """Whoever reads the file sees the old one or the new one."""
-    text = yaml.dump(json.loads(json.dumps(run)), Dumper=yaml.CSafeDumper, sort_keys=False, width=120)
+def save(file: Path, run: Object, mark: str = "") -> None:
+    """A reader of the file sees the old one or the new one. `mark` is a comment in its first line."""
+    text = f"# {mark}\n" * bool(mark) + yaml.dump(
+        json.loads(json.dumps(run)), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
+    )
     beside = file.with_name(f".{file.name}.new")
     with beside.open("w") as out:
-        out.write(text)
+        out.write(f"# {mark}\n{text}" if mark else text)
         out.flush()
         os.fsync(out.fileno())
     beside.rename(file)

@@ -107,7 +107,7 @@ class Rounds:
         if plan.status is not None:
             status, message = record.noted(plan.status, self.machine.note), _message(seen)
             self.run = record.with_message(self.run, status, message, self._how)
-            record.save(self.file, self.run)
+            record.save(self.file, self.run, self.machine.mark)
         for action in plan.actions:
             match action:
                 case Delete() if self.pod is not None:

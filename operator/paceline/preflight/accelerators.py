@@ -39,6 +39,36 @@ GIGABYTES: Mapping[str, int] = {
     "tpu-v6e-slice": 32,
 }
 
+TERABYTES_PER_SECOND: Mapping[str, float] = {
+    "H100": 3.35,
+    "H200": 4.8,
+    "H800": 3.35,
+    "H20": 4.0,
+    "GH200": 4.0,
+    "A100": 2.0,
+    "A800": 2.0,
+    "A10": 0.6,
+    "A10G": 0.6,
+    "A30": 0.93,
+    "A40": 0.7,
+    "L4": 0.3,
+    "L40": 0.86,
+    "L40S": 0.86,
+    "T4": 0.32,
+    "V100": 0.9,
+    "B200": 8.0,
+    "GB200": 8.0,
+    "B300": 8.0,
+    "GB300": 8.0,
+    "GB10": 0.27,
+    "tpu-v4-podslice": 1.2,
+    "tpu-v5-lite-podslice": 0.82,
+    "tpu-v5-lite-device": 0.82,
+    "tpu-v5p-slice": 2.77,
+    "tpu-v6e-slice": 1.64,
+}
+"""Memory bandwidth, from the same data sheets. It is used for guesses of speed alone."""
+
 _IN_THE_LABEL = re.compile(r"([0-9]+)GB", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _UNITS |= {f"{letter}i": 1 << (10 * power) for power, letter in enumerate("KMGTP", 1)}
@@ -51,6 +81,20 @@ def memory_of(product: str, declared: str | None) -> int | None:
         return int(float(number) * _UNITS[unit])
     if sizes := _IN_THE_LABEL.findall(product):
         return int(sizes[-1]) * GIB
-    parts = re.split(r"[-_]", product)
-    size = GIGABYTES.get(product) or next((GIGABYTES[part] for part in parts if part in GIGABYTES), None)
-    return size * GIB if size else None
+    size = _of_product(GIGABYTES, product)
+    return int(size) * GIB if size else None
+
+
+def bandwidth_of(product: str) -> float:
+    """Bytes per second of one accelerator; that of an A100 for an unknown one."""
+    return (_of_product(TERABYTES_PER_SECOND, product) or TERABYTES_PER_SECOND["A100"]) * 1e12
+
+
+def known(product: str) -> bool:
+    """Whether a card of the table is named by the label's value."""
+    return _of_product(GIGABYTES, product) is not None
+
+
+def _of_product(table: Mapping[str, float], product: str) -> float | None:
+    named = (part for part in (product, *re.split(r"[-_]", product)) if part in table)
+    return next((table[part] for part in named), None)
