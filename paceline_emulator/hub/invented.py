@@ -33,13 +33,17 @@ CLASSES: Mapping[str, str] = {
 """Algorithm → class of its head."""
 
 
-def target(billions: float) -> Config:
-    """Of the nearest shape. It has an MTP layer, for algorithms that draft with layers of the target."""
+TARGETS: Mapping[str, str] = {"target": "LlamaForCausalLM", "target-with-mtp": "Glm4MoeForCausalLM"}
+"""Kind of a target → its class; the second is one that engines take MTP layers of."""
+
+
+def target(billions: float, kind: str = "target") -> Config:
+    """Of the nearest shape."""
     nearest = min(SHAPES, key=lambda size: abs(math.log(size / billions)))
     hidden, layers, heads, keys, inner = SHAPES[nearest]
     return {
         **LLAMA,
-        "architectures": ["LlamaForCausalLM"],
+        "architectures": [TARGETS[kind]],
         "vocab_size": 151936,
         "hidden_size": hidden,
         "intermediate_size": inner,
@@ -48,7 +52,7 @@ def target(billions: float) -> Config:
         "num_key_value_heads": keys,
         "head_dim": 128,
         "max_position_embeddings": 131072,
-        "num_nextn_predict_layers": 1,
+        "num_nextn_predict_layers": int(kind == "target-with-mtp"),
     }
 
 

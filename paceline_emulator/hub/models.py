@@ -175,8 +175,8 @@ def generated() -> dict[str, Repository]:
 
 def invented(kind: str, billions: float, name: str) -> Repository:
     """A target of that size, or the head of an algorithm for one."""
-    if kind == "target":
-        config, tensors = shapes.target(billions), _sample(name, 1)
+    if kind in shapes.TARGETS:
+        config, tensors = shapes.target(billions, kind), _sample(name, 1)
     else:
         config, tensors = shapes.head(kind, billions), _named(name)
     return Repository(history=(snapshot(_files(name, config, tensors)),), invented=True)

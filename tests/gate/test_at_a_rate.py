@@ -103,6 +103,13 @@ def test_where_no_rate_is_kept_nothing_is_decided_and_nothing_measured_again() -
     assert arm.message.endswith("lower requestRate")
 
 
+@pytest.mark.parametrize(("times", "left_out"), [(1, False), (2, True), (3, True)])
+def test_a_workload_is_left_out_from_half_of_the_rounds_on(times: int, left_out: bool) -> None:
+    """At the look after four: the document says "missed in half of the rounds"."""
+    verdict = decided(dict.fromkeys(RATED, 1.4), saturated=[("chat@8/s", times)], looks=(4,))
+    assert (f"the baseline missed its rate in {times} of 4 rounds" in verdict.arms["candidate"].message) == left_out
+
+
 def test_a_candidate_that_does_not_keep_a_rate_which_the_baseline_keeps_is_out_for_that() -> None:
     """However fast its requests were as long as it kept up, and however soon their first tokens came."""
     verdict = decided({"code@8/s": 1.4, "chat@8/s": 1.4}, behind=[("chat@8/s", 6)])

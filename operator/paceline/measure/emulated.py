@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from paceline.core import Arm, Model, Scheme, Server
+from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
 from paceline.measure import pod
 from paceline.measure.machine import EMULATED_RELEASE, EMULATED_SPEED
 from paceline.measure.ports import LOOPBACK, any_free
@@ -76,9 +77,11 @@ def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[s
 
 
 def kinds(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
-    """Repository of the hub → `target`, or the algorithm of the head that it is."""
-    heads = {arm.draft.model: arm.draft.algorithm for arm in arms if arm.draft and arm.draft.model}
-    models = {**heads, target: "target"}
+    """Repository of the hub → a kind of target, or the algorithm of the head that it is."""
+    drafts = [arm.draft for arm in arms if arm.draft]
+    own_layers = any(draft.model is None and draft.algorithm in LAYERS_OF_THE_TARGET for draft in drafts)
+    heads = {draft.model: draft.algorithm for draft in drafts if draft.model}
+    models = {**heads, target: "target-with-mtp" if own_layers else "target"}
     return {one.address.name: kind for one, kind in models.items() if one.address.scheme is Scheme.HUB}
 
 

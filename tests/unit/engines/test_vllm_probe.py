@@ -166,6 +166,11 @@ def test_a_head_that_accepts_nothing_has_a_length_of_one() -> None:
     assert PROBE.speculation(scrape(), scrape(speculated(200, 0))).accept_length == 1.0
 
 
+def test_a_sample_with_a_timestamp_is_read() -> None:
+    stamped = speculated(20, 30).replace("\n", " 1764201600000\n")
+    assert PROBE.speculation(scrape(speculated(10, 10)), scrape(stamped)).accept_length == 3.0
+
+
 def test_engines_are_added_up() -> None:
     after = scrape(speculated(100, 100) + speculated(100, 300, engine="1"))
     assert PROBE.speculation(scrape(), after) == Speculation(accept_length=3.0, verify_calls=200, retractions=0)
