@@ -23,8 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="OWNER/NAME=KIND:SIZE",
-        help="serve an invented model of this name, too, if there is none: KIND is target, target-with-mtp or a head's algorithm, SIZE "
-        "billions of the target's parameters",
+        help="serve an invented model of this name, too, if there is none: KIND is target, "
+        "target-with-mtp or a head's algorithm, SIZE billions of the target's parameters",
     )
     args = parser.parse_args(argv)
     repositories = generated()

@@ -26,6 +26,11 @@ class Problem:
     message: str
     desk: bool = False
     """True if only the desk can know, not the API server."""
+    note: bool = False
+    """True if nothing has to change: what was not checked, or what will be slower."""
+    line: int = 0
+    column: int = 0
+    """Of the field in its file, counted from 1; 0 if it has none."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -155,7 +160,13 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
         case "extra_forbidden":
             fields = _fields_beside(details["loc"], schema(model))
             near = get_close_matches(str(details["loc"][-1]), fields, n=1)
-            message = "is not a field here" + (f"; did you mean {near[0]}?" if near else f": {', '.join(fields)}")
+            name = str(details["loc"][-1])
+            there = ELSEWHERE.get(name) or f"the fields are {', '.join(fields)}"
+            message = f"is not a field here; {f'did you mean {near[0]}?' if near else there}"
+        case "int_type" if isinstance(got := details["input"], str) and got.isdecimal():
+            message = f"must be a number: write {got} without quotes"
+        case "tuple_type" if not isinstance(details["input"], Mapping | list):
+            message = f"must be a list: write [{details['input']}]"
         case "string_type":
             message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
         case "enum" | "literal_error" if isinstance(details["input"], bool):
@@ -164,8 +175,32 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
         case _:
             message = re.sub(r"^\w+ should ", "must ", details["msg"]).replace("after validation, ", "")
             if isinstance(got := details["input"], str | int | float) and len(str(got)) < 100:
+                meant = _meant(got, message) if isinstance(got, str) else ""
+                message = f"did you mean {meant}? It {message}" if meant else message
                 message += f"; got {json.dumps(got)}"
     return Problem(path=path, message=message, desk=details["type"] == "keys")
+
+
+ELSEWHERE: Mapping[str, str] = {
+    **{
+        name: f"write spec.engine.podTemplate.spec.{name}"
+        for name in ("nodeSelector", "tolerations", "affinity", "priorityClassName", "imagePullSecrets", "volumes")
+    },
+    "resources": "write them in spec.engine.podTemplate, for the container `server`",
+    "autoscaling": "leave replicas out, and let an autoscaler's target be the Deployment NAME-POOL",
+}
+"""What people write where Paceline has it in another place."""
+
+
+def _meant(got: str, message: str) -> str:
+    """The word of the message that `got` comes close to; "" if there is none."""
+    if message.startswith("must be hf://") and re.fullmatch(r"[\w.-]+/[\w.-]+", got):
+        return f"hf://{got}"
+    if message.startswith("must be a version"):
+        return got.removeprefix("v") if re.fullmatch(r"v[0-9].*", got) else ""
+    words = [word for word in re.findall(r"[A-Za-z][A-Za-z0-9]+", message) if word != word.lower()]
+    same = (word for word in words if word.lower() == got.lower())
+    return next(same, "") or next(iter(get_close_matches(got, words, n=1, cutoff=0.75)), "")
 
 
 def _fields_beside(loc: Sequence[int | str], node: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """Manifests as text: YAML as kubectl reads it, of which nobody's file can stop a command."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,3 +81,40 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
     """All objects, those of a List too. Raises as `of_yaml` does."""
     for document in of_yaml(text):
         yield from (one for one in items(document) if isinstance(one, dict))
+
+
+def nodes(text: str) -> Iterator[yaml.Node]:
+    """Where each object of `documents` stands, with its fields, in the same order. For texts that `of_yaml` takes."""
+    for document in yaml.compose_all(text, Loader):
+        if items := _below(document, "items") if _value(_below(document, "kind")) == "List" else None:
+            yield from (one for one in items.value if isinstance(one, yaml.MappingNode))
+        elif isinstance(document, yaml.MappingNode):
+            yield document
+
+
+def place(node: yaml.Node, path: str) -> yaml.Mark:
+    """Of the field at a path such as `spec.pools[0].name`; of what it would be in where it is not there."""
+    mark = node.start_mark
+    for name, index in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
+        key = next((key for key, _ in node.value if key.value == name), None) if _is_map(node) and name else None
+        below = _below(node, name or int(index))
+        if below is None:
+            return mark
+        node, mark = below, key.start_mark if key else below.start_mark
+    return mark
+
+
+def _is_map(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.MappingNode)
+
+
+def _below(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step]  # type: ignore[no-any-return]
+    return None
+
+
+def _value(node: yaml.Node | None) -> Any:
+    return node.value if node else None

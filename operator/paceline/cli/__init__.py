@@ -5,21 +5,84 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import metadata
+from typing import Any
 
-FILES = ("validate", "render", "plan", "measure", "crds", "gate", "search", "datasets", "report", "operator")
-"""Subcommands on files, and what the operator's pod runs."""
-LIVE = ("status", "watch", "why", "history", "top")
-"""Subcommands on a deployment in a cluster."""
-REQUESTS = ("promote", "promote-anyway", "abort", "retry", "rollback")
-"""Subcommands by which a person asks for something."""
-COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)} | {
-    "import": "import_",
-    **dict.fromkeys(REQUESTS, "ask"),
+from paceline.cli import options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """`module` of this package is imported only when it is asked for: `paceline validate` must not wait for Kopf."""
+
+    module: str
+    summary: str
+    plugin: bool = False
+    """Whether it is `kubectl paceline …`, too."""
+
+
+DESK = {
+    "validate": Command(module="validate", summary="check manifests without a cluster"),
+    "render": Command(
+        module="render",
+        summary="print the objects that serve a SpeculativeDeployment, or a BenchmarkRun's first round, as YAML",
+    ),
+    "plan": Command(module="plan", summary="forecast what applying a file measures, rolls out and costs"),
+    "measure": Command(
+        module="measure", summary="measure a pool, or a BenchmarkRun, on this machine; needs no cluster"
+    ),
+    "import": Command(module="import_", summary="write the resource for an engine's Deployment that you have"),
+    "report": Command(
+        module="report", summary="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON", plugin=True
+    ),
+    "gate": Command(
+        module="gate", summary="judge measurements by the operator's rule, or wait for a verdict", plugin=True
+    ),
 }
-"""Subcommand → module of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
-PLUGIN: Mapping[str, str] = {name: COMMANDS[name] for name in (*LIVE, *REQUESTS, "gate", "report")}
-"""Those that are `kubectl paceline …`, too."""
-
+CLUSTER = {
+    "status": Command(
+        module="status", summary="show the pools of a deployment: what serves, on which evidence", plugin=True
+    ),
+    "watch": Command(
+        module="watch", summary="show `status` live: rounds, the time left and GPU-hours so far", plugin=True
+    ),
+    "why": Command(
+        module="why",
+        summary="say in a paragraph what each pool serves, on which evidence, and what would change it",
+        plugin=True,
+    ),
+    "history": Command(module="history", summary="list what each pool has served, and why", plugin=True),
+    "top": Command(
+        module="top",
+        summary="show acceptance and throughput of each pool now, beside what was measured for it",
+        plugin=True,
+    ),
+}
+REQUESTS = {
+    "promote": Command(module="ask", summary="serve the winner of the verdict that waits for you", plugin=True),
+    "promote-anyway": Command(module="ask", summary="serve a candidate whatever its verdict", plugin=True),
+    "abort": Command(module="ask", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True),
+    "retry": Command(module="ask", summary="release a hold, and measure again", plugin=True),
+    "rollback": Command(module="ask", summary="go back to a revision that has served; measures nothing", plugin=True),
+}
+OTHERS = {
+    "crds": Command(module="crds", summary="print the CustomResourceDefinitions as YAML"),
+    "datasets": Command(module="datasets", summary="list or export the built-in prompt sets"),
+    "search": Command(module="search", summary="replay the search for a draft tree on a table of measured points"),
+    "completion": Command(module="completion", summary="print a script that completes commands in a shell"),
+    "version": Command(module="version", summary="print the version, also as --version", plugin=True),
+}
+HIDDEN = {"operator": Command(module="operator", summary="run the operator (configured by the chart)")}
+GROUPS: Mapping[str, Mapping[str, Command]] = {
+    "Files at your desk": DESK,
+    "Deployments in a cluster": CLUSTER,
+    "Requests to the operator": REQUESTS,
+    "Others": OTHERS,
+}
+COMMANDS: Mapping[str, Command] = {**DESK, **CLUSTER, **REQUESTS, **OTHERS, **HIDDEN}
+PLUGIN: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
 CLOSED_PIPE = 141
 """Exit code where the reader has gone, as a shell tells SIGPIPE."""
@@ -35,20 +98,60 @@ def plugin(argv: Sequence[str] | None = None) -> int:
     return _run("kubectl paceline", PLUGIN, argv)
 
 
-def _run(program: str, commands: Mapping[str, str], argv: Sequence[str] | None) -> int:
+def version() -> str:
+    return f"paceline {metadata.version('paceline')}"
+
+
+def _run(program: str, commands: Mapping[str, Command], argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    named = [commands[name] for name in arguments[:1] if name in commands] or commands.values()
-    parser = argparse.ArgumentParser(prog=program, description="Speculative decoding, on measured evidence.")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    modules = {name: importlib.import_module(f"paceline.cli.{name}") for name in dict.fromkeys(named)}
-    for module in modules.values():
-        module.add(subparsers)
-    args = parser.parse_args(arguments)
-    args.program = program
+    match arguments[:1]:
+        case [] | ["-h"] | ["--help"] | ["help"]:
+            print(overview(program, commands))
+            return 0 if arguments else 2
+        case ["--version"]:
+            print(version())
+            return 0
+        case [name] if name not in commands:
+            near = get_close_matches(name, commands, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"{program} --help lists them"
+            print(f"{program}: there is no command {name}; {hint}", file=sys.stderr)
+            return 2
+    command = commands[arguments[0]]
+    subparsers = parsers(program)
+    importlib.import_module(f"paceline.cli.{command.module}").add(subparsers)
+    parser = subparsers.choices[arguments[0]]
+    args = parser.parse_args(arguments[1:])
+    args.program, args.command = program, arguments[0]
+    if wrong := options.with_filenames(args, optional=args.command == "gate"):
+        parser.error(wrong)
     try:
-        code: int = modules[commands[args.command]].run(args)
+        code: int = importlib.import_module(f"paceline.cli.{command.module}").run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # `paceline plan FILE | head`; Python would try to flush once more at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     return code
+
+
+class _Parsers(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """Each command's summary stands at the head of its help, and beside it in a shell's completion."""
+
+    def add_parser(self, name: str, **settings: Any) -> Any:
+        summary = COMMANDS[name].summary
+        settings.setdefault("description", f"{summary[0].upper()}{summary[1:]}.")
+        return super().add_parser(name, **{**settings, "help": summary})
+
+
+def parsers(program: str) -> Any:
+    """Where subcommands add theirs."""
+    parser = argparse.ArgumentParser(prog=program, description="Speculative decoding, on measured evidence.")
+    return parser.add_subparsers(dest="command", required=True, metavar="COMMAND", action=_Parsers)
+
+
+def overview(program: str, commands: Mapping[str, Command]) -> str:
+    """The commands by what they are for."""
+    lines = [f"usage: {program} COMMAND …", "", "Speculative decoding, on measured evidence."]
+    for title, group in GROUPS.items():
+        if shown := {name: command for name, command in group.items() if name in commands}:
+            lines += ["", f"{title}:", *(f"  {name:<15} {command.summary}" for name, command in shown.items())]
+    return "\n".join([*lines, "", f"{program} COMMAND --help says more, with exit codes."])

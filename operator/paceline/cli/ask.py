@@ -28,26 +28,16 @@ KNOWINGLY = "--against-the-verdict"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
-    help: str
     revision: str = ""
     """What REVISION means; empty if the request names none."""
 
 
 VERBS = {
-    "promote": Verb(
-        help="serve the winner of the verdict, or the baseline again, where that waits for a person",
-        revision="what to serve, as status names it; left out: the winner",
-    ),
-    "promote-anyway": Verb(
-        help="serve a candidate whatever its verdict; status and history say so",
-        revision="the candidate to serve; left out: the only one",
-    ),
-    "abort": Verb(help="end the run, or the roll-out of a candidate, that is under way, and hold it"),
-    "retry": Verb(help="release a hold, and measure again what came to no decision"),
-    "rollback": Verb(
-        help="go back to a revision that has served; measures nothing",
-        revision="what to go back to, as history names it; left out: what served before",
-    ),
+    "promote": Verb(revision="what to serve, as status names it; left out: the winner"),
+    "promote-anyway": Verb(revision="the candidate to serve; left out: the only one"),
+    "abort": Verb(),
+    "retry": Verb(),
+    "rollback": Verb(revision="what to go back to, as history names it; left out: what served before"),
 }
 
 
@@ -55,7 +45,6 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     for name, verb in VERBS.items():
         parser = subparsers.add_parser(
             name,
-            help=verb.help,
             epilog="Exit: 0 if it is carried out; 1 if it is refused, or no operator answers.",
         )
         parser.add_argument("name", nargs="?", metavar="NAME", help="a SpeculativeDeployment, if there are several")

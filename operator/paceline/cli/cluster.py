@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import kubernetes.aio.config
@@ -24,10 +25,16 @@ UNREADABLE = (
 @asynccontextmanager
 async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport, str]]:
     """The API server and the namespace that are meant. Raises ValueError where no kubeconfig says so."""
+    if missing := _missing(args.kubeconfig):
+        raise ValueError(f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG")
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
         transport = await connect(args.kubeconfig, context=args.context, kinds=KINDS)
     except UNREADABLE as error:
+        if missing := _missing(args.kubeconfig):
+            raise ValueError(
+                f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG"
+            ) from error
         why = str(error) if isinstance(error, config.ConfigException) else f"cannot be read ({type(error).__name__})"
         raise ValueError(
             f"--kubeconfig: {' '.join(why.split()):.500}; name a cluster's file by --kubeconfig or $KUBECONFIG, its "
@@ -35,6 +42,13 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
         ) from error
     async with transport:
         yield transport, namespace
+
+
+def _missing(kubeconfig: str | None) -> str:
+    """The files of a kubeconfig, if none of them is there."""
+    files = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    there = any(Path(file).expanduser().exists() for file in files.split(os.pathsep))
+    return "" if there else files
 
 
 def _namespace(kubeconfig: str | None, context: str | None) -> str:

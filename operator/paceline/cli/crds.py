@@ -9,7 +9,9 @@ from paceline.api.reference import reference
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser("crds", help="print the CustomResourceDefinitions as YAML")
+    parser = subparsers.add_parser(
+        "crds",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-d", "--directory", type=Path, help="write one file per kind into this directory instead")
     form.add_argument("--reference", action="store_true", help="print the field reference as Markdown instead")

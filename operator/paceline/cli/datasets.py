@@ -9,8 +9,10 @@ from paceline.pods import datasets
 
 
 def add(subparsers: "_SubParsersAction[ArgumentParser]") -> None:
-    parser = subparsers.add_parser("datasets", help="list or export the built-in prompt sets")
-    actions = parser.add_subparsers(dest="action", required=True)
+    parser = subparsers.add_parser(
+        "datasets",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="list|export")
     actions.add_parser("list", help="list names and sizes")
     export = actions.add_parser("export", help="write one as ShareGPT JSON")
     export.add_argument("name", choices=datasets.NAMES)
@@ -20,7 +22,7 @@ def add(subparsers: "_SubParsersAction[ArgumentParser]") -> None:
 
 def run(args: Namespace) -> int:
     match args.action:
-        case "list":
+        case "list" | None:
             print(f"{'NAME':<10} {'PROMPTS':>7}")
             for name in datasets.NAMES:
                 print(f"{name:<10} {len(datasets.load(name)):>7}")

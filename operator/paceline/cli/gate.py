@@ -18,6 +18,7 @@ from paceline.cli.gate_case import Case, read
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
 RUN = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
+DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
 SEARCH = re.compile(rb'"?purpose"?: "?Search\b')
 """In its YAML or JSON."""
 
@@ -40,7 +41,6 @@ Of a NAME, the verdict is on the spec as it is now. With several pools the highe
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "gate",
-        help="judge measurements by the operator's own rule",
         description="Judge measurements by the rule that the operator uses for promotion.",
         epilog=NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -103,6 +103,10 @@ def _run(file: Path) -> int:
             )
         if RUN.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
+        if DEPLOYMENT.search(text):
+            raise ValueError(
+                "it is a SpeculativeDeployment: give the NAME that it has in the cluster, or a case"
+            )
         if file.suffix != ".jsonl":
             verdict = judged(text)
             print(json.dumps(result(verdict), indent=2, allow_nan=False))

@@ -10,7 +10,6 @@ from paceline.kube import Api
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "history",
-        help="list what each pool has served: since when, how it came to, who asked, on which evidence",
         epilog="REVISION of `rollback` is one of these, as long as promotion.revisionHistoryLimit keeps it.",
     )
     command.add_options(parser)

@@ -5,7 +5,8 @@ from typing import Any
 
 from paceline.api.problems import is_ours
 from paceline.api.text import documents
-from paceline.cli.validate import NOTHING, of_text, read
+from paceline.cli.options import reason
+from paceline.cli.validate import NOTHING, line, of_text, read
 
 Manifest = dict[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
@@ -28,8 +29,8 @@ def everything(file: str) -> tuple[Manifest, ...]:
     try:
         text = read(file)
     except (OSError, ValueError) as error:
-        raise RefusedError(f"{file}: {' '.join(str(error).split())}") from error
-    if problems := [f"{file}: {problem}" for problem in of_text(text)]:
+        raise RefusedError(f"{file}: {reason(error)}") from error
+    if problems := [line(file, problem) for problem in of_text(text) if not problem.note]:
         raise RefusedError("\n".join(problems))
     manifests = tuple(documents(text))
     if not any(map(is_ours, manifests)):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from paceline.api.problems import is_ours
-from paceline.cli import equipment
+from paceline.cli import equipment, options
 from paceline.cli.equipment import CannotError, Equipment
 from paceline.cli.manifests import RefusedError, everything
 from paceline.cli.measured import end, tell, watch
@@ -71,11 +71,10 @@ OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in a
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "measure",
-        help="measure a pool of a SpeculativeDeployment, or a BenchmarkRun, on this machine; needs no cluster",
         epilog=NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON with one of the two; - for stdin")
+    options.add_file(parser, "YAML or JSON with one of the two; - for stdin")
     parser.add_argument("--pool", help="the pool to measure; may be left out if there is only one")
     parser.add_argument(
         "--emulated",

@@ -19,7 +19,8 @@ from paceline.pods.fetch.request import FetchError
 
 
 def preflight(spec: DeploymentSpec, written: Mapping[str, Any], models: Path) -> Iterator[Problem]:
-    """What the operator would find once the prefetch is done; a model that is not here is a problem, too."""
+    """What the operator would find once the prefetch is done: problems, and notes, which do not block. A model that is
+    not here is a problem, too."""
     known = {}
     for model in models_of(spec):
         place = folder(model, models)
@@ -31,6 +32,5 @@ def preflight(spec: DeploymentSpec, written: Mapping[str, Any], models: Path) ->
         except (FetchError, OSError) as error:
             yield Problem(path="", message=" ".join(str(error).split()))
     for text, blocks in problems(spec, written, known):
-        if blocks:
-            path, _, message = text.partition(": ")
-            yield Problem(path=path, message=message)
+        path, _, message = text.partition(": ")
+        yield Problem(path=path, message=message, note=not blocks)

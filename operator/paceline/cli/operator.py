@@ -12,7 +12,9 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser("operator", help="run the operator (configured by the chart, through environment)")
+    parser = subparsers.add_parser(
+        "operator",
+    )
     parser.add_argument("--verbose", action="store_true", help="log at DEBUG")
 
 

@@ -7,6 +7,41 @@ DURATION = re.compile(r"(?=.)([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?")
 UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
+def add_file(parser: argparse.ArgumentParser, help: str, name: str = "FILE") -> None:
+    """One file, as `FILE` or, as kubectl has it, as `-f FILE`: args.file."""
+    parser.add_argument("file", nargs="?", metavar=name, help=help)
+    parser.add_argument("-f", "--filename", dest="filenames", action="append", default=[], help=argparse.SUPPRESS)
+
+
+def add_files(parser: argparse.ArgumentParser, help: str) -> None:
+    """One file or more, as `FILE…` or as `-f FILE`, again for more: args.files."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help=help)
+    parser.add_argument("-f", "--filename", dest="filenames", action="append", default=[], help=argparse.SUPPRESS)
+
+
+def with_filenames(args: argparse.Namespace, optional: bool = False) -> str:
+    """Puts the values of `-f` where the others are. What is wrong with them; "" if nothing is."""
+    if not hasattr(args, "filenames"):
+        return ""
+    if hasattr(args, "files"):
+        args.files = [*args.files, *args.filenames]
+        return "" if args.files else "name a FILE"
+    named = [*([args.file] if args.file else []), *args.filenames]
+    args.file = next(iter(named), None)
+    if len(named) > 1:
+        return f"takes one FILE; got {', '.join(named)}"
+    return "" if named or optional else "name a FILE"
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read, without its name."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return " ".join(str(error).split())
+
+
 def add_kubectls(parser: argparse.ArgumentParser) -> None:
     """Which cluster and namespace, as kubectl is told."""
     parser.add_argument("-n", "--namespace", help="namespace to look in")

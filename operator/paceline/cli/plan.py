@@ -15,6 +15,7 @@ import yaml
 
 from paceline import api
 from paceline.api.text import documents
+from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, Manifest, RefusedError, ours
 from paceline.cli.patience import too_slow
@@ -52,13 +53,11 @@ class Bounds:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="forecast what applying a SpeculativeDeployment or a BenchmarkRun measures, rolls out and costs; needs no "
-        "cluster",
         epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc,"
         "resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is "
         "refused, or would be Stalled.",
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
+    options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(
         "--gpus-free",
         type=_number,

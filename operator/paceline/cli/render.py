@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from paceline import api
+from paceline.cli import options
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
@@ -66,11 +67,10 @@ Plain.add_representer(str, _text)
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "render",
-        help="print the objects that serve a SpeculativeDeployment, or a BenchmarkRun's first round, as YAML",
         epilog="Exit: 0; 1 if `paceline validate` refuses FILE, if a run lacks the commits of its models, or if FILE "
         "has no such pool or arm.",
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
+    options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument("--pool", help="only this pool, without claim and prefetch")
     parser.add_argument(
         "--arm",

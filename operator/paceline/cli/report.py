@@ -19,7 +19,6 @@ ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "report",
-        help="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON",
         description="Write a deployment with its runs, single BenchmarkRuns, or what changed between two runs of one "
         "question, as one self-contained HTML page, as Markdown or as JSON.",
         epilog="kubectl get specdep,bench -o json | paceline report - -o report.html",

@@ -19,7 +19,9 @@ Exit: 0, or 1 if FILE cannot be searched.
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser("search", help="find the best tree of a table with few of its points")
+    parser = subparsers.add_parser(
+        "search",
+    )
     replay = parser.add_subparsers(dest="what", required=True, metavar="replay").add_parser(
         "replay",
         help="search a table of measurements",

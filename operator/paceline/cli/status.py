@@ -3,17 +3,24 @@
 import argparse
 from datetime import UTC, datetime
 
+from paceline.api.record import from_status
+from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.cli.live import command
 from paceline.cli.live.find import load, named
 from paceline.cli.live.payload import payload
+from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
+from paceline.core.text import in_all_texts, printable
 from paceline.kube import Api
+
+HEADS = ("NAMESPACE", "NAME", "STATE", "SUMMARY")
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
-        "status", help="show the pools of a deployment: what serves, on which evidence, what is going on"
+        "status",
     )
     command.add_options(parser)
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="list the deployments of all namespaces")
     parser.set_defaults(run=run)
 
 
@@ -22,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _status(api: Api, namespace: str, args: argparse.Namespace) -> int:
+    if args.all_namespaces:
+        return await _list(api, args)
     deployment = await load(api, namespace, await named(api, namespace, args.name))
     if args.output == "json":
         command.print_json(payload(deployment))
@@ -30,4 +39,23 @@ async def _status(api: Api, namespace: str, args: argparse.Namespace) -> int:
     from paceline.cli.live.tree import tree
 
     show(tree(deployment, datetime.now(UTC)))
+    return 0
+
+
+async def _list(api: Api, args: argparse.Namespace) -> int:
+    """A line for each deployment, as `kubectl get` has it, with what it serves."""
+    found = in_all_texts((await api.list(SPECULATIVE_DEPLOYMENT)).items, printable)
+    rows = [
+        (one["metadata"]["namespace"], one["metadata"]["name"], status.state or "-", status.summary)
+        for one in sorted(found, key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]))
+        for status in [from_status(SpeculativeDeploymentStatus, one.get("status"))]
+    ]
+    if args.output == "json":
+        command.print_json([dict(zip(("namespace", "name", "state", "summary"), row, strict=True)) for row in rows])
+        return 0
+    if not rows:
+        raise ValueError("the cluster has no SpeculativeDeployment")
+    widths = [max(len(row[i]) for row in (*rows, HEADS)) for i in range(len(HEADS) - 1)]
+    for row in (HEADS, *rows):
+        print("   ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]]).rstrip())
     return 0

@@ -32,7 +32,7 @@ DENIED = "may not be read: ask for `get` on pods/proxy in this namespace, which 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
-        "top", help="show acceptance and throughput of each pool now, beside what was measured for it"
+        "top",
     )
     command.add_options(parser)
     parser.add_argument("--pool", help="only this pool")

@@ -3,8 +3,9 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import yaml
 from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
-from paceline.api.text import documents, items, of_yaml
+from paceline.api.text import documents, nodes, place
+from paceline.cli import options
+from paceline.cli.unchecked import unchecked
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import places
 
@@ -23,21 +26,35 @@ READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
 }
+OUTPUTS = ("text", "json", "github")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A file, the kinds of ours in it, and what was found."""
+
+    file: str
+    kinds: tuple[str, ...] = ()
+    found: tuple[Problem, ...] = ()
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for problem in self.found if not problem.note]
+
+    @property
+    def notes(self) -> list[Problem]:
+        return [problem for problem in self.found if problem.note]
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "validate",
-        help="check manifests without a cluster",
-        epilog="Prints one problem per line, as FILE: spec.path: message, and nothing if there is none. Ignores "
-        "documents of other kinds; a FILE with nothing else is told on standard error. "
+        epilog="Prints one problem a line, as FILE:LINE:COLUMN: spec.path: message. Standard error says `valid`, and "
+        "what was not checked. Documents of other kinds are ignored. -o github writes annotations of a workflow. "
         "Exit: 0 if there are no problems, 1 otherwise.",
     )
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="YAML or JSON, any number of documents; a directory: its .yaml, .yml and .json files; - for stdin",
+    options.add_files(
+        parser, "YAML or JSON, any number of documents; a directory: its .yaml, .yml and .json files; - for stdin"
     )
     parser.add_argument("-R", "--recursive", action="store_true", help="search directories recursively")
     parser.add_argument(
@@ -47,23 +64,50 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="run preflight, too, on a hub client's cache or a directory of OWNER/NAME; reads config.json and the "
         "headers of safetensors files",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format")
+    parser.add_argument("-o", "--output", choices=OUTPUTS, default="text", help="output format")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    problems_by_file = [
-        (file, problem) for name in args.files for file, problem in check(name, args.recursive, args.models)
-    ]
+    checked = [one for name in args.files for one in check(name, args.recursive, args.models)]
     if args.output == "json":
-        entries = [
-            {"file": file, "path": problem.path, "message": problem.message} for file, problem in problems_by_file
-        ]
-        print(json.dumps(entries, indent=2))
+        print(json.dumps([_entry(one.file, problem) for one in checked for problem in one.problems], indent=2))
+    elif args.output == "github":
+        for one in checked:
+            for problem in one.found:
+                print(_annotation(one.file, problem))
     else:
-        for file, problem in problems_by_file:
-            print(_printable(f"{file}: {problem}"))
-    return 1 if problems_by_file else 0
+        for one in checked:
+            for problem in one.problems:
+                print(_printable(line(one.file, problem)))
+            for note in one.notes:
+                print(_printable(line(one.file, note)), file=sys.stderr)
+    for one in checked:
+        if one.kinds and not one.problems:
+            print(_printable(f"{one.file}: valid ({_counted(one.kinds)})"), file=sys.stderr)
+    return 1 if any(one.problems for one in checked) else 0
+
+
+def line(file: str, problem: Problem) -> str:
+    """`FILE:LINE:COLUMN: spec.path: message`, as compilers write it."""
+    where = f"{file}:{problem.line}:{problem.column}" if problem.line else file
+    return f"{where}: {'note: ' if problem.note else ''}{problem}"
+
+
+def _entry(file: str, problem: Problem) -> dict[str, Any]:
+    where = {"line": problem.line, "column": problem.column} if problem.line else {}
+    return {"file": file, **where, "path": problem.path, "message": problem.message}
+
+
+def _annotation(file: str, problem: Problem) -> str:
+    """A workflow command of GitHub Actions, which shows it at the line of a pull request."""
+    level, escaped = "notice" if problem.note else "error", file.replace(":", "%3A").replace(",", "%2C")
+    where = f",line={problem.line},col={problem.column}" if problem.line else ""
+    return f"::{level} file={escaped}{where}::{str(problem).replace('%', '%25')}"
+
+
+def _counted(kinds: tuple[str, ...]) -> str:
+    return ", ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in Counter(kinds).items())
 
 
 def _printable(line: str) -> str:
@@ -72,29 +116,32 @@ def _printable(line: str) -> str:
     return line.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[tuple[str, Problem]]:
-    """The problems of all our documents in a file or in the files of a directory, each with its file."""
+def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[Checked]:
+    """A file, or the files of a directory."""
     if not Path(name).is_dir():
-        yield from ((name, problem) for problem in _of_file(name, models, named=True))
+        yield _of_file(name, models, named=True)
         return
     paths = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
     if not paths:
-        yield name, Problem(path="", message=f"has no file that ends in {', '.join(SUFFIXES)}")
+        yield Checked(file=name, found=(Problem(path="", message=f"has no file that ends in {', '.join(SUFFIXES)}"),))
     for path in paths:
-        yield from ((str(path), problem) for problem in _of_file(str(path), models))
+        yield _of_file(str(path), models)
 
 
-def _of_file(file: str, models: Path | None, named: bool = False) -> Iterator[Problem]:
-    """What cannot be read is a problem, too. Of a `named` file it is told if nothing in it was checked."""
+def _of_file(file: str, models: Path | None, named: bool = False) -> Checked:
+    """Of a `named` file standard error says so if nothing in it was checked."""
     try:
         text = read(file)
     except (OSError, ValueError) as error:
-        yield Problem(path="", message=" ".join(str(error).split()))
-        return
-    found = list(of_text(text, models))
-    yield from found
-    if named and not found and not any(map(is_ours, documents(text))):
+        return Checked(file=file, found=(Problem(path="", message=options.reason(error)),))
+    found = tuple(of_text(text, models))
+    try:
+        kinds = tuple(str(one.get("kind")) for one in documents(text) if is_ours(one))
+    except (ValueError, yaml.YAMLError, RecursionError):
+        return Checked(file=file, found=found)
+    if named and not found and not kinds:
         print(f"{file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
+    return Checked(file=file, kinds=kinds, found=found)
 
 
 def read(file: str) -> str:
@@ -103,24 +150,57 @@ def read(file: str) -> str:
 
 
 def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
-    """The problems of all our documents; what is no YAML is one."""
+    """The problems and notes of all our documents; a text that is no YAML is a problem."""
     try:
-        ours = [one for document in of_yaml(text) for one in items(document) if is_ours(one)]
-        for i, document in enumerate(ours):
-            where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
-            yield from (replace(problem, message=problem.message + where) for problem in wrong(document, models))
+        ours = [
+            (document, node) for document, node in zip(documents(text), nodes(text), strict=True) if is_ours(document)
+        ]
+    except yaml.MarkedYAMLError as error:
+        yield _no_yaml(error)
+        return
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         yield Problem(path="", message=" ".join(str(error).split()))
+        return
+    for i, (document, node) in enumerate(ours):
+        where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
+        for problem in wrong(document, models):
+            mark = place(node, problem.path)
+            yield replace(
+                problem,
+                message=problem.message + where * (not problem.note),
+                line=mark.line + 1,
+                column=mark.column + 1,
+            )
+
+
+HINTS = {
+    "did not find expected": ": is it indented like its neighbours?",
+    "mapping values are not allowed": ": is it indented like its neighbours, and is a text with `: ` in quotes?",
+    "cannot start any token": ": indent with spaces, not with tabs; put a text that begins with @, ` or % in quotes",
+}
+"""Words of the YAML parser → what mostly is the cause."""
+
+
+def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
+    said = " ".join(str(error.problem or error).split())
+    hint = next((hint for words, hint in HINTS.items() if words in said), "")
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    return Problem(path="", message=f"is no YAML: {said}{hint}", line=line, column=column)
 
 
 def wrong(manifest: Mapping[str, Any], models: Path | None = None) -> list[Problem]:
-    """What the API server refuses; else what the engine would; else, given `models`, what preflight would find."""
+    """What the API server refuses; else what the engine would; else, given `models`, what preflight would find. Notes
+    stand beside what is right."""
     if faults := problems(manifest):
         return faults
     spec, written = READ[manifest["kind"]](manifest), manifest["spec"]
     refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
-    if refused or models is None or isinstance(spec, RunSpec):
+    if refused:
         return refused
+    notes = list(unchecked(spec, models is not None))
+    if models is None or isinstance(spec, RunSpec):
+        return notes
     from paceline.cli.models import preflight  # takes longer to import than all else here
 
-    return list(preflight(spec, written, models))
+    return [*preflight(spec, written, models), *notes]

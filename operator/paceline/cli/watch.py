@@ -17,7 +17,6 @@ from paceline.kube import Api
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "watch",
-        help="show `status` live: rounds, the time left and GPU-hours so far; ends with Ctrl-C",
         epilog="Where the output is no terminal, or with -o json, it is written again whenever it has changed.",
     )
     command.add_options(parser)

@@ -14,7 +14,7 @@ from paceline.kube import Api
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
-        "why", help="say in a paragraph what each pool serves, since when, on which evidence, and what would change it"
+        "why",
     )
     command.add_options(parser)
     parser.add_argument("--pool", help="only this pool")

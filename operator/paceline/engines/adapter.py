@@ -62,6 +62,8 @@ class Adapter:
     program: tuple[str, ...]
     """The first words of every argv: what another command replaces where the engine has no image of its own."""
     port: int
+    newest: str
+    """The newest release whose flags were read."""
     argv: Callable[[Server, Arm], tuple[str, ...]]
     """The whole command of an arm's server."""
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]

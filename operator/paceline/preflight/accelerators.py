@@ -90,11 +90,6 @@ def bandwidth_of(product: str) -> float:
     return (_of_product(TERABYTES_PER_SECOND, product) or TERABYTES_PER_SECOND["A100"]) * 1e12
 
 
-def known(product: str) -> bool:
-    """Whether a card of the table is named by the label's value."""
-    return _of_product(GIGABYTES, product) is not None
-
-
 def _of_product(table: Mapping[str, float], product: str) -> float | None:
     named = (part for part in (product, *re.split(r"[-_]", product)) if part in table)
     return next((table[part] for part in named), None)

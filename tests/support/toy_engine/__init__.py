@@ -154,6 +154,7 @@ ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
     port=PORT,
+    newest="1.0.0",
     argv=argv,
     env=lambda server: environment(server, {"TOY_KERNELS": JIT_CACHE}, ()),
     expected=expected,

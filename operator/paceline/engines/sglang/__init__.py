@@ -42,6 +42,7 @@ ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
     port=PORT,
+    newest=KNOWN[-1].version,
     argv=argv,
     env=env,
     expected=expected,

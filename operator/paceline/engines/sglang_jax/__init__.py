@@ -15,7 +15,7 @@ from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses, refuses, tools_need
 from paceline.engines.sglang_jax.monitor import MONITOR
 from paceline.engines.sglang_jax.probe import probe
-from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, flag_list, refusals
+from paceline.engines.sglang_jax.rules import COMPARED, LISTED, MOVED, eagle3_targets, flag_list, refusals
 
 BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
@@ -28,6 +28,7 @@ ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
     port=PORT,
+    newest=LISTED,
     argv=argv,
     env=env,
     expected=expected,

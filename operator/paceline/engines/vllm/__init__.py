@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
-from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED
+from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.model_rules import MODEL_RULES
@@ -32,6 +32,7 @@ ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
     port=PORT,
+    newest=VERSION,
     argv=argv,
     env=env,
     expected=expected,

@@ -1,0 +1,51 @@
+"""What `paceline validate` cannot check in a file that is right as far as it can see: notes, none of which blocks."""
+
+from collections.abc import Iterator
+
+from paceline.api import Problem
+from paceline.core import DeploymentSpec, RunSpec
+from paceline.engines import ENGINES
+from paceline.engines.release import release
+
+NVIDIA_LABEL = "nvidia.com/gpu.product"
+BEGINNINGS = ("NVIDIA-", "Tesla-", "GRID-", "Quadro-")
+"""Of the label's values: the driver's name of a card, with hyphens."""
+
+
+def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Problem]:
+    """`with_models`: whether the models' files are checked, too."""
+    engine, accelerator = spec.server.engine, spec.server.accelerator
+    newest, asked = release(ENGINES[engine.name].newest), release(engine.version)
+    if asked is None or newest is None or asked > newest:
+        yield _note(
+            "spec.engine.version",
+            f"{engine.version} is not known: flags are checked as far as {engine.name} {ENGINES[engine.name].newest} "
+            "knows them",
+        )
+    if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
+        yield _note(
+            "spec.accelerator.product",
+            f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
+            f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
+        )
+    if not with_models and isinstance(spec, DeploymentSpec):
+        parallel = accelerator.tensor_parallel_size
+        divides = f", and whether its heads divide by {parallel} (tensor parallelism)" if parallel > 1 else ""
+        yield _note("", f"not checked without --models DIR: whether heads fit the target and all of it memory{divides}")
+
+
+LABELS = {
+    "H100": "NVIDIA-H100-80GB-HBM3",
+    "H200": "NVIDIA-H200",
+    "A100": "NVIDIA-A100-SXM4-80GB",
+    "L40S": "NVIDIA-L40S",
+    "B200": "NVIDIA-B200",
+}
+
+
+def _like(product: str) -> str:
+    return next((label for card, label in LABELS.items() if card in product.upper()), LABELS["H100"])
+
+
+def _note(path: str, message: str) -> Problem:
+    return Problem(path=path, message=message, note=True)

@@ -1,0 +1,14 @@
+"""`paceline version`: which Paceline this is."""
+
+import argparse
+
+from paceline import cli
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    subparsers.add_parser("version")
+
+
+def run(args: argparse.Namespace) -> int:
+    print(cli.version())
+    return 0
