@@ -104,9 +104,7 @@ def _run(file: Path) -> int:
         if RUN.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
         if DEPLOYMENT.search(text):
-            raise ValueError(
-                "it is a SpeculativeDeployment: give the NAME that it has in the cluster, or a case"
-            )
+            raise ValueError("it is a SpeculativeDeployment: give the NAME that it has in the cluster, or a case")
         if file.suffix != ".jsonl":
             verdict = judged(text)
             print(json.dumps(result(verdict), indent=2, allow_nan=False))

@@ -1,7 +1,7 @@
 """`paceline plan FILE`: what an apply would do and what it would cost, before anything is applied.
 
-It runs the operator's own planners in a simulated cluster (`paceline.plan.forecast`). Twice: lower, all candidates are
-plainly faster and everything is quick; upper, no candidate is ever decided and everything is slow.
+It runs the operator's own planners in a simulated cluster (`paceline.plan.forecast`). Twice: likely, all candidates are
+plainly faster; at worst, no candidate is ever decided, servers start slowly and answer at half of the speed.
 """
 
 import argparse
@@ -20,19 +20,23 @@ from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, Manifest, RefusedError, ours
 from paceline.cli.patience import too_slow
 from paceline.cli.smallest import Shown, noises, smallest, table
-from paceline.cli.validate import read
-from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Workload
+from paceline.cli.validate import read, wrong
+from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Server, Workload
 from paceline.plan.costs import Assumptions, Cost
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
 from paceline.plan.run.enough import by_noise, sized
+from paceline.plan.speeds import alone, size_in_name
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
-GUESSED_START = (60.0, 600.0)
-"""Seconds. A guess: some GB from a warm page cache, some hundred GB from a network volume."""
+GUESSED_START = (180.0, 600.0)
+"""Seconds, likely and at worst. A guess: tens of GB from a local disk, some hundred GB from a network volume."""
 STREAMS = (171.0, 48.0)
 """Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
+PUBLISHED = "Qwen/Qwen3-Coder-Next"
+NO_ROOM = 3
+"""Exit code where something would wait for GPUs for ever."""
 
 
 SPREADS = (0.05, None)
@@ -42,7 +46,7 @@ large a one that they do not."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The best and the worst case, and the source of their numbers."""
+    """The likely and the worst case, and the source of their numbers."""
 
     lower: Assumptions
     upper: Assumptions
@@ -55,7 +59,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "plan",
         epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc,"
         "resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is "
-        "refused, or would be Stalled.",
+        "refused, or would be Stalled; 3 if something would wait for GPUs for ever (--gpus-free).",
     )
     options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(
@@ -80,8 +84,9 @@ def run(args: argparse.Namespace) -> int:
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    bounds, now, failed = _bounds(args.start_seconds, args.tokens_per_second, existing), datetime.now(UTC), False
+    now, codes = datetime.now(UTC), {0}
     for manifest in manifests:
+        bounds = _bounds(args.start_seconds, args.tokens_per_second, existing, spec_of(manifest).server)
         lower = forecast(manifest, existing, ALL_FASTER, bounds.lower, None, now)
         upper = forecast(manifest, existing, UNDECIDED, bounds.upper, None, now)
         crowded = (
@@ -93,11 +98,12 @@ def run(args: argparse.Namespace) -> int:
             *costs(manifest, lower, upper, bounds, existing),
             *opening(spec_of(manifest).window, now),
             *capacity(manifest, upper, crowded, args.gpus_free),
+            *_way_out(manifest, existing, bounds.lower, crowded, args.gpus_free, now),
             *interruptions(manifest, existing, bounds.lower, bounds.upper, args.gpus_free, now),
         ]
         print("\n".join(lines))
-        failed |= bool(lower.stalled)
-    return 1 if failed else 0
+        codes |= {1} if lower.stalled else {NO_ROOM} if crowded and crowded.waiting else {0}
+    return 1 if 1 in codes else max(codes)
 
 
 def spec_of(manifest: Manifest) -> DeploymentSpec:
@@ -121,7 +127,7 @@ def costs(
 ) -> Iterator[str]:
     """The table of costs, what they buy, the steps, and what they assume."""
     spec = spec_of(manifest)
-    yield f"{manifest['metadata']['name']}\n"
+    yield f"{manifest['metadata']['name']}: {_in_short(lower, upper, bounds)}\n"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
     for pool, least, most in pairs:
@@ -132,7 +138,7 @@ def costs(
     prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
     least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
     yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
-    yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at any look."
+    yield "\nLikely: every candidate is shown to be faster at the first look. At worst: none is decided at any look."
     if any(least.search for _, least, _ in pairs):
         yield "A search has the rounds that it would need if all candidates were equally fast: it may need others."
     yield from (f"Not measured: {why}" for why in lower.never)
@@ -155,6 +161,46 @@ def costs(
         at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
         yield from once_promoted(spec)
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
+
+
+def _in_short(lower: Forecast, upper: Forecast, bounds: Bounds) -> str:
+    """The answer in a sentence."""
+    if not any(cost.jobs for cost in upper.pools.values()):
+        return "nothing is measured"
+    looks = sorted({cost.jobs for cost in lower.pools.values() if cost.jobs})
+    return (
+        f"likely {_hours(lower)}, at worst {_hours(upper)}; a server starts in {bounds.lower.start_seconds:.0f} s "
+        f"and answers one request with {bounds.lower.stream:.0f} tokens/s; the first verdict comes after round "
+        f"{looks[0]}"
+    )
+
+
+def _hours(forecast: Forecast) -> str:
+    """GPU-hours, and hours by the clock if rounds of pools run one after another."""
+    costs = [cost for cost in forecast.pools.values() if cost.accelerators]
+    seconds = sum(cost.accelerator_seconds / cost.accelerators for cost in costs)
+    return f"{sum(cost.accelerator_seconds for cost in costs) / 3600:.1f} GPU-hours ({seconds / 3600:.1f} h)"
+
+
+def _way_out(
+    manifest: Manifest,
+    existing: Sequence[Manifest],
+    assumed: Assumptions,
+    crowded: Forecast | None,
+    free: int | None,
+    now: datetime,
+) -> Iterator[str]:
+    """What to change where something would wait for ever: tried before it is said."""
+    if crowded is None or not crowded.waiting:
+        return
+    spec = manifest["spec"]
+    lending = {**manifest, "spec": {**spec, "benchmark": {**spec.get("benchmark", {}), "capacityPolicy": "Borrow"}}}
+    if manifest["kind"] != RUN and all(problem.note for problem in wrong(lending)):
+        lent = forecast(lending, existing, ALL_FASTER, assumed, free, now)
+        if not lent.waiting and not lent.stalled:
+            yield "  Way out: spec.benchmark.capacityPolicy: Borrow measures on GPUs of one of the pool's servers."
+            return
+    yield "  Way out: more GPUs, or fewer replicas of the pools."
 
 
 def _shown(
@@ -207,9 +253,10 @@ def _steps(forecast: Forecast) -> Iterator[str]:
 def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
     starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(upper.stream, lower.stream)
+    alone = " that is alone" if lower.shared else ""
     yield "\nAssumed:"
     yield f"  A server is ready {starts} s after its start: {bounds.starts}."
-    yield f"  A request gets {streams} tokens a second: {bounds.streams}."
+    yield f"  A request{alone} gets {streams} tokens a second: {bounds.streams}."
     yield "  Every answer has maxTokens tokens. Time on one arm:"
     for pool in pools:
         for workload in pool.workloads:
@@ -270,29 +317,45 @@ def _span(least: float, most: float, digits: int = 0) -> str:
     return first if first == last else f"{first}-{last}"
 
 
-def _bounds(start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest]) -> Bounds:
-    """From the arguments, else from earlier runs, else a guess."""
-    measured = [
+def _bounds(
+    start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], server: Server
+) -> Bounds:
+    """From the arguments, else from earlier runs, else a guess by the model's size."""
+    measured = sorted(
         float(replicate["startSeconds"])
         for stored in existing
         if stored.get("kind") == "BenchmarkRun"
         for entry in stored.get("status", {}).get("rounds", ())
         for replicate in entry.get("replicates", ())
         if "startSeconds" in replicate
-    ]
+    )
     starts, first = GUESSED_START, "a guess; set --start-seconds"
-    streams, second = STREAMS, "Qwen3-Coder-Next on 4x H200, alone and as one of 32; set --tokens-per-second"
     if measured:
-        starts, first = (min(measured), max(measured)), f"measured in {len(measured)} starts of earlier runs"
+        starts, first = (
+            (measured[len(measured) // 2], measured[-1]),
+            f"measured in {len(measured)} starts of earlier runs",
+        )
     if start_seconds is not None:
         starts, first = (float(start_seconds), float(start_seconds)), "as you say"
-    if tokens_per_second is not None:
-        streams, second = (float(tokens_per_second), float(tokens_per_second)), "as you say"
+    streams, second, shared = _streams(tokens_per_second, server)
     lower, upper = (
-        Assumptions(start_seconds=start, stream=stream, spread=spread)
+        Assumptions(start_seconds=start, stream=stream, spread=spread, shared=shared)
         for start, stream, spread in zip(starts, streams, SPREADS, strict=True)
     )
     return Bounds(lower=lower, upper=upper, starts=first, streams=second)
+
+
+def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float, float], str, bool]:
+    """Tokens a second of one request, likely and at worst; their source; and whether they are of a request alone."""
+    if tokens_per_second is not None:
+        return (float(tokens_per_second), float(tokens_per_second)), "as you say", False
+    size, source = size_in_name(server.target.source), server.target.source
+    if size is None:
+        whose = "published for" if PUBLISHED in source else f"the name of {source} says no size, so those of"
+        return STREAMS, f"{whose} Qwen3-Coder-Next on 4x H200, alone and as one of 32; set --tokens-per-second", False
+    guess = alone(size, server.accelerator)
+    cards = f"{server.accelerator.count * server.accelerator.nodes}x {server.accelerator.product}"
+    return (guess, guess / 2), f"a guess by its size, {size}, on {cards}; set --tokens-per-second", True
 
 
 def _number(text: str) -> int:

@@ -4,17 +4,19 @@ from dataclasses import dataclass
 
 from paceline.core import Parity, Workload, ramp
 from paceline.evidence import RoundPlan
+from paceline.plan.speeds import as_one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """`start_seconds` from a server's start to ready; `stream` is output tokens per second of each request that is
-    under way; `spread`, a standard deviation of its logarithm over the baseline's requests, decides how many requests
-    later rounds send. None: as many as the first one."""
+    under way, or, if it is `shared`, of one that is alone; `spread`, a standard deviation of its logarithm over the
+    baseline's requests, decides how many requests later rounds send. None: as many as the first one."""
 
     start_seconds: float
     stream: float
     spread: float | None = None
+    shared: bool = False
 
     def of_round(self, plan: RoundPlan) -> float:
         """Seconds, without scheduling, warm-up and what is between two arms."""
@@ -33,9 +35,13 @@ class Assumptions:
         """Seconds, one prompt after another, if every answer goes to its cap."""
         return parity.samples * parity.max_tokens / self.stream if parity else 0.0
 
+    def of_request(self, concurrency: int) -> float:
+        """Output tokens per second of each of so many requests."""
+        return self.stream * (as_one_of(concurrency) if self.shared else 1.0)
+
     def of_workload(self, workload: Workload) -> float:
         """Seconds, if every answer goes to its cap."""
-        answer = workload.dataset.max_tokens / self.stream
+        answer = workload.dataset.max_tokens / self.of_request(workload.concurrency)
         if workload.rate:
             return workload.dataset.requests / workload.rate + answer
         if workload.levels:

@@ -9,6 +9,7 @@ import yaml
 from tests.support.rendered import example
 
 from paceline.cli import main
+from paceline.cli.plan import NO_ROOM
 
 FASTER = ("--start-seconds", "120", "--tokens-per-second", "100")
 
@@ -23,7 +24,7 @@ def told(
     manifest["spec"]["benchmark"] = manifest["spec"].get("benchmark", {}) | benchmark
     file = tmp_path / "next.yaml"
     file.write_text(yaml.safe_dump(manifest))
-    assert main(["plan", str(file), *FASTER, *arguments]) == 0
+    assert main(["plan", str(file), *FASTER, *arguments]) == (NO_ROOM if arguments else 0)
     return capsys.readouterr().out
 
 

@@ -20,6 +20,7 @@ from tests.support.world import World
 from tests.support.world import example as in_world
 
 from paceline.cli import main
+from paceline.cli.plan import NO_ROOM
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, Scenario, forecast
 
@@ -67,6 +68,48 @@ def test_answers_that_are_compared_take_their_time_too(capsys: pytest.CaptureFix
     assert pools["latency"].accelerator_seconds == pytest.approx(4 * 2 * (LATENCY_ARM + 20.48) * 4)
     assert main(["plan", str(EXAMPLES / "ngram-no-draft.yaml"), "--tokens-per-second", "100"]) == 0
     assert "16 prompts, one after another, of at most 128 tokens: 0.3 min" in capsys.readouterr().out
+
+
+def test_it_begins_with_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """8 servers of the latency pool and 9 of the other: 2.2 h and 0.6 h of four GPUs; 6.4 h and 1.7 h at worst."""
+    assert output(capsys)[0] == (
+        "qwen3-coder-next: likely 11.0 GPU-hours (2.7 h), at worst 32.1 GPU-hours (8.0 h); a server starts in 120 s "
+        "and answers one request with 100 tokens/s; the first verdict comes after round 3"
+    )
+
+
+def plan_of(tmp_path: Path, target: str, *arguments: str, **pool: Any) -> int:
+    """The exit code for one pool of examples/qwen3-8b.yaml with another target."""
+    manifest = example("qwen3-8b")
+    manifest["spec"]["target"]["source"] = target
+    manifest["spec"]["pools"] = [manifest["spec"]["pools"][0] | pool]
+    file = tmp_path / "planned.yaml"
+    file.write_text(yaml.safe_dump(manifest))
+    return main(["plan", str(file), *arguments])
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("hf://acme/Wonder-8B", "answers one request with 100 tokens/s"),
+        ("hf://acme/Wonder-70B", "answers one request with 14 tokens/s"),
+        ("hf://acme/wonder", "the name of hf://acme/wonder says no size"),
+    ],
+)
+def test_the_speed_is_guessed_by_the_models_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, says: str
+) -> None:
+    assert plan_of(tmp_path, target) == 0
+    assert says in capsys.readouterr().out
+
+
+def test_what_never_finds_room_has_a_way_out_and_a_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two servers of one GPU on a machine of two: a round finds room only on a GPU of theirs."""
+    assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "2", replicas=2) == NO_ROOM
+    assert "Way out: spec.benchmark.capacityPolicy: Borrow" in capsys.readouterr().out
+    assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "1", replicas=2) == NO_ROOM
+    assert "Way out: more GPUs, or fewer replicas" in capsys.readouterr().out
+    assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "3", replicas=2) == 0
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,7 +321,7 @@ def test_standard_input(command: str, capsys: pytest.CaptureFixture[str], monkey
         "sys.stdin", io.StringIO(text.replace("topK: 1, numDraftTokens: 6", "topK: 1, numDraftTokens: 8"))
     )
     assert main([command, "-"]) == 1
-    assert capsys.readouterr().err.startswith("-: spec.pools[1].candidates[1].tree.numDraftTokens: ")
+    assert capsys.readouterr().err.startswith("-:51:55: spec.pools[1].candidates[1].tree.numDraftTokens: ")
 
 
 @pytest.mark.parametrize("command", ["render", "plan"])
