@@ -98,7 +98,7 @@ def plugin(argv: Sequence[str] | None = None) -> int:
     return _run("kubectl paceline", PLUGIN, argv)
 
 
-def version() -> str:
+def program_version() -> str:
     return f"paceline {metadata.version('paceline')}"
 
 
@@ -109,7 +109,7 @@ def _run(program: str, commands: Mapping[str, Command], argv: Sequence[str] | No
             print(overview(program, commands))
             return 0 if arguments else 2
         case ["--version"]:
-            print(version())
+            print(program_version())
             return 0
         case [name] if name not in commands:
             near = get_close_matches(name, commands, n=1)

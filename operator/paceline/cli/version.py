@@ -10,5 +10,5 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    print(cli.version())
+    print(cli.program_version())
     return 0

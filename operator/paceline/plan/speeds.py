@@ -20,6 +20,9 @@ OVERHEAD = 0.002
 SHARE = 0.6
 """Of the data sheet's bandwidth."""
 
+EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
+"""Keys of the number of experts."""
+
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?<![A-Za-z0-9.])A([0-9]+(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
 _BYTES = {
@@ -53,23 +56,25 @@ def size_in_name(name: str) -> Size | None:
 
 def size_in_config(config: Mapping[str, Any], name: str = "") -> Size | None:
     """Of a Transformers config.json, by the matrices of a Llama or of a mixture of experts; None without its sizes."""
-    text = config.get("text_config", config)
     try:
+        text = config.get("text_config", config)
         hidden, layers, heads = text["hidden_size"], text["num_hidden_layers"], text["num_attention_heads"]
         inner, words = text["intermediate_size"], text["vocab_size"]
-    except (KeyError, TypeError):
+        head = text.get("head_dim") or hidden // heads
+        attention = 2 * hidden * head * (heads + text.get("num_key_value_heads", heads))
+        experts = next((text[key] for key in EXPERTS if text.get(key)), 0)
+        expert = 3 * hidden * text.get("moe_intermediate_size", inner)
+        shared = 3 * hidden * text.get("shared_expert_intermediate_size", 0)
+        total, active = (
+            (layers * (attention + shared + (count * expert if experts else 3 * hidden * inner)) + 2 * words * hidden)
+            / 1e9
+            for count in (experts, text.get("num_experts_per_tok", 1))
+        )
+        quantized = _bytes_in(f"{name} {config.get('quantization_config', '')}")
+        size = Size(total=round(total, 1), active=round(active, 1), bytes_each=quantized)
+        return size if size.active > 0 else None
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
-    head = text.get("head_dim") or hidden // heads
-    attention = 2 * hidden * head * (heads + text.get("num_key_value_heads", heads))
-    experts = next((text[key] for key in ("num_experts", "n_routed_experts", "num_local_experts") if text.get(key)), 0)
-    expert = 3 * hidden * text.get("moe_intermediate_size", inner)
-    shared = 3 * hidden * text.get("shared_expert_intermediate_size", 0)
-    total, active = (
-        (layers * (attention + shared + (count * expert if experts else 3 * hidden * inner)) + 2 * words * hidden) / 1e9
-        for count in (experts, text.get("num_experts_per_tok", 1))
-    )
-    quantized = _bytes_in(f"{name} {config.get('quantization_config', '')}")
-    return Size(total=round(total, 1), active=round(active, 1), bytes_each=quantized)
 
 
 def alone(size: Size, accelerator: Accelerator) -> float:

@@ -47,10 +47,10 @@ def test_the_example_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_problem_is_a_line_with_file_path_and_fix(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert paceline("validate", str(EXAMPLE), str(bad)) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{bad}: spec.pools[1].candidates[1].tree.numDraftTokens: "
+        f"{bad}:51:55: spec.pools[1].candidates[1].tree.numDraftTokens: "
         "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8 (document 1 of 2)",
-        f"{bad}: spec.target.servedName: must be set (document 2 of 2)",
-        f"{bad}: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
+        f"{bad}:71:3: spec.target.servedName: must be set (document 2 of 2)",
+        f"{bad}:73:5: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
     ]
 
 
@@ -58,6 +58,7 @@ def test_problems_as_json(bad: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert paceline("validate", "-o", "json", str(bad)) == 1
     first = json.loads(capsys.readouterr().out)[0]
     assert first["file"] == str(bad)
+    assert (first["line"], first["column"]) == (51, 55)
     assert first["path"] == "spec.pools[1].candidates[1].tree.numDraftTokens"
     assert "got 8" in first["message"]
 
@@ -82,7 +83,9 @@ def test_a_file_in_which_nothing_was_checked_is_told(
     told = f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun: nothing in it was checked\n"
     assert capsys.readouterr() == ("", told)
     assert paceline("validate", str(tmp_path), str(EXAMPLE)) == 0
-    assert capsys.readouterr() == ("", "")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == f"{EXAMPLE}: valid (1 SpeculativeDeployment)"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,7 @@ def test_a_file_in_which_nothing_was_checked_is_told(
     [
         ("a: [", "did not find expected node content"),
         ("a: 1\na: 2\n", "a stands twice"),
-        ("a: " + "[" * 100_000, "is nested deeper than 100"),
+        ("a: " + "[" * 100_000, "exceeded maximum nesting depth"),
         (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "*spec stands within itself"),
         ("a: " + "1" * 5000, "4300 digits"),
         ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: must be paceline.dev/v1alpha1"),
@@ -118,7 +121,7 @@ def test_what_cannot_be_read_is_a_problem(
 
 def test_a_file_that_is_not_there_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert paceline("validate", "nowhere.yaml") == 1
-    assert "No such file" in capsys.readouterr().out
+    assert "nowhere.yaml: no such file" in capsys.readouterr().out
 
 
 def test_a_directory_is_its_manifests(tmp_path: Path, bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +131,7 @@ def test_a_directory_is_its_manifests(tmp_path: Path, bad: Path, capsys: pytest.
     assert paceline("validate", str(tmp_path)) == 1
     assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} == {str(bad)}
     assert paceline("validate", "-R", str(tmp_path)) == 1
-    assert f"{tmp_path / 'below' / 'worse.json'}: kind: must be" in capsys.readouterr().out
+    assert f"{tmp_path / 'below' / 'worse.json'}:1:41: kind: must be" in capsys.readouterr().out
 
 
 def test_a_directory_without_manifests_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +142,7 @@ def test_a_directory_without_manifests_is_a_problem(tmp_path: Path, capsys: pyte
 def test_standard_input(bad: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(bad.read_text()))
     assert paceline("validate", "-") == 1
-    assert capsys.readouterr().out.startswith("-: spec.pools[1].candidates[1].tree.numDraftTokens: ")
+    assert capsys.readouterr().out.startswith("-:51:55: spec.pools[1].candidates[1].tree.numDraftTokens: ")
 
 
 def test_a_terminal_that_knows_ascii_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +174,7 @@ def test_what_the_engine_refuses_is_said_with_its_place(tmp_path: Path, capsys: 
     file = tmp_path / "port.yaml"
     file.write_text(EXAMPLE.read_text().replace("- --mem-fraction", "- --port=1\n      - --mem-fraction"))
     assert paceline("validate", str(file)) == 1
-    assert f"{file}: spec.engine.args[1]: --port" in capsys.readouterr().out
+    assert f"{file}:32:9: spec.engine.args[1]: --port" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -203,7 +206,7 @@ def test_with_the_models_at_hand_preflight_is_done_at_the_desk(
     file.write_text(EXAMPLE.read_text().replace("algorithm: EAGLE3", "algorithm: EAGLE"))
     assert paceline("validate", "--models", str(models), str(file)) == 1
     found = capsys.readouterr().out
-    assert found.startswith(f"{file}: spec.draft.algorithm: ")
+    assert found.startswith(f"{file}:23:5: spec.draft.algorithm: ")
     assert "set the algorithm to EAGLE3" in found
 
 

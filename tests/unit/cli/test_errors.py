@@ -124,8 +124,8 @@ def test_without_a_kubeconfig_it_says_how_to_name_one(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert cli.plugin(["why", "coder"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("kubectl paceline why: --kubeconfig: ")
-    assert "name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context" in said
+    assert said.startswith(f"kubectl paceline why: no kubeconfig: {tmp_path / 'none'} does not exist; ")
+    assert "name one by --kubeconfig or $KUBECONFIG" in said
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

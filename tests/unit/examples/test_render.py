@@ -67,7 +67,7 @@ def test_a_pool_or_arm_that_is_not_there(arguments: list[str], says: str, capsys
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", str(tmp_path / "none.yaml")]) == 1
-    assert "No such file" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
 
 
 def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,3 +140,14 @@ def test_more_accelerators_are_faster_and_more_requests_slower_each() -> None:
         dense, four
     )
     assert as_one_of(32) == pytest.approx(0.42, abs=0.01)
+
+
+@pytest.mark.parametrize("value", ["x", None, [], {}, 0, -1, 10**400, True])
+@pytest.mark.parametrize("key", ["hidden_size", "num_attention_heads", "vocab_size", "num_experts", "text_config"])
+def test_an_odd_configuration_says_no_size_or_one_above_zero(key: str, value: Any) -> None:
+    config = {
+        "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 14336,
+        "vocab_size": 128256, key: value,
+    }  # fmt: skip
+    size = size_in_config(config)
+    assert size is None or size.active > 0

@@ -1,0 +1,194 @@
+"""The desk's manners: commands, options, and where a problem stands in its file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.example_files import EXAMPLES
+
+from paceline import cli
+from paceline.cli import completion, main, plugin
+from paceline.cli.validate import of_text
+
+GOOD = EXAMPLES / "qwen3-8b.yaml"
+
+
+def changed(directory: Path, *changes: tuple[str, Any]) -> Path:
+    """The example with values at paths such as `spec.pools.0.concurrency`."""
+    manifest = yaml.safe_load(GOOD.read_text())
+    for path, value in changes:
+        *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+        node = manifest
+        for step in way:
+            node = node[step]
+        node[last] = value
+    file = directory / "changed.yaml"
+    file.write_text(yaml.safe_dump(manifest, sort_keys=False))
+    return file
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"]])
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out.startswith("paceline 0.")
+
+
+def test_help_has_every_command_in_its_group_but_the_pods_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
+    assert sorted(listed) == sorted(set(cli.COMMANDS) - set(cli.HIDDEN))
+    assert [line for line in out.splitlines() if line.endswith(":")] == [f"{title}:" for title in cli.GROUPS]
+    assert plugin(["--help"]) == 0
+    assert "validate" not in capsys.readouterr().out
+
+
+def test_a_misspelt_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validat"]) == 2
+    assert "did you mean validate?" in capsys.readouterr().err
+    assert main(["xyzzy"]) == 2
+    assert "paceline --help lists them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["-f", "--filename"])
+@pytest.mark.parametrize("command", ["validate", "render", "plan"])
+def test_a_file_may_be_named_as_kubectl_has_it(capsys: pytest.CaptureFixture[str], command: str, option: str) -> None:
+    assert main([command, option, str(GOOD)]) == 0
+    named = capsys.readouterr()
+    assert main([command, str(GOOD)]) == 0
+    assert capsys.readouterr() == named
+
+
+def test_several_files_are_validated_and_one_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "-f", str(GOOD), "-o", "json", "-f", str(EXAMPLES / "try.yaml")]) == 0
+    assert capsys.readouterr().err.count(": valid (") == 2
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "-f", str(GOOD), str(GOOD)])
+    assert ended.value.code == 2
+    assert "takes one FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place", "says"),
+    [
+        ("spec.accelerator.count", "4", "spec.accelerator.count", "write 4 without quotes"),
+        ("spec.pools.0.concurrency", 16, "spec.pools[0].concurrency", "write [16]"),
+        ("spec.draft.source", "acme/head", "spec.draft.source", "did you mean hf://acme/head?"),
+        ("spec.draft.algorithm", "eagle3", "spec.draft.algorithm", "did you mean EAGLE3?"),
+        ("spec.engine.version", "v0.5.23", "spec.engine.version", "did you mean 0.5.23?"),
+        ("spec.nodeSelector", {"a": "b"}, "spec.nodeSelector", "spec.engine.podTemplate.spec.nodeSelector"),
+        ("spec.pools.0.autoscaling", {"max": 3}, "spec.pools[0].autoscaling", "Deployment NAME-POOL"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_write_and_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: Any, place: str, says: str
+) -> None:
+    file = changed(tmp_path, (path, value))
+    assert main(["validate", str(file)]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    where, _, message = line.partition(f": {place}: ")
+    number, column = map(int, where.removeprefix(f"{file}:").split(":"))
+    key = place.split(".")[-1].split("[")[0]
+    assert file.read_text().splitlines()[number - 1][column - 1 :].startswith(f"{key}:")
+    assert says in message
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("spec.engine.version", "0.6.0", "0.6.0 is not known"),
+        ("spec.accelerator.product", "H100", "NVIDIA-H100-80GB-HBM3"),
+        ("spec.accelerator.count", 3, "its heads divide by 3"),
+    ],
+)
+def test_what_was_not_checked_is_a_note_of_a_valid_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: Any, says: str
+) -> None:
+    file = changed(tmp_path, (path, value))
+    assert main(["validate", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert any(": note: " in line and says in line for line in err.splitlines())
+    assert err.splitlines()[-1] == f"{file}: valid (1 SpeculativeDeployment)"
+
+
+def test_annotations_of_github_have_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = changed(tmp_path, ("spec.accelerator.count", "4"), ("spec.engine.version", "0.6.0"))
+    assert main(["validate", "-o", "github", str(file)]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"::error file={file},line=")
+    assert line.endswith("::spec.accelerator.count: must be a number: write 4 without quotes")
+    file = changed(tmp_path, ("spec.engine.version", "0.6.0"))
+    assert main(["validate", "-o", "github", str(file)]) == 0
+    assert "::notice file=" in capsys.readouterr().out
+
+
+def test_a_list_and_several_documents_keep_their_places() -> None:
+    item = "  - apiVersion: paceline.dev/v1alpha1\n    kind: BenchmarkRun\n    metadata: {name: 7}\n    spec: {}\n"
+    text = f"apiVersion: v1\nkind: List\nitems:\n{item}---\n- 1\n---\n{item.replace('  - ', '    ')}"
+    places = [(one.line, one.column) for one in of_text(text) if one.path == "metadata.name"]
+    assert places == [(6, 16), (13, 16)]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "hint"),
+    [
+        ("a:\n  - b\n c: d\n", ":3:2: ", "is it indented like its neighbours?"),
+        ("a: b: c\n", ":1:5: ", "in quotes"),
+        ("a:\n\tb: c\n", ":2:1: ", "not with tabs"),
+    ],
+)
+def test_a_text_that_is_no_yaml_says_where_and_the_usual_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, at: str, hint: str
+) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_text(text)
+    assert main(["validate", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"{file}{at}is no YAML: ")
+    assert hint in out
+    assert "unicode string" not in out
+
+
+def test_a_resource_is_no_case_of_the_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", str(GOOD)]) == 1
+    assert "it is a SpeculativeDeployment" in capsys.readouterr().err
+
+
+def test_datasets_are_listed_where_nothing_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets"]) == 0
+    assert capsys.readouterr().out.startswith("NAME ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("validate", "promote-anyway", "--gpus-free"))
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["st"], ["status"]),
+        (["prom"], ["promote", "promote-anyway"]),
+        (["status", "--all"], ["--all-namespaces"]),
+        (["validate", ""], []),
+    ],
+)
+def test_kubectl_is_told_what_may_follow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], completed: list[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kubectl_complete-paceline", *words])
+    assert completion.kubectl() == 0
+    assert capsys.readouterr().out.splitlines() == [*completed, ":4"]
+
+
+def test_json_of_problems_is_as_before_with_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "-o", "json", str(changed(tmp_path, ("spec.accelerator.count", 0)))]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)
+    assert set(problem) == {"file", "line", "column", "path", "message"}
+    assert main(["validate", "-o", "json", str(GOOD)]) == 0
+    assert json.loads(capsys.readouterr().out) == []
