@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         return _failed(args.file, f"has a Deployment that is not as kubectl prints it: {error!r:.200}")
     if not engines:
         others = ", ".join(sorted({str(one.get("kind")) for one in documents(given)} - {"Deployment"}))
-        kinds = "no Deployment" + (f" but {others}; {NODES}" if others else "")
+        kinds = "no Deployment" + (f", only {others}; {NODES}" if others else "")
         kinds = "no Deployment whose command starts SGLang or vLLM" if found else kinds
         return _failed(args.file, f"has {kinds}; docs/migration.md says which commands are known")
     if args.name and len(engines) > 1:

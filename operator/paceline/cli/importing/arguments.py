@@ -32,7 +32,7 @@ FIELDS: Mapping[str, str] = {
 SPECULATIVE = "--spec"
 """How the flags of speculation begin, but for the few that a candidate's `args` take."""
 SECRETS = ("--api-key", "--admin-api-key", "--hf-token")
-NODES = "spec.accelerator.nodes of a SpeculativeDeployment serves a model over several"
+NODES = "for a model over several nodes, a SpeculativeDeployment has spec.accelerator.nodes"
 TEMPLATE = re.compile(r" <([\w-]+)>")
 """In the replacement that an engine names: a flag's value, as in --attn-dp-size <dp-size>."""
 REQUESTS = ("--max-running-requests", "--max-num-seqs")

@@ -46,7 +46,7 @@ OTHER_WAY = "`paceline import pod/NAME -n NS` reads the words of the running ser
 """For a script that is not read."""
 OPTION = re.compile(r" (--[\w-]+)(?:[ =](?!-)(\S+))?")
 OF_A_WHOLE = frozenset({"--local-dir", "--revision", "--token", "--max-workers", "--cache-dir",
-                        "--local-dir-use-symlinks", "--force-download", "--resume-download"})  # fmt: skip
+                        "--local-dir-use-symlinks", "--quiet", "--force-download", "--resume-download"})  # fmt: skip
 """Options of `hf download` with which it downloads all files of a model."""
 
 
@@ -240,8 +240,8 @@ def _sets(one: Command, known: Mapping[str, str | None]) -> dict[str, str | None
     values = dict[str, str | None]()
     pairs = [*one.assigned]
     if one.words and literal(one.words[0]) == "export":
-        if any(literal(word)[:1] in ("-", "") for word in one.words[1:]):
-            raise UnreadableError("has `export` with options")
+        if not all(literal(word).partition("=")[0].isidentifier() for word in one.words[1:]):
+            raise UnreadableError("has `export` with other words than names")
         pairs += filter(None, map(assignment, one.words[1:]))
     for name, word in pairs:
         if any(piece.name in values for piece in word):

@@ -111,11 +111,12 @@ def pod_template(
     own, notes = _server(container, engine, taken, cache, kept_paths)
     notes += _unclaimed(spec, container)
     others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
-    first = [_bare(one) for one in spec.pop("initContainers", None) or ()]
+    before = [_bare(one) for one in spec.pop("initContainers", None) or ()]
+    first = [one for one in before if not _only_fills(one, cache)]
     every, volumes = (own, *others, *first), spec.pop("volumes", None) or []
     used = {mount["name"] for one in every for mount in one.get("volumeMounts", ())}
     volumes = [one for one in volumes if not (cache and one["name"] == cache.volume and cache.volume not in used)]
-    notes += [*_renamed(volumes, every), *_first(first)]
+    notes += [*_renamed(volumes, every), *_first(before, first)]
     volumes = [one for one in volumes if one != {"name": SHM, "emptyDir": {}}]  # servers have it
     own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
     server = {"name": SERVER, **{key: value for key, value in own.items() if value}}
@@ -167,11 +168,23 @@ def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Ite
         item["name"] = names.get(item["name"], item["name"])
 
 
-def _first(containers: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
+def _only_fills(container: Mapping[str, Any], cache: Mount | None) -> bool:
+    """Whether it has no other mount than the models' volume, to write to, which only the prefetch may."""
+    mounts = container.get("volumeMounts") or ()
+    ends = container.get("restartPolicy") != SIDECAR
+    return bool(cache and mounts and ends) and all(
+        cache and one["name"] == cache.volume and not one.get("readOnly") for one in mounts
+    )
+
+
+def _first(containers: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
     for one in containers:
         text = "is carried over and runs before every server; if all it did is fetch the model, the prefetch does that"
         if one.get("restartPolicy") == SIDECAR:
             text = "is carried over and runs beside every server, and in every round"
+        if one not in kept:
+            paths = ", ".join(mount["mountPath"] for mount in one["volumeMounts"])
+            text = f"is left out with its only mount, {paths}: the models' volume, to which only the prefetch writes"
         yield Note(path=f"initContainers[{one['name']}]", text=text)
 
 
@@ -245,7 +258,7 @@ def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path
         and key != "initialDelaySeconds"
         and not (key == "timeoutSeconds" and value < least)
     }
-    gone = _json({key: value for key, value in written.items() if key not in kept})
+    gone = _json({key: "…" if key == "exec" else value for key, value in written.items() if key not in kept})
     text = f"the page is the engine's own, and a start has until promotion.progressDeadline; left out: {gone}"
     return kept, Note(path=f"{path}.{probe}", text=text)
 
@@ -260,7 +273,7 @@ def longest_start(deployment: Mapping[str, Any], container: Mapping[str, Any]) -
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, separators=(", ", ": "))
+    return json.dumps(value, separators=(", ", ": "), ensure_ascii=False)
 
 
 def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:

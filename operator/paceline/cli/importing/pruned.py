@@ -41,11 +41,11 @@ def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
         one = next((refusal for refusal in refused if refusal.rule in TAKEN_OUT), None)
         if one is None:
             return manifest, notes, [*faults, *(Problem(path=each.path, message=each.message) for each in refused)]
-        notes += _take_out(manifest, one)
+        notes.append(_take_out(manifest, one))
     raise AssertionError("what is taken out is refused no more")
 
 
-def _take_out(manifest: Manifest, refusal: Refusal) -> Iterator[Note]:
+def _take_out(manifest: Manifest, refusal: Refusal) -> Note:
     *above, last = _steps(manifest, refusal.path)
     path, why = refusal.path, TO_REMOVE.sub("", refusal.message)
     if last in OF_AN_ITEM:
@@ -64,18 +64,18 @@ def _take_out(manifest: Manifest, refusal: Refusal) -> Iterator[Note]:
     for i in range(len(holders) - 1, 0, -1):  # what is empty now is left out, too
         if not holders[i]:
             del holders[i - 1][above[i - 1]]
-    yield Note(path=what, text=f"left out: {why}")
-    if above[-3:-2] == ["initContainers"] and above[-1] == "volumeMounts" and not holder:
-        container = holders[-3].pop(above[-2])
-        text = "left out, as that was its only mount: the prefetch writes what the volume holds"
-        yield Note(path=f"initContainers[{container['name']}]", text=text)
+    return Note(path=what, text=f"left out: {why}")
 
 
 def _called(gone: Any, path: str) -> str:
-    """Its path, with its name if it is an item of a list."""
+    """Its path, with its name if it is an item of a list; not the words of a command, of which one may be a secret."""
     below = path.removeprefix("spec.").removeprefix("engine.")
-    names = [str(gone[key]) for key in ("name", "mountPath") if key in gone] if isinstance(gone, dict) else []
-    return f"{below} ({', '.join(names)})" if names else f"{below} ({gone!s:.200})"
+    shown = (
+        [str(gone[key]) for key in ("name", "mountPath") if key in gone]
+        if isinstance(gone, dict)
+        else [f"{gone!s:.200}"]
+    )
+    return f"{below} ({', '.join(shown)})" if shown else below
 
 
 def _flag(args: Sequence[str], start: int) -> list[str]:

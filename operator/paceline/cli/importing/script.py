@@ -15,7 +15,7 @@ _VARIABLE = (
 )
 OUTSIDE = re.compile(
     r"""(?P<joined>\\\n(?=[ \t\n;&|\\]|\Z))|\\(?P<escaped>[^\n])|'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|"""
-    r"""(?P<plain>[^ \t\n;&|<>()'"\\`$]+|\$(?![\w{(\[@*#?$!'"-]))|"""
+    r"""(?P<plain>[^ \t\n;&|<>()'"\\`$]+)|"""
     + _VARIABLE
     % r"""(?::-(?:(?P<default>[^"'`$\\{}~]*)|"(?P<quoted>[^"`$\\]*)"))?""",
     re.DOTALL | re.ASCII,
@@ -103,7 +103,7 @@ def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
             yield match[0]
         elif match := OUTSIDE.match(script, at):
             pieces += _pieces(match, kubelets)
-        elif pieces:
+        elif pieces and script[at] in " \t\n;&|<>":
             yield tuple(pieces)
             pieces = []
             continue
