@@ -181,7 +181,7 @@ def _first(containers: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, 
     for one in containers:
         text = "is carried over and runs before every server; if all it did is fetch the model, the prefetch does that"
         if one.get("restartPolicy") == SIDECAR:
-            text = "is carried over and runs beside every server, and in every round"
+            text = "is carried over and runs beside every server, and in no round"
         if one not in kept:
             paths = ", ".join(mount["mountPath"] for mount in one["volumeMounts"])
             text = f"is left out with its only mount, {paths}: the models' volume, to which only the prefetch writes"

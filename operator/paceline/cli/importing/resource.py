@@ -120,8 +120,8 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     taken = accelerator(pod, container, options.product, options.gpus)
     questions += [*_in_one_word(run, container), *said.questions, *taken.questions]
     target = UNKNOWN_MODEL
-    if model := options.target or said.model:
-        target = answered(lambda: _of_this_hub(literal, said, options) or place(model, "--target"), UNKNOWN_MODEL)
+    if model := options.target or _of_this_hub(literal, said.model, questions):
+        target = answered(lambda: place(model, "--target"), UNKNOWN_MODEL)
     served = answered(lambda: _served(said, target, options), "unknown")
     where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
     none = Speculation()
@@ -132,11 +132,11 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     kept += [str(one.get("value", "")) for one in env.env]
     overlay, notes = pod_template(template, container, (run.engine, version), taken, where.mount, kept)
     keys, unkeyed = _keys(run.engine, said, variables, env, options.api_key_secret)
-    revisions = dict(run.downloads.values())
+    revisions, draft = dict(run.downloads.values()), drafts.draft or {}
     spec: Manifest = {
         **({} if options.live else {"suspend": True}),
         "target": _filled({"source": target, "revision": _revision(said, target, revisions), "servedName": served}),
-        "draft": _filled({"revision": revisions.get((drafts.draft or {}).get("source"), ""), **(drafts.draft or {})}),
+        "draft": _filled({"revision": revisions.get(str(draft.get("source")), ""), **draft}),
         "engine": _engine(
             run.engine, version, container, said, {**keys, "env": _plain(env.env), "podTemplate": overlay}
         ),
@@ -207,13 +207,14 @@ def _variables(run: Launch, container: Mapping[str, Any]) -> list[Mapping[str, A
     return [*exported, *(one for name, one in own.items() if name not in run.env)]
 
 
-def _of_this_hub(literal: Mapping[str, str], said: Told, options: Options) -> None:
+def _of_this_hub(literal: Mapping[str, str], model: str, questions: list[str]) -> str:
+    """The model, unless ModelScope has it, which is asked about."""
     for variable in MODELSCOPE:
-        if literal.get(variable, "").lower() in ("1", "true") and not options.target and not said.model.startswith("/"):
-            text = (
-                f"{variable} is set, so {said.model} is a model of ModelScope, which is no source here; say where it is"
-            )
-            raise UnansweredError(f"{text} with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+        if literal.get(variable, "").lower() in ("1", "true") and not model.startswith("/"):
+            text = f"{variable} is set, so {model} is a model of ModelScope, which is no source here; say where it is"
+            questions.append(f"{text} with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+            return ""
+    return model
 
 
 def _version(engine: str, image: str) -> str:
@@ -324,7 +325,7 @@ def _of_names(
         yield Note(path=f"image {image}", text=text)
     for other in deployment["spec"]["template"]["spec"]["containers"]:
         if other["name"] != container["name"] and _starts(other):
-            text = "starts an engine, too: it runs as it is beside every server, and in every round"
+            text = "starts an engine, too: it runs as it is beside every server, and in no round"
             yield Note(path=f"containers[{other['name']}]", text=text)
 
 
