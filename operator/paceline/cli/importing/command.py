@@ -139,7 +139,9 @@ def _of_env(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
     names = [PurePosixPath(word).name for word in words]
     at = names.index("env") if "env" in names else len(names)
     pairs = [word.partition("=") for word in takewhile(lambda word: re.match(r"[A-Za-z_]\w*=", word), words[at + 1 :])]
-    return {name: text for name, _, text in pairs}, (*words[:at], *words[at + 1 + len(pairs) :])
+    if (rest := words[at + 1 + len(pairs) :]) and rest[0].startswith("-"):
+        return {}, words
+    return {name: text for name, _, text in pairs}, (*words[:at], *rest)
 
 
 def _before(words: Sequence[str], path: str) -> Iterator[Note]:
@@ -177,8 +179,9 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
             known |= {name: f"$({name})" if text and is_secret(name) else text for name, text in sets.items()}
             depends |= ran and bool(sets)
             continue
-        started = None if program in PRINT else _engine(words)
-        if fault and program not in PRINT and (started or STARTS.search(" ".join(words))):
+        prints = program in PRINT
+        started = None if prints else _engine(words)
+        if fault and not prints and (started or STARTS.search(" ".join(words))):
             raise fault
         if started and found:
             raise UnreadableError("starts two engines")
@@ -271,6 +274,6 @@ def _downloaded(words: Sequence[str]) -> tuple[str, str, str] | None:
     options = dict(OPTION.findall(line))
     match OPTION.sub("", line).split():
         case [program, "download", repository] if PurePosixPath(program).name in ("hf", "huggingface-cli"):
-            if "--local-dir" in options and options.keys() <= OF_A_WHOLE:
+            if "--local-dir" in options and options.keys() <= OF_A_WHOLE and "$(" not in repository:
                 return normpath(options["--local-dir"]), f"hf://{repository}", options.get("--revision", "")
     return None
