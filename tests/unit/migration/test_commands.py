@@ -31,18 +31,9 @@ MODEL = ("--model-path", "Qwen/Qwen3-8B")
         (container(["python3", "-m", "vllm.entrypoints.openai.api_server"], "--model=a/b"), "VLLM", ("--model=a/b",)),
         (container([], "--model", "a/b", image="vllm/vllm-openai:v0.33.0"), "VLLM", ("--model", "a/b")),
         (container(["sh", "-c", "exec vllm serve a/b --dtype 'bfloat16'"]), "VLLM", ("a/b", "--dtype", "bfloat16")),
-        (container(["bash", "-c"], "sglang serve --model-path $M", M="a/b"), "SGLang", ("--model-path", "a/b")),
-        (container(["bash", "-c"], "export M=a/b\nvllm serve ${M}"), "VLLM", ("a/b",)),
-        (container(["bash", "-c"], "M=a/b; vllm serve $M > log 2>&1"), "VLLM", ("a/b",)),
-        (container(["sh", "-c"], "vllm serve a/b --port ${PORT:-80} | tee x"), "VLLM", ("a/b", "--port", "80")),
         (container(["vllm", "serve", "$(M)"], M="a/b"), "VLLM", ("a/b",)),
         (container(["vllm", "serve", "a/b", "--api-key", "$(K)"], K=SECRET), "VLLM", ("a/b", "--api-key", "$(K)")),
         (container(["tini", "--", "vllm", "serve", "a/b"]), "VLLM", ("a/b",)),
-        (
-            container(["sh", "-c", """vllm serve a/b --speculative-config '{"method": "ngram"}'"""]),
-            "VLLM",
-            ("a/b", "--speculative-config", '{"method": "ngram"}'),
-        ),
         (container(["bash", "-euo", "pipefail", "-c"], "vllm serve a/b"), "VLLM", ("a/b",)),
         (container(["tini", "-g", "--", "bash", "-c", "vllm serve a/b"]), "VLLM", ("a/b",)),
         (
