@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
             outcome = imported(deployment, options)
         except UnansweredError as unanswered:
             for line in str(unanswered).splitlines():
-                failed = bool(_failed(at, masked(line)))
+                failed = bool(_failed(at, line))
             continue
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
             failed = bool(_failed(at, f"is not as kubectl prints it: {masked(repr(error)):.200}"))

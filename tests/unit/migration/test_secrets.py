@@ -137,3 +137,11 @@ def test_commands_that_are_left_out_are_not_printed(tmp_path: Path, capsys: pyte
     said = capsys.readouterr().out
     assert "otARealOne" not in said
     assert ("lifecycle.preStop: left out" in said, '"exec": "…"' in said) == (True, True)
+
+
+def test_a_question_has_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--model", "a/b", "--api-key notARealOne"]
+    assert imported(tmp_path, lambda _, engine: engine.update(command=["vllm", "serve"], args=words)) == 1
+    said = capsys.readouterr()
+    assert "otARealOne" not in said.out + said.err
+    assert ("args[2] is one word" in said.err, "say --api-key-secret NAME/KEY" in said.err) == (True, True)

@@ -10,7 +10,7 @@ from paceline.api import Problem
 from paceline.cli.importing.arguments import REQUESTS, Told, readable, told
 from paceline.cli.importing.command import Launch, launch, literals
 from paceline.cli.importing.environment import KEYS, Environment, environment, secret_of
-from paceline.cli.importing.hidden import hide, secrets
+from paceline.cli.importing.hidden import hide, masked, secrets
 from paceline.cli.importing.models import cache, mounts, source
 from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
 from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, pod_template, unread
@@ -170,7 +170,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         follow += ["spec.accelerator"] if taken.questions else []
         follow += ["spec."] if drafts is none else []
         also = [str(problem) for problem in problems if not problem.path.startswith(tuple(follow))]
-        raise UnansweredError("\n".join([*questions, *also]))
+        raise UnansweredError("\n".join([*map(masked, questions), *also]))
     return Imported(manifest=manifest, notes=tuple(dict.fromkeys(told_of)), problems=tuple(problems))
 
 
