@@ -3,21 +3,19 @@
 import argparse
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
 
 from paceline.api.text import documents
+from paceline.cli.importing.arguments import NODES
 from paceline.cli.importing.hidden import masked
 from paceline.cli.importing.note import UnansweredError
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
 from paceline.cli.validate import read
 from paceline.core.text import printable
-
-WIDTH = 100
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -37,6 +35,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser.add_argument(
         "--target", default="", metavar="SOURCE", help="the model: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://…"
     )
+    parser.add_argument("--served-name", default="", metavar="NAME", help="the name that clients ask for")
     parser.add_argument("--head", default="", metavar="SOURCE", help="a draft head to compare, beside what is there")
     parser.add_argument("--algorithm", default="EAGLE3", help="the head's algorithm (default: EAGLE3)")
     parser.add_argument("--api-key-secret", default="", metavar="NAME/KEY", help="the Secret with the clients' key")
@@ -55,14 +54,20 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        found = list(_deployments(read(args.file)))
+        given = read(args.file)
+        found = list(_deployments(given))
         engines = [one for one in found if starts_an_engine(one)]
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
+        helm = "it looks like a Helm template: helm template … | paceline import -"
+        return _failed(args.file, helm if "{{" in given else " ".join(str(error).split()))
+    except (OSError, ValueError, RecursionError) as error:
         return _failed(args.file, " ".join(str(error).split()))
     except (AttributeError, KeyError, TypeError) as error:
         return _failed(args.file, f"has a Deployment that is not as kubectl prints it: {error!r:.200}")
     if not engines:
-        kinds = "no Deployment" if not found else "no Deployment whose command starts SGLang or vLLM"
+        others = ", ".join(sorted({str(one.get("kind")) for one in documents(given)} - {"Deployment"}))
+        kinds = "no Deployment" + (f", only {others}; {NODES}" if others else "")
+        kinds = "no Deployment whose command starts SGLang or vLLM" if found else kinds
         return _failed(args.file, f"has {kinds}; docs/migration.md says which commands are known")
     if args.name and len(engines) > 1:
         return _failed(args.file, f"has {len(engines)} such Deployments, and --name can name only one")
@@ -73,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             outcome = imported(deployment, options)
         except UnansweredError as unanswered:
-            failed = bool(_failed(at, masked(str(unanswered))))
+            for line in str(unanswered).splitlines():
+                failed = bool(_failed(at, line))
             continue
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
             failed = bool(_failed(at, f"is not as kubectl prints it: {masked(repr(error)):.200}"))
@@ -113,13 +119,8 @@ def text(deployment: Mapping[str, Any], outcome: Imported) -> str:
 
 
 def _comment(line: str) -> str:
-    """As many lines of a comment as it takes. No word of it is broken."""
-    indent = "  " if line.startswith("* ") else ""
-    whole = printable(" ".join(line.split()))
-    wrapped = textwrap.wrap(
-        whole, WIDTH - 2, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )  # fmt: skip
-    return "".join(f"# {part}\n" for part in wrapped) or "#\n"
+    """One line, however long: a person looks for what stands in it."""
+    return f"# {printable(' '.join(line.split()))}".rstrip() + "\n"
 
 
 def _count(text: str) -> int:

@@ -197,6 +197,12 @@ class FlagList:
             )
 
 
+def one_word(word: str) -> str:
+    """--flag=VALUE for a flag and its value that stand in one word, with a space between; "" for any other word."""
+    match = re.fullmatch(r"\s*(--?[A-Za-z][\w.-]*)\s+(['\"]?)(.*)\2\s*", word, re.DOTALL)
+    return f"{match[1]}={match[3]}" if match else ""
+
+
 UNLISTED = FlagList(source="no engine", flags={})
 """For argument lists of which only the spelling counts."""
 

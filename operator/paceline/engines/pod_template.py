@@ -101,6 +101,25 @@ def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
     faults = tuple(_misshapen(over)) or (*_unknown(over), *_managed(over, server, adapter))
     for where, message in faults:
         yield Refusal(rule="pod-template", path=f"engine.podTemplate.{where}", message=message)
+    for where, message in _listening(over, adapter.port) if not faults else ():
+        yield Refusal(rule="port-taken", path=f"engine.podTemplate.{where}", message=message)
+
+
+def _listening(over: Mapping[str, Any], port: int) -> Iterator[Fault]:
+    """Containers that run beside the engine and name its port: as one of theirs, or behind --port."""
+    for where, container in _containers(over):
+        first = where.startswith("spec.initContainers") and container.get("restartPolicy") != SIDECAR
+        if first or container["name"] == SERVER:
+            continue
+        message = f"the engine listens at {port}, and the containers of a pod share its ports: take another"
+        for i, one in enumerate(_at(container, "ports", ())):
+            if _at(one, "containerPort", None) == port:
+                yield f"{where}.ports[{i}].containerPort", message
+        for field in ("command", "args"):
+            words = [str(word) for word in container.get(field) or ()]
+            for i, word in enumerate(words):
+                if word == f"--port={port}" or words[i : i + 2] == ["--port", str(port)]:
+                    yield f"{where}.{field}[{i}]", message
 
 
 def _misshapen(over: Mapping[str, Any]) -> Iterator[Fault]:

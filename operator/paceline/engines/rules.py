@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
-from paceline.engines.arguments import KINDS, NONE, Flag, FlagList, ParsedFlag
+from paceline.engines.arguments import KINDS, NONE, Flag, FlagList, ParsedFlag, one_word
 
 Subject = TypeVar("Subject")
 
@@ -92,8 +92,10 @@ def reserved_variables(names: Mapping[str, str]) -> Callable[[Configuration], It
 
 
 def _stray(configuration: Configuration) -> Iterator[Refusal]:
-    """Words before the first flag."""
+    """Words before the first flag, and a flag and its value in one."""
     for parsed in configuration.all:
+        if whole := one_word("=".join((parsed.written, *parsed.values[: parsed.glued]))):
+            yield parsed.refused(f"{parsed.written} is one word with a space; split it: {whole}")
         for index, word in () if parsed.written else parsed.words:
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
 
@@ -218,10 +220,11 @@ def few(names: Sequence[object], most: int = 8) -> str:
 
 
 def _unlisted(configuration: Configuration) -> Iterator[ParsedFlag]:
-    """Flags that are neither listed nor retired nor ours."""
+    """Flags that are neither listed nor retired nor ours, nor with a value in the same word, which `_stray` refuses."""
     flags = configuration.flags
     for parsed in configuration.all:
-        if parsed.written and not parsed.flag and parsed.written not in flags.retired and not flags.is_ours(parsed):
+        known = parsed.flag or parsed.written in flags.retired or flags.is_ours(parsed)
+        if parsed.written and not known and " " not in parsed.written:
             yield parsed
 
 

@@ -146,3 +146,27 @@ def test_the_topologys_label_is_ours_where_a_topology_is_asked_for() -> None:
 )
 def test_what_is_the_users_is_taken(over: dict[str, Any]) -> None:
     assert faults(over) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"ports": [{"containerPort": 9}, {"containerPort": 30000}]}, "ports[1].containerPort"),
+        ({"args": ["--port=30000"]}, "args[0]"),
+        ({"command": ["proxy", "--port", "30000"]}, "command[1]"),
+    ],
+)
+def test_another_container_does_not_listen_where_the_engine_does(fields: dict[str, Any], path: str) -> None:
+    proxy = {"name": "proxy", "image": "i", **fields}
+    for over, where in (
+        ({"containers": [proxy]}, "spec.containers[0]"),
+        ({"initContainers": [{**proxy, "restartPolicy": "Always"}]}, "spec.initContainers[0]"),
+    ):
+        ((found, message),) = faults({"spec": over}).items()
+        assert (found, "engine listens at 30000" in message) == (f"{where}.{path}", True)
+    assert faults({"spec": {"initContainers": [proxy]}}) == {}  # it has ended when the engine starts
+
+
+def test_other_ports_are_free() -> None:
+    words = ["--port=3000", "--port", "8000", "--target-port=30000"]
+    assert faults({"spec": {"containers": [{"name": "p", "ports": [{"containerPort": 8000}], "args": words}]}}) == {}

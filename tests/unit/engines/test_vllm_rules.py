@@ -48,6 +48,8 @@ ROWS: list[Row] = [
      "--max-num-seq is short for --max-num-seqs; write it in full"),
     ("vllm-shortened", server("--max-num-seq=4"), BASE, "engine.args[0]", "is short for --max-num-seqs"),
     ("vllm-owned", newer("--tensor-paral=2"), BASE, "engine.args[0]", "(read as --tensor-parallel-size) is set by"),
+    ("vllm-stray", server("--hf-overrides '{\"a\": \"b=c\"}'"), BASE, "engine.args[0]",
+     "split it: --hf-overrides={\"a\": \"b=c\"}"),
     ("vllm-stray", server("max-model-len=4096"), BASE, "engine.args[0]", "max-model-len=4096 belongs to no flag"),
     ("vllm-value", server("--enforce-eager", "true"), BASE, "engine.args[0]", "takes no value; write it alone"),
     ("vllm-value", server("--max-num-seqs=many"), BASE, "engine.args[0]", "takes a whole number; got many"),

@@ -56,9 +56,14 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
         (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "gpt2 is not the name of a repository"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve --dtype auto"]), "no argument names a model"),
-        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "-tp $(TP): is no number"),
+        (
+            MISTRAL,
+            lambda d: engine(d).update(command=["vllm"], args=["serve", "a/b", "-tp", "$(TP)"]),
+            "-tp $(TP): is no number",
+        ),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "uses $TP, and the Deployment does not"),
         (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts SGLang or vLLM"),
-        (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment; docs/migration.md"),
+        (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment, only StatefulSet; for a model over"),
     ],
 )
 def test_what_is_asked(

@@ -101,3 +101,47 @@ def test_a_long_text_takes_no_minute() -> None:
     """More than the API server takes."""
     text = "key" + "x" * 20_000
     assert (masked(text), masked("x" * 2_000_000)) == (text, "x" * 2_000_000)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "curl -u admin:notARealOne https://registry/x -o /x",
+        "aws configure set aws_secret_access_key notARealOne",
+        "wandb login 0notARealOne0",
+        "echo notARealOne | docker login --password-stdin -u me registry",
+        "curl -H 'Authorization: Bearer notARealOne' https://x",
+        f"hf auth login --token {TOKEN}",
+    ],
+)
+@pytest.mark.parametrize("joined", ["; ", " && ", "\n"])
+def test_of_other_programs_of_a_script_only_the_names_are_printed(
+    words: str, joined: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imported(tmp_path, script(f"{words}{joined}vllm serve a/b")) == 0
+    said = capsys.readouterr()
+    assert "otARealOne" not in said.out + said.err
+    assert f"the script also runs {words.split()[0]}" in said.out
+
+
+@pytest.mark.parametrize("words", ["notARealOne() { x; }; vllm serve a/b", "vllm serve a/b --x ${X:=notARealOne}"])
+def test_a_refusal_has_no_words_of_the_script(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(tmp_path, script(words)) == 1
+    said = capsys.readouterr()
+    assert "otARealOne" not in said.out + said.err
+
+
+def test_commands_that_are_left_out_are_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = {"exec": {"command": ["curl", "-u", "me:notARealOne", "localhost"]}}
+    assert imported(tmp_path, lambda _, engine: engine.update(lifecycle={"preStop": run}, readinessProbe=run)) == 0
+    said = capsys.readouterr().out
+    assert "otARealOne" not in said
+    assert ("lifecycle.preStop: left out" in said, '"exec": "…"' in said) == (True, True)
+
+
+def test_a_question_has_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--model", "a/b", "--api-key notARealOne"]
+    assert imported(tmp_path, lambda _, engine: engine.update(command=["vllm", "serve"], args=words)) == 1
+    said = capsys.readouterr()
+    assert "otARealOne" not in said.out + said.err
+    assert ("args[2] is one word" in said.err, "say --api-key-secret NAME/KEY" in said.err) == (True, True)

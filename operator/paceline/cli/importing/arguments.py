@@ -1,9 +1,10 @@
 """An engine's arguments, each with the field that holds it in the resource."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
+from paceline.cli.importing.note import HIDDEN, Note
 from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.sglang.arguments import flag_list as sglang_flags
 from paceline.engines.sglang_jax.rules import flag_list as sglang_jax_flags
@@ -31,12 +32,16 @@ FIELDS: Mapping[str, str] = {
 SPECULATIVE = "--spec"
 """How the flags of speculation begin, but for the few that a candidate's `args` take."""
 SECRETS = ("--api-key", "--admin-api-key", "--hf-token")
+NODES = "for a model over several nodes, a SpeculativeDeployment has spec.accelerator.nodes"
+TEMPLATE = re.compile(r" <([\w-]+)>")
+"""In the replacement that an engine names: a flag's value, as in --attn-dp-size <dp-size>."""
 REQUESTS = ("--max-running-requests", "--max-num-seqs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the arguments say. `args` are those without a field, flag by flag; `speculative` those of speculation."""
+    """What the arguments say. `args` are those without a field, flag by flag; `speculative` those of speculation;
+    `questions` what only a person can answer."""
 
     model: str
     revision: str = ""
@@ -49,21 +54,27 @@ class Told:
     args: tuple[tuple[str, ...], ...] = ()
     speculative: tuple[ParsedFlag, ...] = ()
     most_requests: int | None = None
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
+    questions: tuple[str, ...] = ()
 
 
 def told(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
-    """`target` is what a person says of the model. Raises UnansweredError if nobody names one, or if the server takes
-    several nodes."""
+    """`target` is what a person says of the model."""
     flags = FLAG_LISTS[engine](version)
-    notes: list[Note] = []
+    words, notes = renamed(engine, version, args)
     last: dict[str, ParsedFlag] = {}
     model = ""
-    for parsed in (_in_full(one, flags) for one in flags.parse(args)):
+    questions = list[str]()
+    for parsed in (_in_full(one, flags) for one in flags.parse(words)):
         surplus = [word for _, word in parsed.surplus] if parsed.written else list(parsed.values)
         if engine == "VLLM" and surplus and not model:
             model, *surplus = surplus
-        notes += [Note(path=word, text="belongs to no flag, and is left out") for word in surplus]
+        for word in surplus:
+            if "$(" in word:
+                questions.append(
+                    f"{word}: may be any words, and the Deployment does not have them: write them out there"
+                )
+            notes.append(Note(path=word, text="belongs to no flag, and is left out"))
         if not parsed.written:
             continue
         key = parsed.written if "." in parsed.written else parsed.name
@@ -76,10 +87,14 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
             notes.append(Note(path=parsed.written, text=text))
     fields = {FIELDS[name]: parsed for name, parsed in last.items() if name in FIELDS}
     if "nodes" in fields and fields["nodes"].value != "1":
-        raise UnansweredError(f"--nnodes {fields['nodes'].value}: a Deployment is no server over several nodes")
+        questions.append(f"--nnodes {fields['nodes'].value}: a Deployment is no server over several nodes; {NODES}")
     model = _value(fields, "model") or model
     if not (model or target):
-        raise UnansweredError("no argument names a model; say which with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+        questions.append("no argument names a model; say which with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+    parallel = _value(fields, "tensor_parallel") or "1"
+    if not parallel.isdecimal():
+        written = fields["tensor_parallel"].written
+        questions.append(f"{written} {parallel}: is no number: write it out in the Deployment's arguments")
     rest = [parsed for name, parsed in last.items() if name not in FIELDS]
     speculative = tuple(parsed for parsed in rest if parsed.name.startswith(SPECULATIVE) or flags.is_own(parsed))
     limits = [parsed.value for parsed in rest if parsed.name in REQUESTS and parsed.value.isdecimal()]
@@ -87,7 +102,7 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
         model=model,
         revision=_value(fields, "revision"),
         served=fields["served"].values if "served" in fields else (),
-        tensor_parallel=_whole(fields, "tensor_parallel"),
+        tensor_parallel=int(parallel) if parallel.isdecimal() else 1,
         trusts="trusts" in fields and not fields["trusts"].written.startswith("--no-"),
         api_key=_value(fields, "api_key"),
         admin_key=_value(fields, "admin_key"),
@@ -96,7 +111,39 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
         speculative=speculative,
         most_requests=int(limits[0]) if limits else None,
         notes=tuple(notes),
+        questions=tuple(questions),
     )
+
+
+def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], list[Note]]:
+    """The arguments, with the new names of flags that the release no longer has, where one says the same."""
+    flags = FLAG_LISTS[engine](version)
+    parsed = [_in_full(one, flags) for one in flags.parse(args)]
+    given = {one.name: one.value for one in parsed}
+    new, notes = dict[str, list[str]](), list[Note]()
+    for one in parsed:
+        older = "" if one.flag or not one.written else flags.first_with(one.name)
+        instead = flags.retired.get(one.written) or (older and FLAG_LISTS[engine](older).retired.get(one.written)) or ""
+        if words := _successor(one, instead, flags, given):
+            template = TEMPLATE.search(instead)  # of which the new flag says what both said
+            both = [one, *(each for each in parsed if template and each.name == f"--{template[1]}")]
+            new |= {each.written: words if each is one else [] for each in both}
+            text = f"is written {' '.join(words)} in {engine} {version}"
+            notes += [Note(path=each.written, text=text) for each in both]
+    return [word for one in parsed for word in new.get(one.written, _all_words(one))], notes
+
+
+def _successor(old: ParsedFlag, instead: str, flags: FlagList, given: Mapping[str, str]) -> list[str]:
+    """What says the same in this release; nothing if the tables do not tell."""
+    if template := TEMPLATE.search(instead):
+        value = given.get(f"--{template[1]}")
+        return [instead.partition(" ")[0], value] if value else []
+    if "=" in instead:
+        options = re.search(r"\{(.+)\}", instead)
+        whole = [instead.replace(options[0], option) for option in options[1].split(",")] if options else [instead]
+        return [] if old.values else whole
+    named = flags.flags.get(instead)
+    return [instead, *old.values] if named and (named.kind == "switch") is not bool(old.values) else []
 
 
 def _in_full(parsed: ParsedFlag, flags: FlagList) -> ParsedFlag:
@@ -126,6 +173,12 @@ def _words(parsed: ParsedFlag) -> tuple[str, ...]:
     return (f"{parsed.written}={values[0]}", *values[1:]) if parsed.glued and values else (parsed.written, *values)
 
 
+def _all_words(parsed: ParsedFlag) -> list[str]:
+    """As they were given."""
+    written = [f"{parsed.written}={parsed.values[0]}"] if parsed.glued else [parsed.written] if parsed.written else []
+    return [*written, *parsed.values[parsed.glued :]]
+
+
 def readable(words: Sequence[str]) -> str:
     """A flag for a person to read, without a secret."""
     name = words[0].partition("=")[0]
@@ -134,12 +187,3 @@ def readable(words: Sequence[str]) -> str:
 
 def _value(fields: Mapping[str, ParsedFlag], name: str) -> str:
     return fields[name].value if name in fields else ""
-
-
-def _whole(fields: Mapping[str, ParsedFlag], name: str) -> int:
-    text = _value(fields, name) or "1"
-    if not text.isdecimal():
-        raise UnansweredError(
-            f"{fields[name].written} {text}: is no number: write it out in the Deployment's arguments"
-        )
-    return int(text)

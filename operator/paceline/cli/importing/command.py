@@ -1,15 +1,15 @@
 """The engine's own words in a container's command and arguments, which may stand in a shell's script."""
 
 import re
-import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Any
 
 from paceline.cli.importing.note import Note, UnansweredError, is_secret
-from paceline.cli.importing.script import Command, assignment, commands, expanded
+from paceline.cli.importing.script import Command, UnreadableError, assignment, commands, fields, literal, value
 
 MODULES: Mapping[str, str] = {
     "sglang.launch_server": "SGLang",
@@ -21,44 +21,69 @@ PROGRAMS: Mapping[tuple[str, str], str] = {("sglang", "serve"): "SGLang", ("vllm
 IMAGES: Mapping[str, str] = {"vllm-openai": "VLLM"}
 """Part of an image's name → the engine that its own entry point starts: there are arguments, and no command."""
 
-SHELLS = ("sh", "bash", "ash", "dash", "zsh")
-TAKES_A_WORD = re.compile(r"[-+]\w*[oO]")
+SHELLS = ("sh", "bash", "ash", "dash")
+TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
 """Options of a shell that a word follows: `-o pipefail`, `-euo pipefail`."""
-IS_A_SCRIPT = re.compile(r"[-+]\w*c\w*")
+IS_A_SCRIPT = re.compile(r"[-+][elux]*c[eluxo]*")
+SET = re.compile(r"[-+]([eux]+o?|o)|pipefail|errexit|nounset|xtrace")
+"""Words of `set` that change nothing of a command's words."""
+DECIDING = frozenset({
+    "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "function",
+    "time", "coproc", "!", "{", "}", "[", "[[", "test", "eval", "read", "shift", "unset", "readonly", "local",
+    "declare", "typeset", "alias", "getopts", "let", "shopt", "mapfile", "readarray", "exit", "return", "break",
+    "continue", "trap", "command", "builtin", "xargs",
+})  # fmt: skip
+"""Words of a shell and programs that decide which others run, or with which words."""
 STARTS = re.compile(r"sglang\.launch_server|sgl_jax\.launch_server|vllm\.entrypoints|\b(sglang|vllm)\s+serve\b")
 """In a script that starts an engine."""
 KUBELETS = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet fills in, in command, arguments and variables; two dollars are one."""
-SILENT = ("set", "exec", ":", "true", "wait")
-"""Words of a script that do nothing which a rendered command lacks."""
+SILENT = (":", "exec", "set", "true", "wait")
+"""Programs of a script that do nothing which a rendered command lacks."""
+PRINT = ("echo", "printf")
+"""Programs whose words start nothing."""
+OTHER_WAY = "`paceline import pod/NAME -n NS` reads the words of the running server"
+"""For a script that is not read."""
+OPTION = re.compile(r" (--[\w-]+)(?:[ =](?!-)(\S+))?")
+OF_A_WHOLE = frozenset({"--local-dir", "--revision", "--token", "--max-workers", "--cache-dir",
+                        "--local-dir-use-symlinks", "--quiet", "--force-download", "--resume-download"})  # fmt: skip
+"""Options of `hf download` with which it downloads all files of a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How a container starts its engine. `env` are literal variables that the script sets."""
+    """How a container starts its engine. `env` are variables that the script sets, `downloads` directories into which
+    it downloads a model: its source and revision."""
 
     engine: str
     args: tuple[str, ...]
-    env: Mapping[str, str]
-    notes: tuple[Note, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    downloads: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def launch(container: Mapping[str, Any]) -> Launch | None:
-    """None for a container that starts no engine we know. Raises UnansweredError for a script that cannot be read."""
-    name = f"containers[{container.get('name', '')}]"
-    literal = literals(container.get("env") or ())
+    """None for a container that starts no engine we know. Raises UnansweredError for a script that is not read."""
+    path = f"containers[{container.get('name', '')}]"
+    written = literals(container.get("env") or ())
     command = [str(word) for word in container.get("command") or ()]
-    words = [_filled(word, literal) for word in (*command, *map(str, container.get("args") or ()))]
-    if found_script := _script(words):
-        found = _of_script(*found_script, literal, name)
-        return found and _without_output(found, {str(one["name"]) for one in container.get("env") or ()}, name)
+    words = [_filled(word, written) for word in (*command, *map(str, container.get("args") or ()))]
+    if found := _script(words):
+        before, script, given = found
+        try:
+            return _of_script(before, script, container, path)
+        except UnreadableError as error:
+            if STARTS.search(" ".join((script, *given))):
+                raise UnansweredError(f"{path}: the script {error}; {OTHER_WAY}") from error
+            return None
     if direct := _engine(words):
         engine, start, end = direct
-        notes = _before(words[:start], name)
-        return Launch(engine=engine, args=tuple(words[end:]), env={}, notes=tuple(notes))
+        env, before = _of_env(words[:start])
+        notes = tuple(_before(before, path))
+        return Launch(engine=engine, args=tuple(words[end:]), env=env, notes=notes)
     image = str(container.get("image", ""))
     by_image = next((engine for part, engine in IMAGES.items() if part in image), None)
-    return None if by_image is None or command else Launch(engine=by_image, args=tuple(words), env={}, notes=())
+    return None if by_image is None or command else Launch(engine=by_image, args=tuple(words))
 
 
 def literals(variables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -109,64 +134,146 @@ def _engine(words: Sequence[str]) -> tuple[str, int, int] | None:
     return None
 
 
+def _of_env(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
+    """Of words before the engine: what `env NAME=VALUE` sets, and those that are left out."""
+    names = [PurePosixPath(word).name for word in words]
+    at = names.index("env") if "env" in names else len(names)
+    pairs = [word.partition("=") for word in takewhile(lambda word: re.match(r"[A-Za-z_]\w*=", word), words[at + 1 :])]
+    if (rest := words[at + 1 + len(pairs) :]) and rest[0].startswith("-"):
+        return {}, words
+    return {name: text for name, _, text in pairs}, (*words[:at], *rest)
+
+
 def _before(words: Sequence[str], path: str) -> Iterator[Note]:
+    """Names the program, not its words: one may be a secret."""
     if words:
-        yield Note(path=f"{path}.command", text=f"`{shlex.join(words)}` stands before the engine and is left out")
+        text = f"{PurePosixPath(words[0]).name} stands before the engine and is left out, with its options"
+        yield Note(path=f"{path}.command", text=text)
 
 
-def _of_script(
-    before: Sequence[str], script: str, given: Sequence[str], literal: Mapping[str, str], path: str
-) -> Launch | None:
-    env: dict[str, str] = {}
+def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any], path: str) -> Launch | None:
+    """Raises UnreadableError."""
+    variables = container.get("env") or ()
+    exported = {str(one["name"]) for one in variables}
+    known: dict[str, str | None] = {name: f"$({name})" for name in exported}
+    known |= {name: text for name, text in literals(variables).items() if not is_secret(name)}
+    if container.get("envFrom"):  # it may bring a variable that the script has a default for
+        known |= dict.fromkeys(set(re.findall(r"\$\{(\w+)", script)) - exported)
+    own, downloads = dict[str, str | None](), dict[str, tuple[str, str]]()
     found: Launch | None = None
-    notes = list(_before(before, path))
-    for one in _commands(script, path):
-        known = {**literal, **env}
-        pairs = [assignment(word, known, given) for word in one.words]
-        count = len(list(takewhile(bool, pairs)))
-        assigned = dict(filter(None, pairs[:count]))
-        rest = [field for word in one.words[count:] for field in expanded(word, known, given)]
-        at = _engine(rest) if found is None else None
-        if at is None:
-            exported = dict(filter(None, pairs)) if rest[:1] == ["export"] else {}
-            env |= exported or ({} if rest else assigned)
-            if rest and rest[0] not in SILENT and not exported:
-                notes.append(_also(one.raw, path))
+    notes, at = list(_before(before, path)), f"{path}.command"
+    ran = depends = of_engine = False
+    for one in commands(script, frozenset(exported)):
+        if not one.after:
+            if depends and not found:
+                raise UnreadableError("sets a variable only where a program before it succeeds")
+            ran = depends = False
+        of_engine &= one.after == "|"
+        words, fault = _words(one, known)
+        program = PurePosixPath(words[0]).name if words else ""
+        _refuse(program, words, one)
+        sets = _sets(one, known)
+        if program in ("", "export"):
+            exported |= {literal(word).partition("=")[0] for word in one.words[1:]}
+            own |= {} if found else sets
+            known |= {name: f"$({name})" if text and is_secret(name) else text for name, text in sets.items()}
+            depends |= ran and bool(sets)
             continue
-        engine, start, end = at
-        env |= assigned
-        copied = [word for word in rest[:start] if word not in SILENT]
-        notes += _before(copied, path)
-        if one.redirected:
-            text = f"`{' '.join(one.redirected)}` is left out: the log goes to the container's output"
-            notes.append(Note(path=f"{path}.command", text=text))
-        found = Launch(engine=engine, args=tuple(rest[end:]), env={}, notes=())
-    if found is None:
-        return None
-    return Launch(engine=found.engine, args=found.args, env=env, notes=tuple(notes))
+        prints = program in PRINT
+        started = None if prints else _engine(words)
+        if fault and not prints and (started or STARTS.search(" ".join(words))):
+            raise fault
+        if started and found:
+            raise UnreadableError("starts two engines")
+        if started:
+            engine, start, end = started
+            of_env, copied = _of_env([word for word in words[:start] if word != "exec"])
+            given = {name: text for name, text in own.items() if name in exported} | sets | of_env
+            env, told = _known(given, container, at)
+            notes += [*_before(copied, path), *told]
+            if one.redirected:
+                text = "its redirections are left out: the log goes to the container's output"
+                notes.append(Note(path=at, text=text))
+            found, of_engine = Launch(engine=engine, args=tuple(words[end:]), env=env), True
+        elif not fault and (downloaded := _downloaded(words)):
+            directory, source, revision = downloaded
+            downloads[directory] = source, revision
+            text = f"downloads {source} to {directory}: the prefetch does that, where it is the model or its head"
+            notes.append(Note(path=at, text=text))
+        elif program not in SILENT:
+            text = f"the script also runs {program}: put that into the image, or into an init container in"
+            text = f"{text} spec.engine.podTemplate"
+            if of_engine:
+                text = f"the pipe to {program} is left out: the log goes to the container's output"
+            notes.append(Note(path=at, text=text))
+        ran |= program not in SILENT
+    return found and replace(found, notes=tuple(notes), downloads=downloads)
 
 
-def _without_output(found: Launch, names: Collection[str], path: str) -> Launch:
-    """Of the variables that the script sets, only those whose values are known, or those of the container's `names`."""
-    gone = {name: value for name, value in found.env.items() if "$(" in value and value[2:-1] not in names}
-    notes = [
-        Note(path=f"{path}.command", text=f"{name}={value} is left out: write what it is in spec.engine.env")
-        for name, value in gone.items()
-    ]
-    kept = {name: value for name, value in found.env.items() if name not in gone}
-    return replace(found, env=kept, notes=(*found.notes, *notes))
+def _refuse(program: str, words: Sequence[str], one: Command) -> None:
+    """What decides about the commands that follow."""
+    if program in DECIDING:
+        raise UnreadableError(f"has `{program}`")
+    if program == "set" and not all(SET.fullmatch(word) for word in words[1:]):
+        raise UnreadableError("has `set` with other options than -e, -u, -x and -o pipefail")
+    if program in (".", "source") and PurePosixPath(words[-1]).name != "activate":
+        raise UnreadableError(f"has `{program}`, which may set variables")
+    if program == "exec" and words[1:] and (words[1].startswith("-") or not _engine(words)):
+        raise UnreadableError("has `exec` of another program than the engine")
+    if one.assigned and program in ("export", "set", ":", ".", "source"):
+        raise UnreadableError(f"sets a variable before `{program}`")
+    if one.piped and (program == "export" or (one.assigned and not program)):
+        raise UnreadableError("sets a variable in a pipe")
 
 
-def _also(raw: str, path: str) -> Note:
-    text = f"the script also runs `{raw}`: put that into the image, or into an init container in "
-    return Note(path=f"{path}.command", text=f"{text}spec.engine.podTemplate")
+def _words(one: Command, known: Mapping[str, str | None]) -> tuple[list[str], UnreadableError | None]:
+    """With why they are not known, if they are not: only those of the engine need be."""
+    words, fault = list[str](), None
+    for word in one.words:
+        try:
+            words += fields(word, known)
+        except UnreadableError as error:
+            words.append(literal(word))
+            fault = fault or error
+    return words, fault
 
 
-def _commands(script: str, path: str) -> Sequence[Command]:
-    """None of a script that cannot be read and starts no engine."""
-    try:
-        return tuple(commands(script))
-    except ValueError as error:
-        if not STARTS.search(script):
-            return ()
-        raise UnansweredError(f"{path}.args: the script cannot be read ({error}): write its words as a list") from error
+def _sets(one: Command, known: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Variables that the command sets; None for a value that is not known."""
+    values = dict[str, str | None]()
+    pairs = [*one.assigned]
+    if one.words and literal(one.words[0]) == "export":
+        if not all(literal(word).partition("=")[0].isidentifier() for word in one.words[1:]):
+            raise UnreadableError("has `export` with other words than names")
+        pairs += filter(None, map(assignment, one.words[1:]))
+    for name, word in pairs:
+        if any(piece.name in values for piece in word):
+            raise UnreadableError(f"sets {name} by a variable that the same command sets")
+        try:
+            values[name] = value(word, known)
+            if not one.assigned and len(fields(word, known)) != 1:  # some shells split what is exported
+                values[name] = None
+        except UnreadableError:
+            values[name] = None
+    return values
+
+
+def _known(
+    env: Mapping[str, str | None], container: Mapping[str, Any], at: str
+) -> tuple[dict[str, str], Iterator[Note]]:
+    """Those whose values are known, or are those of the container's variables; and notes of the others."""
+    whole = {f"$({one['name']})" for one in container.get("env") or ()}
+    kept = {name: text for name, text in env.items() if text is not None and ("$(" not in text or text in whole)}
+    text = "its value is not known before the script runs, and it is left out: write it into spec.engine.env"
+    return kept, (Note(path=f"{at} {name}", text=text) for name in env if name not in kept)
+
+
+def _downloaded(words: Sequence[str]) -> tuple[str, str, str] | None:
+    """Directory, source and revision of a download of a whole model."""
+    line = " ".join(words)
+    options = dict(OPTION.findall(line))
+    match OPTION.sub("", line).split():
+        case [program, "download", repository] if PurePosixPath(program).name in ("hf", "huggingface-cli"):
+            if "--local-dir" in options and options.keys() <= OF_A_WHOLE and "$(" not in repository:
+                return normpath(options["--local-dir"]), f"hf://{repository}", options.get("--revision", "")
+    return None

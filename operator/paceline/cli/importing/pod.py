@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.models import Mount
-from paceline.cli.importing.note import Note, UnansweredError
+from paceline.cli.importing.note import Note
 from paceline.core.names import MODELS
 from paceline.core.server import TOPOLOGY_LABEL
 from paceline.engines import ENGINES, TPU
-from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, WRITTEN
+from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, SIDECAR, WRITTEN
 
 Manifest = dict[str, Any]
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
@@ -36,26 +36,29 @@ ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "v
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """`selected` are the keys of nodeSelector that it takes the place of."""
+    """`selected` are the keys of nodeSelector that it takes the place of, `questions` what only a person can answer."""
 
     field: Mapping[str, Any]
     selected: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
 
 def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None) -> Accelerator:
-    """`product` and `count` are options. Raises UnansweredError."""
+    """`product` and `count` are options."""
     resource, asked = _resource(container)
-    if not count and not asked.isdecimal():
-        raise UnansweredError(f"resources has {resource}: {asked}, which is no whole number; say it with --gpus N")
-    if not (number := count or int(asked)):
-        raise UnansweredError("the container asks for no GPU in resources.limits; say how many with --gpus N")
+    questions = list[str]()
+    number = count or (int(asked) if asked.isdecimal() else 0)
+    if not asked.isdecimal() and not count:
+        questions.append(f"resources has {resource}: {asked}, which is no whole number; say it with --gpus N")
+    elif not number:
+        questions.append("the container asks for no GPU in resources.limits; say how many with --gpus N")
     label, said = _product(pod)
     if not (product or said):
-        raise UnansweredError(
+        questions.append(
             "nothing selects nodes by their accelerator; say which with --product, a value of the node label "
             f"{GPU_LABEL} (kubectl get nodes -L {GPU_LABEL})"
         )
-    field = {"product": product or said, "count": number}
+    field = {"product": product or said or "unknown", "count": number or 1}
     if resource != GPU:
         field["resourceName"] = resource
     if label and not product and label != GPU_LABEL:
@@ -64,7 +67,8 @@ def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: s
     if topology := selector.get(TOPOLOGY_LABEL):
         field["topology"] = str(topology)
     ours = (*(() if product else (label,)), TOPOLOGY_LABEL)
-    return Accelerator(field=field, selected=tuple(key for key in ours if key in selector))
+    selected = tuple(key for key in ours if key in selector)
+    return Accelerator(field=field, selected=selected, questions=tuple(questions))
 
 
 def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
@@ -107,11 +111,13 @@ def pod_template(
     own, notes = _server(container, engine, taken, cache, kept_paths)
     notes += _unclaimed(spec, container)
     others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
-    first = [_bare(one) for one in spec.pop("initContainers", None) or ()]
+    before = [_bare(one) for one in spec.pop("initContainers", None) or ()]
+    first = [one for one in before if not _only_fills(one, cache)]
     every, volumes = (own, *others, *first), spec.pop("volumes", None) or []
     used = {mount["name"] for one in every for mount in one.get("volumeMounts", ())}
     volumes = [one for one in volumes if not (cache and one["name"] == cache.volume and cache.volume not in used)]
-    notes += [*_renamed(volumes, every), *_first(first)]
+    notes += [*_renamed(volumes, every), *_first(before, first)]
+    volumes = [one for one in volumes if one != {"name": SHM, "emptyDir": {}}]  # servers have it
     own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
     server = {"name": SERVER, **{key: value for key, value in own.items() if value}}
     lists = {"containers": [server, *others] if len(server) > 1 or others else []}
@@ -149,21 +155,36 @@ def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Ite
     for volume in volumes:
         name = volume["name"]
         if name in shared and "emptyDir" in volume:
+            same = volume["emptyDir"] == {"medium": "Memory"}
             volume["emptyDir"] = {key: value for key, value in (volume["emptyDir"] or {}).items() if key != "medium"}
-            names[name], text = SHM, f"is the volume {SHM}, which servers have at {SHARED_MEMORY}"
+            names[name], text = SHM, "" if same else f"is the volume {SHM}, memory that servers have at {SHARED_MEMORY}"
         else:
             names[name], text = f"own-{name}" if name in OURS else name, f"is called own-{name}: {name} is Paceline's"
             if name in shared:
                 text = f"is not mounted at {SHARED_MEMORY}: servers have memory of their own there, the volume {SHM}"
-        if names[name] != name or (name in shared and names[name] != SHM):
+        if text and (names[name] != name or (name in shared and names[name] != SHM)):
             yield Note(path=f"volumes[{name}]", text=text)
     for item in (*volumes, *mounts):
         item["name"] = names.get(item["name"], item["name"])
 
 
-def _first(containers: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
+def _only_fills(container: Mapping[str, Any], cache: Mount | None) -> bool:
+    """Whether it has no other mount than the models' volume, to write to, which only the prefetch may."""
+    mounts = container.get("volumeMounts") or ()
+    ends = container.get("restartPolicy") != SIDECAR
+    return bool(cache and mounts and ends) and all(
+        cache and one["name"] == cache.volume and not one.get("readOnly") for one in mounts
+    )
+
+
+def _first(containers: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
     for one in containers:
         text = "is carried over and runs before every server; if all it did is fetch the model, the prefetch does that"
+        if one.get("restartPolicy") == SIDECAR:
+            text = "is carried over and runs beside every server, and in no round"
+        if one not in kept:
+            paths = ", ".join(mount["mountPath"] for mount in one["volumeMounts"])
+            text = f"is left out with its only mount, {paths}: the models' volume, to which only the prefetch writes"
         yield Note(path=f"initContainers[{one['name']}]", text=text)
 
 
@@ -183,7 +204,8 @@ def _placed(spec: Manifest, taken: Accelerator) -> None:
 
 
 def _bare(container: Mapping[str, Any]) -> Manifest:
-    return {key: value for key, value in container.items() if DEFAULTS.get(key) != value}
+    """What somebody wrote; restartPolicy makes a sidecar of an init container."""
+    return {key: value for key, value in container.items() if DEFAULTS.get(key) != value or key == "restartPolicy"}
 
 
 def _server(
@@ -236,7 +258,7 @@ def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path
         and key != "initialDelaySeconds"
         and not (key == "timeoutSeconds" and value < least)
     }
-    gone = _json({key: value for key, value in written.items() if key not in kept})
+    gone = _json({key: "…" if key == "exec" else value for key, value in written.items() if key not in kept})
     text = f"the page is the engine's own, and a start has until promotion.progressDeadline; left out: {gone}"
     return kept, Note(path=f"{path}.{probe}", text=text)
 
@@ -251,7 +273,7 @@ def longest_start(deployment: Mapping[str, Any], container: Mapping[str, Any]) -
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, separators=(", ", ": "))
+    return json.dumps(value, separators=(", ", ": "), ensure_ascii=False)
 
 
 def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from paceline import api
-from paceline.api import Problem, problems
+from paceline.api import InvalidManifestError, Problem, problems
 from paceline.cli.importing.arguments import readable
 from paceline.cli.importing.note import Note
 from paceline.engines import places
@@ -14,7 +14,7 @@ from paceline.engines.adapter import Refusal
 
 Manifest = dict[str, Any]
 TAKEN_OUT = frozenset({
-    "args-owned", "args-lossy", "args-gone", "args-unknown", "args-abbreviated", "args-misplaced",
+    "args-owned", "args-lossy", "args-unknown", "args-abbreviated", "args-misplaced",
     "vllm-owned", "vllm-unknown", "vllm-shortened", "vllm-blind", "vllm-quiet",
     "owned-flag", "known-flag", "whole-flag",
     "key-variables", "key-variable", "vllm-key", "pod-template",
@@ -33,20 +33,23 @@ def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
     """The resource without them, their notes, and the problems that are left."""
     manifest, notes = deepcopy(manifest), list[Note]()
     for _ in range(MOST):
-        if faults := problems(manifest):
+        faults = problems(manifest)
+        try:
+            refused = places.refused(api.deployment(manifest, ruled=False), manifest["spec"])
+        except InvalidManifestError:
             return manifest, notes, faults
-        refused = places.refused(api.deployment(manifest), manifest["spec"])
         one = next((refusal for refusal in refused if refusal.rule in TAKEN_OUT), None)
         if one is None:
-            return manifest, notes, [Problem(path=each.path, message=each.message) for each in refused]
+            return manifest, notes, [*faults, *(Problem(path=each.path, message=each.message) for each in refused)]
         notes.append(_take_out(manifest, one))
     raise AssertionError("what is taken out is refused no more")
 
 
 def _take_out(manifest: Manifest, refusal: Refusal) -> Note:
     *above, last = _steps(manifest, refusal.path)
-    path = refusal.path
+    path, why = refusal.path, TO_REMOVE.sub("", refusal.message)
     if last in OF_AN_ITEM:
+        why = f"{last} {why}"
         last, path = above.pop(), path.rpartition(".")[0]
     holders: list[Any] = [manifest]
     for step in above:
@@ -61,14 +64,18 @@ def _take_out(manifest: Manifest, refusal: Refusal) -> Note:
     for i in range(len(holders) - 1, 0, -1):  # what is empty now is left out, too
         if not holders[i]:
             del holders[i - 1][above[i - 1]]
-    return Note(path=what, text=f"left out: {TO_REMOVE.sub('', refusal.message)}")
+    return Note(path=what, text=f"left out: {why}")
 
 
 def _called(gone: Any, path: str) -> str:
-    """Its path, with its name if it is an item of a list."""
+    """Its path, with its name if it is an item of a list; not the words of a command, of which one may be a secret."""
     below = path.removeprefix("spec.").removeprefix("engine.")
-    names = [str(gone[key]) for key in ("name", "mountPath") if key in gone] if isinstance(gone, dict) else []
-    return f"{below} ({', '.join(names)})" if names else f"{below} ({gone!s:.200})"
+    shown = (
+        [str(gone[key]) for key in ("name", "mountPath") if key in gone]
+        if isinstance(gone, dict)
+        else [f"{gone!s:.200}"]
+    )
+    return f"{below} ({', '.join(shown)})" if shown else below
 
 
 def _flag(args: Sequence[str], start: int) -> list[str]:

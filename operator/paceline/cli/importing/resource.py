@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from posixpath import normpath
+from typing import Any, TypeVar
 
 from paceline.api import Problem
-from paceline.cli.importing.arguments import REQUESTS, Told, told
+from paceline.cli.importing.arguments import REQUESTS, Told, readable, told
 from paceline.cli.importing.command import Launch, launch, literals
 from paceline.cli.importing.environment import KEYS, Environment, environment, secret_of
-from paceline.cli.importing.hidden import hide, secrets
+from paceline.cli.importing.hidden import hide, masked, secrets
 from paceline.cli.importing.models import cache, mounts, source
 from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
 from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, pod_template, unread
@@ -17,7 +18,9 @@ from paceline.cli.importing.pruned import pruned
 from paceline.cli.importing.speculation import Speculation, proposed, speculation
 from paceline.core import PromotionSpec, Scheme
 from paceline.engines import ENGINES
+from paceline.engines.arguments import one_word
 
+T = TypeVar("T")
 Manifest = dict[str, Any]
 API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
@@ -39,6 +42,7 @@ class Options:
     product: str = ""
     gpus: int | None = None
     target: str = ""
+    served_name: str = ""
     head: str = ""
     algorithm: str = "EAGLE3"
     cache_claim: str = ""
@@ -47,6 +51,10 @@ class Options:
     api_key_secret: str = ""
     """NAME/KEY"""
     live: bool = False
+
+
+UNKNOWN_RELEASE, UNKNOWN_MODEL = "999.0.0", "hf://OWNER/NAME"
+"""What stands for an answer that is missing, so that one question does not hide another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,33 +89,54 @@ def _containers(deployment: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
-    """Raises UnansweredError for what only a person knows."""
+    """Raises UnansweredError with all that only a person knows."""
     started = _started(deployment)
     if started is None:
         raise UnansweredError("no container starts SGLang or vLLM by a command that is known: docs/migration.md")
     container, run = started
+    questions = list[str]()
+
+    def answered(ask: Callable[[], T], otherwise: T) -> T:
+        try:
+            return ask()
+        except UnansweredError as error:
+            questions.append(str(error))
+            return otherwise
+
+    def place(named: str, option: str) -> str:
+        downloaded = run.downloads.get(normpath(named))
+        return downloaded[0] if downloaded else source(named, found, option)
+
     template = deployment["spec"]["template"]
     pod, at = template["spec"], f"containers[{container['name']}]"
-    version = options.engine_version or _version(run.engine, str(container.get("image", "")))
-    said = told(run.engine, version, run.args, options.target)
+    image = str(container.get("image", ""))
+    version = options.engine_version or answered(lambda: _version(run.engine, image), UNKNOWN_RELEASE)
+    said = told(run.engine, version, [one_word(word) or word for word in run.args], options.target)
     variables = _variables(run, container)
     env = environment(run.engine, variables, f"{at}.env")
     found = mounts(pod, container)
     literal = literals(variables)
     name = options.name or _named(str(deployment["metadata"]["name"]))
-    _of_another_hub(literal, said, options)
-    target = source(options.target or said.model, found, "--target")
-    where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
     taken = accelerator(pod, container, options.product, options.gpus)
-    drafts = _speculation(run.engine, version, said, options, lambda named: source(named, found, "--head"))
+    questions += [*_in_one_word(run, container), *said.questions, *taken.questions]
+    target = UNKNOWN_MODEL
+    if model := options.target or _of_this_hub(literal, said.model, questions):
+        target = answered(lambda: place(model, "--target"), UNKNOWN_MODEL)
+    served = answered(lambda: _served(said, target, options), "unknown")
+    where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
+    none = Speculation()
+    drafts = answered(
+        lambda: _speculation(run.engine, version, said, options, lambda named: place(named, "--head")), none
+    )
     kept = [word for words in said.args for word in words] + [word for one in said.speculative for word in one.values]
     kept += [str(one.get("value", "")) for one in env.env]
     overlay, notes = pod_template(template, container, (run.engine, version), taken, where.mount, kept)
     keys, unkeyed = _keys(run.engine, said, variables, env, options.api_key_secret)
+    revisions, draft = dict(run.downloads.values()), drafts.draft or {}
     spec: Manifest = {
         **({} if options.live else {"suspend": True}),
-        "target": _target(said, target),
-        "draft": dict(drafts.draft or {}),
+        "target": _filled({"source": target, "revision": _revision(said, target, revisions), "servedName": served}),
+        "draft": _filled({"revision": revisions.get(str(draft.get("source")), ""), **draft}),
         "engine": _engine(
             run.engine, version, container, said, {**keys, "env": _plain(env.env), "podTemplate": overlay}
         ),
@@ -134,7 +163,37 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         *_of_pool(deployment, said, options),
     )
     manifest, told_of, problems = hide(manifest, every, left, secrets(deployment["spec"]["template"]))
-    return Imported(manifest=manifest, notes=tuple(dict.fromkeys(told_of)), problems=(*unkeyed, *problems))
+    problems = [*unkeyed, *problems]
+    if questions:
+        follow: list[str] = ["spec.engine.args", "spec.pools"] if version == UNKNOWN_RELEASE else []
+        follow += [] if target != UNKNOWN_MODEL else ["spec.target"]
+        follow += ["spec.accelerator"] if taken.questions else []
+        follow += ["spec."] if drafts is none else []
+        also = [str(problem) for problem in problems if not problem.path.startswith(tuple(follow))]
+        raise UnansweredError("\n".join([*map(masked, questions), *also]))
+    return Imported(manifest=manifest, notes=tuple(dict.fromkeys(told_of)), problems=tuple(problems))
+
+
+def _in_one_word(run: Launch, container: Mapping[str, Any]) -> Iterator[str]:
+    for word in run.args:
+        if whole := one_word(word):
+            lists = ((field, list(container.get(field) or ())) for field in ("args", "command"))
+            place = next((f"{field}[{words.index(word)}]" for field, words in lists if word in words), "an argument")
+            yield f"{place} is one word with a space: {readable([word])}; split it: {readable([whole])}"
+
+
+def _served(said: Told, target: str, options: Options) -> str:
+    """The name that the engine takes by itself is what its arguments call the model."""
+    name = options.served_name or (said.served[0] if said.served else said.model) or target.rpartition("://")[2]
+    if "$(" in name:
+        raise UnansweredError(
+            f"servers would answer to {name}, whose value is not here; say it with --served-name NAME"
+        )
+    return name
+
+
+def _revision(said: Told, target: str, downloaded: Mapping[str, str]) -> str:
+    return (said.revision or downloaded.get(target, "")) if target.startswith(Scheme.HUB) else ""
 
 
 def _variables(run: Launch, container: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -148,13 +207,14 @@ def _variables(run: Launch, container: Mapping[str, Any]) -> list[Mapping[str, A
     return [*exported, *(one for name, one in own.items() if name not in run.env)]
 
 
-def _of_another_hub(literal: Mapping[str, str], said: Told, options: Options) -> None:
+def _of_this_hub(literal: Mapping[str, str], model: str, questions: list[str]) -> str:
+    """The model, unless ModelScope has it, which is asked about."""
     for variable in MODELSCOPE:
-        if literal.get(variable, "").lower() in ("1", "true") and not options.target and not said.model.startswith("/"):
-            text = (
-                f"{variable} is set, so {said.model} is a model of ModelScope, which is no source here; say where it is"
-            )
-            raise UnansweredError(f"{text} with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+        if literal.get(variable, "").lower() in ("1", "true") and not model.startswith("/"):
+            text = f"{variable} is set, so {model} is a model of ModelScope, which is no source here; say where it is"
+            questions.append(f"{text} with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+            return ""
+    return model
 
 
 def _version(engine: str, image: str) -> str:
@@ -221,12 +281,6 @@ def _plain(variables: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     return [dict(one) for one in variables]
 
 
-def _target(said: Told, target: str) -> Manifest:
-    served = said.served[0] if said.served else said.model or target.rpartition("://")[2]
-    revision = {"revision": said.revision} if said.revision and target.startswith(Scheme.HUB) else {}
-    return {"source": target, **revision, "servedName": served}
-
-
 def _accelerator(taken: Accelerator, said: Told) -> Manifest:
     count = taken.field["count"]
     return {**taken.field, **({} if said.tensor_parallel == count else {"tensorParallelSize": said.tensor_parallel})}
@@ -271,7 +325,7 @@ def _of_names(
         yield Note(path=f"image {image}", text=text)
     for other in deployment["spec"]["template"]["spec"]["containers"]:
         if other["name"] != container["name"] and _starts(other):
-            text = "starts an engine, too: it runs as it is beside every server, and in every round"
+            text = "starts an engine, too: it runs as it is beside every server, and in no round"
             yield Note(path=f"containers[{other['name']}]", text=text)
 
 
@@ -279,7 +333,10 @@ def _of_target(said: Told, options: Options) -> list[Note]:
     notes = list[Note]()
     if options.target and options.target.removeprefix("hf://") != said.model:
         notes.append(Note(path=said.model or "--target", text=f"the model is {options.target}, as you say"))
-    if len(said.served) > 1:
+    if options.served_name and said.served and options.served_name != said.served[0]:
+        text = f"the name is {options.served_name}, as you say"
+        notes.append(Note(path=f"--served-model-name {said.served[0]}", text=text))
+    elif len(said.served) > 1:
         text = f"a server answers to one name here, {said.served[0]}"
         notes.append(Note(path=f"--served-model-name {' '.join(said.served)}", text=text))
     return notes

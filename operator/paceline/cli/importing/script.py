@@ -1,29 +1,49 @@
-"""A shell's script as its commands: words with what the shell would fill in, without comments and documents (<<)."""
+"""A shell's script in which nothing is decided, as its commands: words, quotes, variables, one command after another.
+
+What is read is read as POSIX sh and bash read it. All else raises UnreadableError: only a shell can follow it.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from paceline.cli.importing.note import is_secret
+IGNORED = re.compile(r"(?:[ \t]|\\\n)+|#[^\n]*")
+"""Between words, where alone # begins a comment."""
+OPERATOR = re.compile(r"&&|\|(?![|&])|;(?![;&])|\n|\d*(?:>>|>\||[<>]&|<>|>(?!\()|<(?![<(]))")
+_VARIABLE = (
+    r"(?P<variable>\$(?:(?P<bare>[A-Za-z_]\w*)|\((?P<kubelets>[A-Za-z_][\w.-]*)\)|\{(?P<name>[A-Za-z_]\w*)%s\}))"
+)
+OUTSIDE = re.compile(
+    r"""(?P<joined>\\\n(?=[ \t\n;&|\\]|\Z))|\\(?P<escaped>[^\n])|'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|"""
+    r"""(?P<plain>[^ \t\n;&|<>()'"\\`$]+)|"""
+    + _VARIABLE
+    % r"""(?::-(?:(?P<default>[^"'`$\\{}~]*)|"(?P<quoted>[^"`$\\]*)"))?""",
+    re.DOTALL | re.ASCII,
+)
+INSIDE = re.compile(
+    r"""(?P<joined>\\\n)|\\(?P<escaped>[$`"\\])|(?P<plain>[^$`\\]+|\\(?![$`"\\\n])|\$(?![\w{(\[@*#?$!-]))|"""
+    + _VARIABLE % r"""(?::-(?P<quoted>[^"'`$\\{}]*))?""",
+    re.DOTALL | re.ASCII,
+)
+"""A part of a word outside of quotes, and inside of double ones."""
+UNREAD = re.compile(r"\$\(\(?|\$\{[!#]?\w*[^\w}]{0,2}|\$.|&&|\|\||[|;&<]{2}|.", re.DOTALL)
+ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\[|\+?=)", re.ASCII)
+FILES, OWN = re.compile(r"[*?[]"), re.compile(r"[*?[~{}]")
+"""What a shell matches with files or fills in: in what a variable holds, and where it is written."""
 
-SPECIAL = " \t\r\n;&|()<>"
-REDIRECTION = re.compile(r"\d*(<<<|<<-?|[<>]&|&?>>?|>\||<>?)")
-DOCUMENT = ("<<", "<<-")
-BRACED = re.compile(r"([A-Za-z_]\w*|[@*#]|\d+)(?::?([-=+?])(.*))?", re.DOTALL)
-"""Between ${ and }: a name, and what stands for it if it is not set (or, after +, if it is)."""
-NAME = re.compile(r"[A-Za-z_]\w*|[@*\d]")
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)=")
+
+class UnreadableError(ValueError):
+    """What of a script only a shell can follow; its text goes on from "the script"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A part of a word: text, or the variable `name`. `instead` is what `how` (- = + ?) puts in its place."""
+    """A part of a word: text, or the variable `name`, with `default` where that is unset or empty."""
 
-    text: str
+    text: str = ""
     quoted: bool
     name: str = ""
-    how: str = ""
-    instead: str = ""
+    default: "Piece | None" = None
 
 
 Word = tuple[Piece, ...]
@@ -31,144 +51,135 @@ Word = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """`raw` is how it is written, on one line; `redirected` what of it are redirections."""
+    """`assigned` are variables set before its words; `after` is the operator before it, && or |, or "" where it runs
+    whatever happened before; `piped`: it is joined with another by |."""
 
+    assigned: tuple[tuple[str, Word], ...]
     words: tuple[Word, ...]
-    raw: str
-    redirected: tuple[str, ...]
+    after: str
+    piped: bool
+    redirected: bool
 
 
-def commands(script: str) -> Iterator[Command]:
-    """Whatever stands between `;`, `&`, `|`, brackets and ends of lines. Raises ValueError for a quote without end."""
-    at, start, words, redirected, documents = 0, 0, list[Word](), list[str](), list[str]()
-    script = re.sub(r"(?m)^\s*#.*\n", "", script.replace("\r\n", "\n"))  # between continued lines, too
-    while at <= len(script):
-        char = script[at : at + 1]
-        redirection = REDIRECTION.match(script, at)
-        if redirection:
-            word, end = _word(script, _blank(script, redirection.end()))
-            redirected.append("".join(script[at:end].split()))
-            if redirection[1] in DOCUMENT:
-                documents.append("".join(piece.text for piece in word))
-            at = end
-        elif char in ("", "\n", ";", "&", "|", "(", ")"):
-            if words or redirected:
-                yield Command(words=tuple(words), raw=" ".join(script[start:at].split()), redirected=tuple(redirected))
-            at += 1
-            while char == "\n" and documents:
-                at = _after(script, at, documents.pop(0))
-            start, words, redirected = at, [], []
-        elif char == "#":
-            at = (script + "\n").index("\n", at)
-        elif char in " \t\r" or script.startswith("\\\n", at):
-            at += 1 if char != "\\" else 2
-        else:
-            word, at = _word(script, at)
-            words.append(word)
+def commands(script: str, kubelets: Collection[str]) -> Iterator[Command]:
+    """`kubelets` are variables that $(NAME) stands for: the kubelet fills those in before the shell runs."""
+    words, after, redirected, target = list[Word](), "", False, False
+    for token in (*_tokens(script, kubelets), "\n"):
+        if not isinstance(token, str):
+            words += [] if target else [token]
+            target = False
+        elif ">" in token or "<" in token:
+            redirected = target = True
+        elif words or redirected:
+            assigned, piped = tuple(_assigned(words)), "|" in (after, token)
+            yield Command(assigned=assigned, words=tuple(words), after=after, piped=piped, redirected=redirected)
+            words, after, redirected = [], "" if token in ";\n" else token, False
 
 
-def _blank(script: str, at: int) -> int:
-    return at + len(script[at:]) - len(script[at:].lstrip(" \t"))
+def _assigned(words: list[Word]) -> Iterator[tuple[str, Word]]:
+    """Takes them from the beginning of the words."""
+    while words and (found := assignment(words[0])):
+        yield found
+        del words[0]
 
 
-def _after(script: str, at: int, end: str) -> int:
-    """The line after a document."""
-    match = re.compile(rf"^\t*{re.escape(end)}$\n?", re.MULTILINE).search(script, at)
-    return match.end() if match else len(script)
-
-
-def _word(script: str, at: int) -> tuple[Word, int]:
-    pieces, quote = list[Piece](), ""
-    while at < len(script) and (quote or script[at] not in SPECIAL):
-        char = script[at]
-        if char == "\\" and quote != "'":
-            kept = "\\" if quote and script[at + 1 : at + 2] not in ("$", "`", '"', "\\", "\n") else ""
-            pieces.append(Piece(text=kept + script[at + 1 : at + 2].replace("\n", ""), quoted=True))
-            at += 2
-        elif char == quote or (not quote and char in "'\""):
-            quote = "" if quote else char
-            pieces.append(Piece(text="", quoted=True))
-            at += 1
-        elif char in "$`" and quote != "'":
-            piece, at = _filled_in(script, at, bool(quote))
-            pieces.append(piece)
-        else:
-            pieces.append(Piece(text=char, quoted=bool(quote)))
-            at += 1
-    if quote:
-        raise ValueError("No closing quotation")
-    return tuple(pieces), at
-
-
-def _filled_in(script: str, at: int, quoted: bool) -> tuple[Piece, int]:
-    """What begins with a dollar or a backtick. A command's output is no text that we know: $(COMMAND)."""
-    if script[at] == "`":
-        end = script.find("`", at + 1)
-        if end < 0:
-            raise ValueError("no closing backtick")
-        return Piece(text=f"$({script[at + 1 : end]})", quoted=True), end + 1
-    if script.startswith("$(", at):
-        end = _closing(script, at + 1, "()")
-        return Piece(text=script[at:end], quoted=True), end
-    if script.startswith("${", at):
-        end = _closing(script, at + 1, "{}")
-        inside = script[at + 2 : end - 1]
-        if match := BRACED.fullmatch(inside):
-            instead = (match[3] or "").strip("\"'")
-            return Piece(text="", quoted=quoted, name=match[1], how=match[2] or "", instead=instead), end
-        return Piece(text=f"$({inside})", quoted=True), end
-    if match := NAME.match(script, at + 1):
-        return Piece(text="", quoted=quoted, name=match[0]), match.end()
-    return Piece(text="$", quoted=quoted), at + 1
-
-
-def _closing(script: str, at: int, pair: str) -> int:
-    """After the bracket that closes the one at `at`; brackets in quotes count as any."""
-    depth = 0
-    for i in range(at, len(script)):
-        depth += (script[i] == pair[0]) - (script[i] == pair[1])
-        if not depth:
-            return i + 1
-    raise ValueError(f"no closing {pair[1]}")
-
-
-def assignment(word: Word, known: Mapping[str, str], given: Sequence[str]) -> tuple[str, str] | None:
-    """NAME=VALUE, whose value is one text."""
-    plain = "".join(piece.text if not (piece.quoted or piece.name) else "\0" for piece in word)
-    if not (match := ASSIGNED.match(plain)):
+def assignment(word: Word) -> tuple[str, Word] | None:
+    """NAME=WORD."""
+    first, *others = word
+    if first.quoted or not (match := ASSIGNED.match(first.text)):
         return None
-    return match[1], "".join(_value(piece, known, given) for piece in word[match.end() :])
+    if match[2] != "=" or match[1] == "IFS":
+        raise UnreadableError(f"has `{match[0]}`")
+    return match[1], (Piece(text=first.text[match.end() :], quoted=False), *others)
 
 
-def expanded(word: Word, known: Mapping[str, str], given: Sequence[str]) -> list[str]:
-    """The words that a shell makes of it: it splits what a variable outside of quotes has. `given` are its arguments,
-    from $0 on. A variable that is not known, or a secret, is $(NAME), as the kubelet would have it."""
-    fields, is_word = [""], False
-    for piece in word:
-        if piece.name in ("@", "*"):
-            values = list(given[1:]) if piece.quoted else " ".join(given[1:]).split()
-        elif piece.name and not piece.quoted:
-            value = _value(piece, known, given)
-            values = [value] if "$(" in value else value.split()
+def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
+    """Words, and operators as they are written."""
+    at, pieces = 0, list[Piece]()
+    while at < len(script):
+        if not pieces and (match := IGNORED.match(script, at)):
+            pass
+        elif not pieces and (match := OPERATOR.match(script, at)):
+            yield match[0]
+        elif match := OUTSIDE.match(script, at):
+            pieces += _pieces(match, kubelets)
+        elif pieces and script[at] in " \t\n;&|<>":
+            yield tuple(pieces)
+            pieces = []
+            continue
         else:
-            values, is_word = [_value(piece, known, given)], True
-        for i, value in enumerate(values):
-            fields += [""] if i else []
-            fields[-1] += value
-    return fields if is_word or fields != [""] else []
+            raise _unreadable(script, at)
+        at = match.end()
+    if pieces:
+        yield tuple(pieces)
 
 
-def _value(piece: Piece, known: Mapping[str, str], given: Sequence[str]) -> str:
-    name = piece.name
-    if not name:
-        return piece.text
-    if name in ("@", "*"):
-        return " ".join(given[1:])
-    if name.isdecimal():
-        return given[int(name)] if int(name) < len(given) else ""
-    value = known.get(name) if not is_secret(name) else None
-    if value is not None and (value or not piece.how):
-        return piece.instead if piece.how == "+" else value
-    if piece.how in ("-", "=") and "$" not in piece.instead:
-        return piece.instead
-    return f"$({name})"
+def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
+    kind, found = str(match.lastgroup), match.groupdict()
+    text, quoted, at = str(found[kind]), match.re is INSIDE or kind != "plain", 0
+    if kind == "double":
+        yield Piece(quoted=True)
+        while at < len(text):
+            if (inner := INSIDE.match(text, at)) is None:
+                raise _unreadable(text, at)
+            yield from _pieces(inner, kubelets)
+            at = inner.end()
+    elif kind == "variable" and (name := found["bare"] or found["name"]):
+        written = {key: found.get(key) for key in ("default", "quoted")}
+        default = next(
+            (Piece(text=said, quoted=key == "quoted") for key, said in written.items() if said is not None), None
+        )
+        yield Piece(quoted=match.re is INSIDE, name=name, default=default)
+    elif kind == "variable" and found["kubelets"] not in kubelets:
+        raise UnreadableError("has `$(`")
+    elif kind != "joined":
+        yield Piece(text=text, quoted=quoted)
+
+
+def _unreadable(script: str, at: int) -> UnreadableError:
+    match = UNREAD.match(script, at)
+    assert match
+    return UnreadableError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
+
+
+def literal(word: Word) -> str:
+    """The word without what its variables hold."""
+    return "".join(piece.text for piece in word)
+
+
+def value(word: Word, known: Mapping[str, str | None]) -> str:
+    """What a variable holds that is set to the word. `known` holds None for a variable whose value is not known."""
+    if any("~" in piece.text and not piece.quoted for piece in word):
+        raise UnreadableError("has `~` without quotes")
+    return "".join(_filled(piece, known).text for piece in word)
+
+
+def fields(word: Word, known: Mapping[str, str | None]) -> list[str]:
+    """The words that a shell makes of it: what a variable outside of quotes holds is split at blanks."""
+    found, last = list[str](), None
+    for piece in word:
+        filled = _filled(piece, known)
+        if not filled.quoted and (match := (FILES if piece.name else OWN).search(filled.text)):
+            raise UnreadableError(f"has `{match[0]}` without quotes in the engine's words")
+        if filled.quoted or not piece.name:
+            last = (last or "") + filled.text
+            continue
+        for part in re.split(r"([ \t\n]+)", filled.text):
+            if part.strip(" \t\n"):
+                last = (last or "") + part
+            elif part and last is not None:
+                found.append(last)
+                last = None
+    return found if last is None else [*found, last]
+
+
+def _filled(piece: Piece, known: Mapping[str, str | None]) -> Piece:
+    """Without a variable."""
+    if not piece.name:
+        return piece
+    text = known.get(piece.name)
+    if piece.default and (text == "" or piece.name not in known):
+        return piece.default
+    if text is None:
+        raise UnreadableError(f"uses ${piece.name}, and the Deployment does not say what that is")
+    return Piece(text=text, quoted=piece.quoted)

@@ -86,30 +86,35 @@ def _of_sglang(engine: str, version: str, flags: Sequence[ParsedFlag], place: Pl
         draft["source"] = place(path)
     if revision := _of(flags, REVISION):
         draft["revision"] = revision
-    fields, held, guessed = _shape_of(name, version, said) if known else ({}, (), "")
+    fields, held, notes = _shape_of(name, version, said) if known else ({}, (), [])
     rest = [word for flag in said if flag not in (ALGORITHM, DRAFT, REVISION, *held) for word in _words(said[flag])]
     own = ({"args": rest} if rest else {}) if known else {"custom": {"args": rest}}
-    notes = [_guess(guessed)] if guessed else []
     return Speculation(draft=draft, candidates=({"name": NAME, **fields, **own},), notes=tuple(notes))
 
 
-def _shape_of(name: str, version: str, said: Said) -> tuple[Mapping[str, Any], Sequence[str], str]:
-    """Fields of the candidate, the flags that they hold, and what of it is a guess."""
+def _shape_of(name: str, version: str, said: Said) -> tuple[Mapping[str, Any], Sequence[str], list[Note]]:
+    """Fields of the candidate, the flags that they hold, and what of it is a guess or changed."""
     block = next((flag for flag in BLOCKS if flag in said), "")
     if name == "NGRAM":
         flags = known_release(version).ngram
         fields = {to_camel(field): _number(said, flag) for field, flag in flags.items() if flag in said}
-        return {"ngram": fields}, tuple(flags.values()), ""
+        return {"ngram": fields}, tuple(flags.values()), []
     if ADAPTIVE in said:
         first = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
-        return {"adaptive": first}, (ADAPTIVE, STEPS, TOP_K, TOKENS), ""
+        return {"adaptive": first}, (ADAPTIVE, STEPS, TOP_K, TOKENS), []
     if block or name in BLOCKED:
         tokens = _number(said, block or TOKENS, BLOCK)
-        return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), "" if block else f"blockSize {tokens}"
+        guessed = [] if block or TOKENS in said else [_guess(f"blockSize {tokens}")]
+        return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), guessed
     steps, top = _number(said, STEPS, GUESSED["numSteps"]), _number(said, TOP_K, GUESSED["topK"])
     tree = {"numSteps": steps, "topK": top, "numDraftTokens": _number(said, TOKENS, (steps + 1) * min(top, 2))}
     whole = {STEPS, TOP_K} <= set(said) and (TOKENS in said or top == 1)
-    return {"tree": tree}, (STEPS, TOP_K, TOKENS), "" if whole else str(tree)
+    notes = [] if whole else [_guess(str(tree))]
+    if top == 1 and tree["numDraftTokens"] != steps + 1:
+        text = f"is numDraftTokens {steps + 1} here: a chain (topK 1) has numSteps + 1, which SGLang makes of it, too"
+        notes.append(Note(path=_text(said[TOKENS]), text=text))
+        tree["numDraftTokens"] = steps + 1
+    return {"tree": tree}, (STEPS, TOP_K, TOKENS), notes
 
 
 def _number(said: Said, flag: str, otherwise: int = 0) -> int:

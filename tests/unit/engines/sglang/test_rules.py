@@ -147,6 +147,8 @@ ROWS: list[Row] = [
     ("args-stray", server("attention-backend=triton"), BASE, "engine.args[0]",
      "attention-backend=triton belongs to no flag; remove it, or write --flag=VALUE"),
     ("args-stray", server(), chain("8"), "args[0]", "8 belongs to no flag"),
+    ("args-stray", server("--attention-backend flashinfer"), BASE, "engine.args[0]",
+     "--attention-backend flashinfer is one word with a space; split it: --attention-backend=flashinfer"),
     ("args-variable", server("--log-level=$(LEVEL)"), BASE, "engine.args[0]",
      "$(LEVEL): $(VAR) is not filled in; write the value"),
     ("args-variable", server("--context-length", "$(LENGTH)"), BASE, "engine.args[1]", "write the value"),
