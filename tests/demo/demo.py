@@ -31,6 +31,10 @@ PUBLISHED = {
 """thoughtworks/Qwen3-Coder-Next-Eagle3: SWEBench-Verified, HumanEval, Terminal-Bench, MT-Bench at batch 1 and 32."""
 
 
+LABEL = "paceline-demo"
+"""Of the namespaces of demos: the tests of the cluster delete them, as they need their GPUs."""
+
+
 class Cluster:
     """kubectl in one namespace."""
 
@@ -52,7 +56,7 @@ def demo(namespace: str, report: Path, limit: float) -> int:
     started, cluster = time.monotonic(), Cluster(namespace)
     overlay = yaml.safe_load(OVERLAY.read_text())
     print(f"# The overlay over {EXAMPLE.relative_to(ROOT)}:\n{yaml.dump(overlay, Dumper=Plain, sort_keys=False)}")
-    cluster.run("apply", "-f", "-", feed=f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}")
+    cluster.run("apply", "-f", "-", feed=yaml.safe_dump(namespace_of(namespace)))
     cluster.run("apply", "-f", str(ROOT / "dev" / "hub.yaml"))
     cluster.run("rollout", "status", "deployment/hub", "--timeout", "120s")
     resource = merged(yaml.safe_load(EXAMPLE.read_text()), overlay)
@@ -74,6 +78,10 @@ def demo(namespace: str, report: Path, limit: float) -> int:
         time.sleep(2)
     print(f"not settled after {clock(limit)}; see: kubectl -n {namespace} describe specdep {name}")
     return 1
+
+
+def namespace_of(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: "true"}}}
 
 
 def story(deployment: Mapping[str, Any], runs: list[dict[str, Any]]) -> Iterator[str]:
@@ -131,6 +139,7 @@ def conclude(
     print(f"  kubectl -n {namespace} describe specdep {name}")
     print(f"  kubectl -n {namespace} get events --sort-by=.metadata.creationTimestamp")
     print(f"  kubectl -n {namespace} delete specdep {name}     # leaves nothing but the cache claim")
+    print("  make test      # deletes the demo first: its tests need the GPUs")
     print("  make cluster-down")
     return 0
 
