@@ -144,7 +144,8 @@ def _markup(svg: str) -> Markup:
 
 TONES = {
     **dict.fromkeys(("Promote", "Found", "promotable", "kept", "rose", "good"), "good"),
-    **dict.fromkeys(("Reject", "rejected", "broken", "Error", "error", "fell", "bad"), "bad"),
+    "Reject": "stays",
+    **dict.fromkeys(("rejected", "broken", "Error", "error", "fell", "bad"), "bad"),
 }
 
 

@@ -232,6 +232,9 @@ def costs(run: Run) -> Iterator[tuple[str, str]]:
     if run.cost.server_starts is not None:
         yield "Server starts", f"{run.cost.server_starts}, {_of(run.cost.starting, run.cost.held)}"
     yield "Measuring", _of(run.cost.measuring, run.cost.held)
+    if run.noise is not None:
+        margins = (f", margin {one.margin:.2%} ({one.name})" for one in run.candidates if one.margin is not None)
+        yield "Noise of a point between rounds", f"{run.noise:.2%}{''.join(margins)}"
 
 
 def _floor(cost: Cost) -> Iterator[tuple[str, str]]:

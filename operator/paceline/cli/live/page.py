@@ -137,7 +137,7 @@ def _pool(
         asked=pool.asked,
         address=pool.status.endpoint,
         marks=tuple(_marks(pool)),
-        says=paragraph(deployment, pool, now),
+        says=paragraph(deployment, pool, now, beside_evidence=True),
         advice=advice(deployment, pool),
         evidence=evidence,
         verdict=verdict.benchmark_run if verdict else "",
@@ -289,7 +289,7 @@ def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
             speed_up=run.speed_up.ratio if run.speed_up and not run.search else None,
             emulated=run.emulated,
             imported=status.imported,
-            why=run.sentence.removeprefix("Emulated: "),
+            why=run.found,
             run=run.name,
             tone={"Promote": GOOD, "Found": GOOD, "Reject": BAD, "Error": BAD}.get(run.outcome, OPEN),
         )

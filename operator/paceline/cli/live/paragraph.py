@@ -17,8 +17,12 @@ from paceline.report.text import capital, count
 Sentences = Iterator[str]
 
 
-def paragraph(deployment: Deployment, pool: Pool, now: datetime) -> str:
-    return " ".join(sentence for say in SAID for sentence in say(deployment, pool, now))
+def paragraph(deployment: Deployment, pool: Pool, now: datetime, *, beside_evidence: bool = False) -> str:
+    """`beside_evidence`: it stands in a page that has the evidence, its numbers and what can be done, too."""
+    serving, target = pool.status.serving, pool.status.target
+    measured = serving and serving.evidence and target and target.why.startswith(f"{serving.evidence}: ")
+    left_out = (_evidence, _change, *((_chosen,) if measured and not target.request else ())) if beside_evidence else ()
+    return " ".join(sentence for say in SAID if say not in left_out for sentence in say(deployment, pool, now))
 
 
 def _unread(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
@@ -35,16 +39,24 @@ def _stalled(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
 
 
 def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
-    serving, target = pool.status.serving, pool.status.target
+    serving = pool.status.serving
     if serving is None or not serving.revision:
         yield f"{pool.name} has not served anything yet{_not_ready(deployment)}."
     else:
         yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.since, now)}."
-        if target and target.revision == serving.revision and target.why:
-            asked = f", as asked for by {target.request}" if target.request else ""
-            yield f"It was chosen because {target.why}{asked}."
-        if pool.asked and not pool.status.ready_replicas:
-            yield f"None of its servers is ready{_not_ready(deployment)}."
+
+
+def _chosen(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    serving, target = pool.status.serving, pool.status.target
+    if serving and serving.revision and target and target.revision == serving.revision and target.why:
+        asked = f", as asked for by {target.request}" if target.request else ""
+        yield f"It was chosen because {target.why.removeprefix(f'{serving.evidence}: ')}{asked}."
+
+
+def _to_come(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    serving, target = pool.status.serving, pool.status.target
+    if serving and serving.revision and pool.asked and not pool.status.ready_replicas:
+        yield f"None of its servers is ready{_not_ready(deployment)}."
     if target and not (serving and serving.revision == target.revision):
         yield f"It is to serve {target.arm} (revision {target.revision}), because {target.why}."
 
@@ -63,6 +75,10 @@ def _evidence(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
             yield "That run was emulated: no model ran, and its numbers are no measurements."
         if serving.imported:
             yield "Rounds of it were measured without a cluster, and applied by a person."
+
+
+def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    serving, verdict = pool.status.serving, pool.status.verdict
     if verdict and not (serving and serving.evidence == verdict.benchmark_run):
         emulated = verdict.benchmark_run in pool.emulated
         run = marked(verdict.benchmark_run, emulated=emulated, imported=verdict.imported)
@@ -169,7 +185,10 @@ SAID: tuple[Callable[[Deployment, Pool, datetime], Sentences], ...] = (
     _unread,
     _stalled,
     _serves,
+    _chosen,
+    _to_come,
     _evidence,
+    _verdict,
     _degraded,
     _held,
     _change,
