@@ -66,7 +66,7 @@ def run(manifest: Manifest) -> Run:
     swept = crossing if sweeps else None
     head, _, rest = swept.sentence.partition(": ") if swept else ("", "", "")
     if searching:
-        head, rest = f"Found {verdict.winner}" if verdict.winner else "Searching", searched.found(searching, status)
+        head, rest = searched.heading(verdict), searched.found(searching, status)
     series = tuple(measured.series(arms, workloads, rounds))
     return Run(
         name=manifest["metadata"]["name"],
@@ -178,16 +178,16 @@ DECISIONS = {"Reject": "Keep the baseline", "Inconclusive": "No decision"}
 
 
 def _decision(status: BenchmarkRunStatus, told: str) -> str:
-    """`told` is what a Search or a Sweep says, which has no outcome; as of `_found`."""
+    """`told`: what a Search or a Sweep says, if anything; here and below."""
     verdict = status.verdict or RunVerdict()
+    if told:
+        return told
     if verdict.outcome == "Promote":
         return f"Promote {verdict.winner}"
     if verdict.outcome == "Error":
         return f"Error: {verdict.reason}" if verdict.reason else "Error"
     if verdict.outcome:
         return DECISIONS.get(verdict.outcome, verdict.outcome)
-    if told:
-        return told
     ended = next(_ended(status), None)
     return "No decision yet" if ended is None else "Ended without a verdict" if ended.type == "Failed" else "Measured"
 
@@ -203,7 +203,7 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: st
         return f"{'' if verdict.winner else f'{best.name} '}{_speed(best)}."
     if verdict.outcome:
         whys = [f"{one.name}: {one.reason}" for one in candidates if one.reason]
-        return f"{'; '.join(whys) or verdict.message or 'no candidate was compared'}."
+        return f"{'; '.join(whys) or verdict.message or 'after ' + count(verdict.rounds or 0, 'round')}."
     if ended := next(_ended(status), None):
         return ended.message or ended.reason
     after = count(len({entry.round for entry in status.rounds or () if not entry.error}), "round")

@@ -84,7 +84,7 @@ def _run(run: Run) -> Iterator[str]:
     yield from (f"## {escaped(run.pool)}: {escaped(run.decision)}", "", f"**{emulated}{escaped(run.found)}**", "")
     if run.advice:
         yield from (f"{escaped(run.advice)}.", "")
-    yield " · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run))
+    yield escaped(" · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run)))
     yield from ("", "### Speed-up over the baseline", "", escaped(run.asked), "")
     yield from _table(tables.searched(run.search) if run.search else tables.speed_ups(run))
     if run.search:

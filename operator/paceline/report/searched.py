@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paceline.api.run_status import BenchmarkRunStatus, SearchedArm, SearchProgress
+from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Purpose
 from paceline.report import read
 from paceline.report.model import Manifest
@@ -70,6 +70,11 @@ def shape(arm: Manifest) -> str:
         steps, top_k, tokens = (tree.get(key) for key in SHAPES)
         return f"{steps} deep, {top_k} wide, {tokens} tokens"
     return "the engine's own depth" if arm.get("adaptive") is not None else ""
+
+
+def heading(verdict: RunVerdict) -> str:
+    """Empty where it has an outcome."""
+    return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
 
 
 def found(search: Search, status: BenchmarkRunStatus) -> str:
