@@ -20,8 +20,8 @@ HISTORY = (
 
 def headline(of: Deployment) -> str:
     """latency serves wide; throughput serves the baseline."""
-    said = (f"{pool.name} serves {'the ' if pool.arm == BASELINE else ''}{pool.arm or 'nothing yet'}" for pool in of.pools)
-    return "; ".join(said) or "No pools"
+    names = {"": "nothing yet", BASELINE: "the baseline"}
+    return "; ".join(f"{pool.name} serves {names.get(pool.arm, pool.arm)}" for pool in of.pools) or "No pools"
 
 
 def pools(of: Deployment, runs: Sequence[Run]) -> Table:

@@ -35,6 +35,12 @@ LATENCIES = (
 """What a run does not have of these is not shown."""
 
 
+def latencies(run: Run) -> list[Family]:
+    """Those that were measured."""
+    measured = {value.metric for value in run.values}
+    return [family for family in LATENCIES if measured & set(family.metrics.values())]
+
+
 def ratio(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}x"
 
