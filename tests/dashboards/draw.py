@@ -315,7 +315,7 @@ def _marked_first(
     panel: Mapping[str, Any], rows: list[dict[str, str | float]], keys: Mapping[str, str]
 ) -> tuple[list[dict[str, str | float]], int]:
     """The rows as the panel sorts them, and how many of the first it colours."""
-    for by in panel["options"].get("sortBy") or ():
+    for by in (panel.get("options") or {}).get("sortBy") or ():
         key = keys[by["displayName"]]
         rows = sorted(rows, key=lambda row: -float(row.get(key, 0)))
         return rows, sum(float(row.get(key, 0)) > 0 for row in rows)
