@@ -31,15 +31,15 @@ def pools(of: Deployment, runs: Sequence[Run]) -> Table:
         (
             Cell(text=pool.name, link=of_pool(of, pool)),
             Cell(text=pool.arm or "nothing yet", note=marks(pool)),
-            Cell(text=_short(pool.since)),
             Cell(text=speed_up(pool), note=interval(pool.bounds) if pool.bounds else ""),
             *_measured(pool, by_name.get(pool.evidence)),
             Cell(text=servers(pool)),
+            Cell(text=_short(pool.since)),
         )
         for pool in of.pools
     )
-    head = ("Pool", "Serves", "Since, UTC", "Speed-up", "Worst workload", "Output tokens/s", "Servers ready")
-    return Table(head=head, words=3, rows=rows)
+    head = ("Pool", "Serves", "Speed-up", "Worst workload", "Output tokens/s", "Servers ready", "Since, UTC")
+    return Table(head=head, words=2, rows=rows)
 
 
 def _measured(pool: Pool, evidence: Run | None) -> tuple[Cell, Cell]:
