@@ -20,8 +20,8 @@ Sentences = Iterator[str]
 def paragraph(deployment: Deployment, pool: Pool, now: datetime | None) -> str:
     """`now` is None for a page, which is read at any time, and has the evidence and what can be done beside it."""
     serving, target = pool.status.serving, pool.status.target
-    measured = serving and serving.evidence and target and target.why.startswith(f"{serving.evidence}: ")
-    left_out = (_evidence, _change, *((_chosen,) if measured and not target.request else ())) if now is None else ()
+    by_evidence = serving and target and not target.request and target.why.startswith(f"{serving.evidence}: ")
+    left_out = () if now else (_evidence, _change, _chosen) if by_evidence else (_evidence, _change)
     return " ".join(sentence for say in SAID if say not in left_out for sentence in say(deployment, pool, now))
 
 
