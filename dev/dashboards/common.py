@@ -17,7 +17,6 @@ SERVERS = 'namespace=~"$namespace",paceline_dev_deployment=~"$deployment",paceli
 """Of the engines' series: labels of the pods, by the PodMonitor's podTargetLabels."""
 
 GREEN, RED, ORANGE, BLUE, GREY, PURPLE = "green", "red", "orange", "blue", "#8e8e8e", "purple"
-YES_NO = {"0": ("no", GREY), "1": ("yes", GREEN)}
 
 
 def of_either_engine(sglang: str, vllm: str, *, of: str = SERVERS) -> str:

@@ -10,7 +10,6 @@ from dev.dashboards.common import (
     POOLS,
     RED,
     SERVERS,
-    YES_NO,
     of_either_engine,
     quantile,
 )
@@ -23,6 +22,13 @@ SECONDS, PER_SECOND = "s", "suffix:tok/s"
 def of_pool(metric: str) -> str:
     """An operator that was replaced leaves its series for five minutes: the two agree."""
     return f"max by (pool) ({metric}{{{POOLS}}})"
+
+
+TROUBLE = "Stalled|SpeculationDegraded"
+
+
+def conditions(which: str, types: str) -> str:
+    return f'max by (type) (paceline_condition{{kind="speculativedeployments",type{which}"{types}",{NAME}}})'
 
 
 def rate_of(sglang: str, vllm: str, by: str = "paceline_dev_pool") -> str:
@@ -56,6 +62,7 @@ SERVES = Row(
             title="Arm",
             description="What each pool serves, and since when.",
             kind=Kind.NUMBER,
+            name_first=True,
             unit="dateTimeFromNow",
             width=8,
             height=5,
@@ -89,17 +96,23 @@ SERVES = Row(
         ),
         Panel(
             title="Conditions",
-            description="As in status. What a reason means: docs/states.md.",
+            description="As in status, in red where somebody is needed. What a reason means: docs/states.md.",
             kind=Kind.STATES,
             width=12,
             height=8,
             queries=(
-                Query(
-                    expr=f'max by (type) (paceline_condition{{kind="speculativedeployments",{NAME}}})',
-                    legend="{{type}}",
-                ),
+                Query(expr=conditions("=~", "Ready"), legend="{{type}}"),
+                Query(expr="2 + " + conditions("=~", TROUBLE), legend="{{type}}"),
+                Query(expr="4 + " + conditions("!~", f"Ready|{TROUBLE}"), legend="{{type}}"),
             ),
-            words=YES_NO,
+            words={
+                "0": ("no: trouble", RED),
+                "1": ("yes: well", GREEN),
+                "2": ("no: well", GREEN),
+                "3": ("yes: trouble", RED),
+                "4": ("no", GREY),
+                "5": ("yes", BLUE),
+            },
         ),
         Panel(
             title="What the guard finds",

@@ -6,6 +6,9 @@ from dev.dashboards.model import Board, Kind, Panel, Query, Row
 DEPLOYMENTS = f'kind="speculativedeployments",{OBJECT}'
 SERVERS = 'namespace=~"$namespace",paceline_dev_deployment!=""'
 LATEST = f"max by (namespace, name, pool, arm, change) (paceline_pool_changed_timestamp_seconds{{{OBJECT}}})"
+SPECULATING = (
+    f'max by (namespace, name, pool) (paceline_pool_changed_timestamp_seconds{{{OBJECT},arm!~"baseline|nothing"}})'
+)
 SPEEDUP = f"max by (namespace, name, pool) (paceline_pool_speedup_ratio{{{OBJECT}}})"
 
 
@@ -23,15 +26,20 @@ SUMMARY = Row(
             "SpeculativeDeployments that the operator has looked at.",
             f'count(max by (namespace, name) (paceline_condition{{{DEPLOYMENTS},type="Ready"}}))',
         ),
-        number(
-            "Pools that speculate",
-            "Share of the pools that serve a candidate rather than the baseline.",
-            f'count({LATEST} and on (arm) ({LATEST} unless {{arm=~"baseline|nothing"}})) / count({LATEST})',
-            unit="percentunit",
-            decimals=0,
+        Panel(
+            title="Pools",
+            description="How many there are, and how many of them serve a candidate rather than the baseline.",
+            kind=Kind.NUMBER,
+            unit="none",
+            width=4,
+            height=4,
+            queries=(
+                Query(expr=f"count({SPECULATING}) or vector(0)", legend="speculate", now=True),
+                Query(expr=f"count({LATEST})", legend="in all", now=True),
+            ),
         ),
         number(
-            "Speed-up of all pools",
+            "Speed-up, geometric mean of pools",
             "Geometric mean of output throughput over the baseline's, as the pools' evidence shows; a pool "
             "that serves the baseline counts as 1. It is what was measured, not what is served now.",
             f"exp(avg(ln({SPEEDUP})))",
@@ -54,7 +62,8 @@ POOLS = Row(
             title="What serves",
             description="Each pool: the arm that it serves and how that was chosen, its speed-up according to its "
             "evidence, its ready servers, tokens per verify step of the last window and what the evidence expects of "
-            "them. A click on a deployment opens its dashboard.",
+            "them. Red and first: a deployment whose SpeculationDegraded is True. A click on a deployment opens its "
+            "dashboard.",
             kind=Kind.TABLE,
             width=24,
             height=9,
@@ -64,6 +73,11 @@ POOLS = Row(
                 Query(expr=f"max by (namespace, name, pool) (paceline_pool_ready_servers{{{OBJECT}}})"),
                 Query(expr=f"max by (namespace, name, pool) (paceline_pool_accept_length{{{OBJECT}}})"),
                 Query(expr=f"max by (namespace, name, pool) (paceline_pool_accept_length_expected{{{OBJECT}}})"),
+                Query(
+                    expr=f"0 * max by (namespace, name, pool) (paceline_pool_ready_servers{{{OBJECT}}}) + "
+                    "on (namespace, name) group_left () max by (namespace, name) "
+                    f'(paceline_condition{{{DEPLOYMENTS},type="SpeculationDegraded"}})'
+                ),
             ),
             columns={
                 "namespace": "Namespace",
@@ -76,8 +90,11 @@ POOLS = Row(
                 "Value #C": "Servers ready",
                 "Value #D": "Tokens per step",
                 "Value #E": "Expected",
+                "Value #F": "Degraded",
             },
             units={"Since": "dateTimeAsIso", "Speed-up": "x", "Servers ready": "none"},
+            words={"0": ("no", "transparent"), "1": ("yes", RED)},
+            marked="Degraded",
             decimals=2,
             link="paceline-deployment",
         ),
@@ -128,6 +145,8 @@ TRAFFIC = Row(
         Panel(
             title="Conditions that need somebody",
             description="Deployments, by condition.",
+            unit="none",
+            decimals=0,
             width=12,
             queries=(
                 Query(
@@ -149,6 +168,8 @@ TRAFFIC = Row(
             title="Outcomes of the runs there are",
             description="BenchmarkRuns by outcome; a run under way has none yet. Old ones are deleted "
             "(promotion.revisionHistoryLimit).",
+            unit="none",
+            decimals=0,
             width=12,
             stacked=True,
             queries=(

@@ -106,13 +106,17 @@ def _panel(panel: Panel) -> Builder:
         steps[0].value = None
         made.thresholds(dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps))
         made.color_scheme(dashboard.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
-    if panel.words:
-        shown = {
-            value: models.ValueMappingResult(text=word, color=colour, index=index)
-            for index, (value, (word, colour)) in enumerate(panel.words.items())
-        }
-        made.mappings([models.ValueMap(options=shown)])
+    if panel.words and not panel.marked:
+        made.mappings([_words(panel)])
     return made
+
+
+def _words(panel: Panel) -> models.ValueMap:
+    shown = {
+        value: models.ValueMappingResult(text=word, color=colour, index=index)
+        for index, (value, (word, colour)) in enumerate(panel.words.items())
+    }
+    return models.ValueMap(options=shown)
 
 
 def _query(letter: str, query: Query, *, table: bool) -> prometheus.Dataquery:
@@ -156,7 +160,9 @@ def _states(_: Panel) -> statetimeline.Panel:
 def _number(panel: Panel) -> stat.Panel:
     made = stat.Panel().graph_mode(shapes.BigValueGraphMode.NONE)
     made.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-    named = any("{{" in query.legend for query in panel.queries)
+    named = any(query.legend for query in panel.queries)
+    if panel.name_first:
+        made.text(common.VizTextDisplayOptions().title_size(28).value_size(14))
     made.text_mode(shapes.BigValueTextMode.VALUE_AND_NAME if named else shapes.BigValueTextMode.VALUE)
     coloured = shapes.BigValueColorMode.VALUE if panel.colours else shapes.BigValueColorMode.NONE
     return made.color_mode(coloured).no_value("–")
@@ -175,6 +181,11 @@ def _table(panel: Panel) -> table.Panel:
     made.with_transformation(models.DataTransformerConfig(id_val="organize", options=organised))
     for heading, unit in panel.units.items():
         made.override_by_name(heading, [models.DynamicConfigValue(id_val="unit", value=unit)])
+    if panel.marked:
+        row = {"type": "color-background", "mode": "basic", "applyToRow": True}
+        values = {"mappings": [_words(panel).to_json()], "custom.cellOptions": row}
+        made.override_by_name(panel.marked, [models.DynamicConfigValue(id_val=k, value=v) for k, v in values.items()])
+        made.sort_by([common.TableSortByFieldState().display_name(panel.marked).desc(True)])
     if panel.link:
         where = "var-namespace=${__data.fields.Namespace}&var-deployment=${__data.fields.Deployment}"
         url = f"/d/{panel.link}?{where}&${{datasource:queryparam}}&${{__url_time_range}}"

@@ -58,6 +58,10 @@ class Panel:
     """Of a table: label or query → heading, in order; others are left out."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Of a table: heading → unit."""
+    marked: str = ""
+    """Of a table: the heading of the column that `words` are of. It colours its row, and the highest stands first."""
+    name_first: bool = False
+    """Of numbers: the name is the large figure, the value the small one."""
     stacked: bool = False
     repeat: str = ""
     """The variable of whose values each has a panel of its own, side by side."""

@@ -1,6 +1,6 @@
 """Benchmark runs: what is measured now, what was found, what it cost."""
 
-from dev.dashboards.common import BLUE, GREEN, GREY, NAMESPACE, OBJECT, ORANGE, RED, number
+from dev.dashboards.common import GREEN, GREY, NAMESPACE, OBJECT, ORANGE, RED, number
 from dev.dashboards.model import Board, Kind, Line, Panel, Query, Row, Variable
 
 RUNS = f'{OBJECT},name=~"$run"'
@@ -113,7 +113,7 @@ COURSE = Row(
         Panel(
             title="Speed-up, look by look",
             description="Of each candidate with the bounds of its confidence interval, as of the gate's latest look. "
-            "Choose one run.",
+            "Choose one run. Dashed grey, the baseline.",
             unit="x",
             decimals=3,
             least=None,
@@ -123,15 +123,19 @@ COURSE = Row(
                 Query(expr=of_run("paceline_run_speedup_ratio", "name, arm"), legend="{{name}} {{arm}}"),
                 Query(expr=of_run("paceline_run_speedup_upper_ratio", "name, arm"), legend="{{name}} {{arm}} upper"),
                 Query(expr=of_run("paceline_run_speedup_lower_ratio", "name, arm"), legend="{{name}} {{arm}} lower"),
+                Query(expr="vector(1)", legend="baseline"),
             ),
             lines=(
                 Line(legend=".* upper", colour=GREEN),
                 Line(legend=".* lower", colour=ORANGE),
+                Line(legend="baseline", colour=GREY),
             ),
         ),
         Panel(
             title="Rounds recorded",
             description="Of each run, failed ones included.",
+            unit="none",
+            decimals=0,
             width=6,
             height=9,
             queries=(Query(expr=of_run("paceline_run_rounds"), legend="{{name}}"),),
@@ -146,25 +150,10 @@ COURSE = Row(
             queries=(Query(expr=f"time() - {of_run('paceline_run_progress_timestamp_seconds')}", legend="{{name}}"),),
         ),
         Panel(
-            title="Complete and Failed",
-            description="Conditions of the runs.",
-            kind=Kind.STATES,
-            width=12,
-            height=8,
-            queries=(
-                Query(
-                    expr=f'max by (name, type) (paceline_condition{{kind="benchmarkruns",{RUNS}}} '
-                    f"and on (namespace, name) {OF_RUN})",
-                    legend="{{name}} {{type}}",
-                ),
-            ),
-            words={"0": ("no", GREY), "1": ("yes", BLUE)},
-        ),
-        Panel(
             title="Accelerator time, used and idle",
             description="Accelerators times seconds that the runs have held so far.",
             unit="s",
-            width=12,
+            width=24,
             height=8,
             queries=(
                 Query(expr=of_run("paceline_run_accelerator_seconds"), legend="{{name}}"),

@@ -108,7 +108,7 @@ async def photograph(page: Page, url: str, shot: Shot) -> bytes:
 def _of_few_colours(picture: bytes) -> bytes:
     """The page has few: a palette takes a third of the bytes."""
     smaller = io.BytesIO()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
         smaller, "PNG", optimize=True
     )
     return smaller.getvalue()

@@ -178,7 +178,7 @@ def _lines(
     if (most := defaults.get("max")) is not None and axes.get_ylim()[1] > most / 2:
         axes.set_ylim(top=most)
     unit, decimals = defaults.get("unit", "short"), defaults.get("decimals")
-    axes.yaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3))
+    axes.yaxis.set_major_locator(MaxNLocator(4, min_n_ticks=3, integer=decimals == 0))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value, unit, decimals)))
     for at, colour in marks:
         axes.axvline(at, color=colour, linewidth=0.9, linestyle=(0, (2, 2)))
@@ -247,6 +247,7 @@ def _number(
     ]
     defaults = panel["fieldConfig"]["defaults"]
     named = panel["options"]["textMode"] == "value_and_name"
+    large, small = (9.0, 20.0) if "text" in panel["options"] else (20.0, 9.0)
     for number, (name, value) in enumerate(found):
         middle = x + w * (number + 0.5) / len(found)
         text = shown(value, defaults.get("unit", "short"), defaults.get("decimals"), scene.end)
@@ -255,10 +256,12 @@ def _number(
         room = size[0] / len(found)
         figure.text(
             middle, y + h * (0.42 if named else 0.5), text, color=_colour(colour), ha="center", va="center",
-            fontsize=min(20.0, room / max(len(text), 3) * 105),
+            fontsize=min(large, room / max(len(text), 3) * 105),
         )  # fmt: skip
         if named:
-            figure.text(middle, y + h * 0.78, name, ha="center", va="center", fontsize=min(9.0, room / len(name) * 105))
+            figure.text(
+                middle, y + h * 0.78, name, ha="center", va="center", fontsize=min(small, room / len(name) * 105)
+            )
     if not found:
         figure.text(x + w / 2, y + h / 2, defaults.get("noValue", "No data"), ha="center", va="center", fontsize=14)
 
@@ -308,6 +311,17 @@ def merged(panel: Mapping[str, Any], scene: Scene) -> list[dict[str, str | float
     return rows
 
 
+def _marked_first(
+    panel: Mapping[str, Any], rows: list[dict[str, str | float]], keys: Mapping[str, str]
+) -> tuple[list[dict[str, str | float]], int]:
+    """The rows as the panel sorts them, and how many of the first it colours."""
+    for by in (panel.get("options") or {}).get("sortBy") or ():
+        key = keys[by["displayName"]]
+        rows = sorted(rows, key=lambda row: -float(row.get(key, 0)))
+        return rows, sum(float(row.get(key, 0)) > 0 for row in rows)
+    return rows, 0
+
+
 def _table(
     figure: Figure, place: Place, size: tuple[float, float], panel: Mapping[str, Any], scene: Scene, _: Marks
 ) -> None:
@@ -315,17 +329,27 @@ def _table(
     organised = next(one["options"] for one in panel["transformations"] if one["id"] == "organize")
     headings = sorted(organised["renameByName"].items(), key=lambda item: organised["indexByName"][item[0]])
     defaults = panel["fieldConfig"]["defaults"]
-    rows = merged(panel, scene)
+    rows, reds = _marked_first(panel, merged(panel, scene), {heading: key for key, heading in headings})
     columns = []
     for key, heading in headings:
         unit = next((one["value"] for one in _by_name(panel, heading) if one["id"] == "unit"), "short")
+        words = next((one["value"][0]["options"] for one in _by_name(panel, heading) if one["id"] == "mappings"), {})
         cells = [row.get(key, "–") for row in rows]
         texts = [
-            shown(cell, unit, defaults.get("decimals"), scene.end) if isinstance(cell, float) else cell
+            words.get(f"{cell:g}", {}).get("text") or shown(cell, unit, defaults.get("decimals"), scene.end)
+            if isinstance(cell, float)
+            else cell
             for cell in cells
         ]
         columns.append((heading, texts))
     needs = [max(map(len, [heading, *texts])) + 3 for heading, texts in columns]
+    for line in range(reds):
+        middle = y + h - (0.42 + 0.26 * line) * h / size[1]
+        half = 0.12 * h / size[1]
+        box = Rectangle(
+            (x, middle - half), w, 2 * half, transform=figure.transFigure, facecolor=NAMED["red"], alpha=0.6
+        )
+        figure.patches.append(box)
     for number, (heading, texts) in enumerate(columns):
         at = x + w * (0.008 + 0.99 * sum(needs[:number]) / sum(needs))
         figure.text(at, y + h - 0.12 * h / size[1], heading, color="#6e9fff", weight="bold", va="center")

@@ -80,6 +80,66 @@ def test_every_metric_of_ours_is_one_that_the_operator_exports() -> None:
             assert re.sub(r"_(total|bucket|count)$", "", name) in exported, where
 
 
+def panel(uid: str, title: str) -> Any:
+    return next(one for one in panels(boards()[uid]) if one["title"] == title)
+
+
+def test_the_name_of_the_arm_is_larger_than_since_when_it_serves() -> None:
+    text = panel("paceline-deployment", "Arm")["options"]["text"]
+    assert text["titleSize"] > text["valueSize"]
+
+
+@pytest.mark.parametrize(("letter", "true", "false"), [("A", "green", "red"), ("B", "red", "green")])
+def test_a_condition_that_needs_somebody_is_red(letter: str, true: str, false: str) -> None:
+    """A is Ready; B is Stalled and SpeculationDegraded, whose values begin at 2."""
+    conditions = panel("paceline-deployment", "Conditions")
+    words = conditions["fieldConfig"]["defaults"]["mappings"][0]["options"]
+    base = {"A": 0, "B": 2}[letter]
+    assert (words[str(base + 1)]["color"], words[str(base)]["color"]) == (true, false)
+    expr = next(one["expr"] for one in conditions["targets"] if one["refId"] == letter)
+    assert ("Ready" in expr) == (letter == "A")
+    assert expr.startswith("2 + ") == (letter == "B")
+
+
+def test_a_degraded_row_is_first_and_red() -> None:
+    serves = panel("paceline-fleet", "What serves")
+    assert serves["options"]["sortBy"] == [{"displayName": "Degraded", "desc": True}]
+    (own,) = (each for each in serves["fieldConfig"]["overrides"] if each["matcher"]["options"] == "Degraded")
+    said = {one["id"]: one["value"] for one in own["properties"]}
+    assert said["custom.cellOptions"]["applyToRow"] is True
+    assert said["mappings"][0]["options"]["1"]["color"] == "red"
+
+
+def test_of_two_pools_one_speculates_and_both_are_marked_as_their_deployment_is(tmp_path: Path) -> None:
+    """Two scraped processes told of them: no pool counts twice."""
+    of = [f'namespace="models",name="coder",pool="{pool}"' for pool in ("fast", "slow")]
+    series = {f'paceline_pool_ready_servers{{{pool},pod="{pod}"}}': "2x10" for pool in of for pod in "ab"}
+    for pool, arm in zip(of, ("wide", "baseline"), strict=True):
+        series |= {f'paceline_pool_changed_timestamp_seconds{{{pool},arm="{arm}",pod="{pod}"}}': "7x10" for pod in "ab"}
+    condition = 'kind="speculativedeployments",type="SpeculationDegraded",namespace="models",name="coder"'
+    series[f'paceline_condition{{{condition},pod="a"}}'] = "1x10"
+    expected = {
+        "paceline-fleet: Pools A": [("{}", 1)],
+        "paceline-fleet: Pools B": [("{}", 2)],
+        "paceline-fleet: What serves F": [(f"{{{pool}}}", 1) for pool in of],
+    }
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": with_values(ASKED[where].expr, {}, "5m"),
+                "eval_time": "9m",
+                "exp_samples": [{"labels": labels, "value": value} for labels, value in samples],
+            }
+            for where, samples in expected.items()
+        ],
+    }
+    (tmp_path / "tests.yaml").write_text(json.dumps({"tests": [test]}))
+    done = promtool("test", "rules", tmp_path / "tests.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_each_query_without_an_answer_has_one_in_its_story(tmp_path: Path) -> None:
     assert STORIES.keys() <= ASKED.keys()
     rules = [

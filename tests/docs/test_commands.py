@@ -168,7 +168,7 @@ def parsed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[argparse.Namespace] = []
     program = cli.plugin if words[0] == "kubectl" else cli.main
     arguments = words[2:] if words[0] == "kubectl" else words[1:]
-    module = importlib.import_module(f"paceline.cli.{cli.COMMANDS[arguments[0]]}")
+    module = importlib.import_module(f"paceline.cli.{cli.COMMANDS[arguments[0]].module}")
     monkeypatch.setattr(module, "run", lambda args: called.append(args) or 0)
     assert program(arguments) == 0
     assert [one.command for one in called] == arguments[:1]

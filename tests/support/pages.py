@@ -24,9 +24,9 @@ def deployed(
     world: World, *, revisions: Collection[str] | None = None, traffic: Mapping[str, Traffic] | None = None
 ) -> Report:
     """The page about the story's deployment as it is now; rounds under way began five minutes ago."""
-    manifests, now = world.cluster.of("BenchmarkRun"), world.cluster.now
+    manifests = world.cluster.of("BenchmarkRun")
     seen = looked_at(world, into_the_round=timedelta(minutes=5))
-    told = page(seen, runs(manifests), manifests, now, revisions=revisions, traffic=traffic)
+    told = page(seen, runs(manifests), manifests, revisions=revisions, traffic=traffic)
     by_name = {run["metadata"]["name"]: run for run in manifests}
     return report([by_name[name] for name in shown(told, by_name)], "", [told])
 

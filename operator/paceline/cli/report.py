@@ -6,7 +6,6 @@ from pathlib import Path
 
 from paceline.cli import options, report_source
 from paceline.cli.live import page
-from paceline.cli.live.find import clock
 from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, comparison, report, runs
 
@@ -82,7 +81,7 @@ def _report(args: argparse.Namespace) -> Report:
     manifests, deployments = [], []
     for one in found.deployments:
         told = page.page(
-            one.deployment, runs(one.runs), one.runs, clock(),
+            one.deployment, runs(one.runs), one.runs,
             revisions=one.revisions, traffic=one.traffic, unread=one.unread,
         )  # fmt: skip
         by_name = {run["metadata"]["name"]: run for run in one.runs}

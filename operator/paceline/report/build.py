@@ -29,8 +29,7 @@ def comparison(first: Manifest, second: Manifest, title: str = "") -> Report:
     """Two runs of one question, `first` the earlier. Raises ValueError with the fields that differ if it is not one."""
     then, now = runs([first, second])
     of = compare(first, second, (then, now))
-    title = title or f"{now.served_name}: {of.first.label} → {of.second.label}"
-    return Report(title=title, paceline=__version__, runs=(then, now), comparison=of)
+    return Report(title=title or now.served_name, paceline=__version__, runs=(then, now), comparison=of)
 
 
 def runs(manifests: Sequence[Manifest]) -> tuple[Run, ...]:
@@ -65,10 +64,10 @@ def run(manifest: Manifest) -> Run:
     replicates = tuple(measured.replicates(workloads, rounds))
     values = tuple(measured.values(arms, workloads, rounds))
     swept = crossing if sweeps else None
-    found = swept.sentence if swept else _sentence(status, candidates, rule)
+    head, _, rest = swept.sentence.partition(": ") if swept else ("", "", "")
     if searching:
-        found = searched.sentence(searching, status)
-    sentence = " ".join([found, *facts.own_args(spec), *facts.imported(rounds)])
+        head, rest = searched.heading(verdict), searched.found(searching, status)
+    series = tuple(measured.series(arms, workloads, rounds))
     return Run(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),
@@ -76,7 +75,8 @@ def run(manifest: Manifest) -> Run:
         served_name=spec["target"].get("servedName", ""),
         outcome=verdict.outcome or _without_outcome(status),
         winner=verdict.winner or "",
-        sentence=f"Emulated: {sentence}" if emulated else sentence,
+        decision=_decision(status, head),
+        found=" ".join([_found(status, candidates, rest), *facts.own_args(spec), *facts.imported(rounds)]),
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
@@ -97,7 +97,8 @@ def run(manifest: Manifest) -> Run:
         over_loads=tuple(over_loads(spec, values, status.search if searching else None)),
         crossover=crossing,
         search=searching,
-        series=tuple(measured.series(arms, workloads, rounds)),
+        speeds=dict(measured.speeds(spec, series)),
+        series=series,
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
         notes=tuple(facts.notes(rounds)),
@@ -171,42 +172,55 @@ def _speed_up(winner: str, candidates: Sequence[Candidate]) -> core.Bounds | Non
     return means[0] if len(asked) == 1 and means else None
 
 
-# The sentence.
+# The decision, and what it rests on.
+
+DECISIONS = {"Reject": "Keep the baseline", "Inconclusive": "No decision"}
 
 
-def _sentence(status: BenchmarkRunStatus, candidates: Sequence[Candidate], rule: core.Gate) -> str:
+def _decision(status: BenchmarkRunStatus, told: str) -> str:
+    """`told`: what a Search or a Sweep says, if anything; here and below."""
     verdict = status.verdict or RunVerdict()
-    used, message = count(verdict.rounds or 0, "round"), verdict.message
-    bounds = _speed_up(verdict.winner or "", candidates)
-    by = f"{ratio(bounds.ratio)} ({interval(bounds)})" if bounds else ""
-    only = candidates[0].name if len(candidates) == 1 else ""
-    match verdict.outcome:
-        case "Promote":
-            fast = f"{by} as fast as the baseline" if by else "faster than the baseline"
-            return f"{verdict.winner} is {fast}, shown in {used}."
-        case "Reject":
-            none = f"none of {', '.join(one.name for one in candidates)} does what is asked"
-            why = f"{only} is {by} as fast, not {_all_of(rule)}" if by else f"{only}: {candidates[0].reason}"
-            fast = why if only else none
-            return f"The baseline stays: {fast}, shown in {used}."
-        case "Inconclusive":
-            return f"The baseline stays: {used} did not show enough to decide{f' on {only}, {by}' if by else ''}."
-        case "Error":
-            return f"The measurement failed, which says nothing about the candidates: {message}"
+    if told:
+        return told
+    if verdict.outcome == "Promote":
+        return f"Promote {verdict.winner}"
+    if verdict.outcome == "Error":
+        return f"Error: {verdict.reason}" if verdict.reason else "Error"
+    if verdict.outcome:
+        return DECISIONS.get(verdict.outcome, verdict.outcome)
     ended = next(_ended(status), None)
-    if ended and ended.type == "Failed":
-        return f"Ended without a verdict: {ended.message or ended.reason}"
-    if ended:
-        return f"Measured: {ended.message or ended.reason}"
+    return "No decision yet" if ended is None else "Ended without a verdict" if ended.type == "Failed" else "Measured"
+
+
+def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: str) -> str:
+    verdict = status.verdict or RunVerdict()
+    best = _best(verdict.winner or "", candidates)
+    if verdict.outcome == "Error":
+        return f"the measurement failed, which says nothing about the candidates: {verdict.message}"
+    if told:
+        return told
+    if verdict.outcome and best:
+        return f"{'' if verdict.winner else f'{best.name} '}{_speed(best)}."
+    if verdict.outcome:
+        whys = [f"{one.name}: {one.reason}" for one in candidates if one.reason]
+        return f"{'; '.join(whys) or verdict.message or 'after ' + count(verdict.rounds or 0, 'round')}."
+    if ended := next(_ended(status), None):
+        return ended.message or ended.reason
+    after = count(len({entry.round for entry in status.rounds or () if not entry.error}), "round")
     so_far = [f"{one.name} {ratio(one.mean.bounds.ratio)} {one.outcome}" for one in candidates if one.mean]
-    rounds = len({entry.round for entry in status.rounds or () if not entry.error})
-    return f"Not decided yet after {count(rounds, 'round')}{': ' if so_far else ''}{', '.join(so_far)}."
+    return f"{after} so far{': ' if so_far else ''}{', '.join(so_far)}."
 
 
-def _all_of(rule: core.Gate) -> str:
-    return (
-        f"above {ratio(1 + rule.minimum_improvement)} with every workload above {ratio(1 - rule.regression_tolerance)}"
-    )
+def _best(winner: str, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The winner, else the candidate with the highest mean."""
+    means = {one.mean.bounds.ratio: one for one in candidates if one.mean and winner in ("", one.name)}
+    return means[max(means)] if means else None
+
+
+def _speed(one: Candidate) -> str:
+    """1.37x (1.36–1.37); worst workload chat@1 1.18x (1.16–1.19)."""
+    said = [("", one.mean), (f"worst workload {one.worst.workload} " if one.worst else "", one.worst)]
+    return "; ".join(f"{name}{ratio(e.bounds.ratio)} ({interval(e.bounds)})" for name, e in said if e)
 
 
 def _ended(status: BenchmarkRunStatus) -> Iterator[Condition]:

@@ -13,7 +13,7 @@ from paceline.evidence.round_status import measurements
 from paceline.report import facts, read
 from paceline.report.comparison_model import AbsoluteRow, ChangeRow, Comparison, Differs, Moved, Side, Speed
 from paceline.report.model import Manifest, Run
-from paceline.report.text import change, ratio
+from paceline.report.text import change, count, ratio
 
 MAY_DIFFER = ("image", "imagePullPolicy", "version")
 """Fields of spec.engine that the comparison is about: everything else must be the same question."""
@@ -66,7 +66,8 @@ def compare(first: Manifest, second: Manifest, runs: tuple[Run, Run]) -> Compari
         confidence=rule.confidence,
         arms=tuple(arms),
         moved={row.arm: row.moved for row in reversed(speed_ups) if row.workload in gate.MEANS},
-        sentence=_sentence(speed_ups, sides, emulated=runs[0].emulated),
+        heading=_heading(speed_ups),
+        sentence=_sentence(speed_ups),
         speed_ups=speed_ups,
         acceptance=tuple(row for arm, of in found.items() for row in _rows(arm, of.acceptance)),
         absolute=tuple(_absolute(runs)),
@@ -161,23 +162,27 @@ def _moved(bounds: core.Bounds | None) -> Moved:
     return Moved.ROSE if bounds.lower > 1 else Moved.FELL
 
 
-def _sentence(rows: Sequence[ChangeRow], sides: tuple[Side, Side], *, emulated: bool) -> str:
+def _heading(rows: Sequence[ChangeRow]) -> str:
     said = [_of_arm(row) for row in rows if row.workload == gate.MEANS[0]]
-    one_by_one = [f"{row.arm} on {row.workload} {row.moved}" for row in rows if _by_itself(row, rows)]
-    aside = f" Of single workloads: {', '.join(one_by_one)}." if one_by_one else ""
-    found = " ".join(said) or "no candidate has two complete rounds."
-    text = f"From {sides[0].label} to {sides[1].label}: {found}{aside}"
-    return f"Emulated: {text}" if emulated else text
+    return "; ".join(said) or "No candidate has two complete rounds"
 
 
 def _of_arm(row: ChangeRow) -> str:
     if row.change is None or row.first is None or row.second is None:
-        few = "the first" if row.first is None else "the second"
-        return f"nothing is shown of {row.arm}: {few} run has {min(row.rounds)} complete rounds of it."
-    ratios, within = f"{ratio(row.first.ratio)} then, {ratio(row.second.ratio)} now", between(row.change)
+        few = "first" if row.first is None else "second"
+        return f"nothing is shown of {row.arm}: the {few} run has {count(min(row.rounds), 'complete round')} of it"
+    ratios = f"from {ratio(row.first.ratio)} to {ratio(row.second.ratio)}"
     if row.moved is Moved.OPEN:
-        return f"no change of {row.arm}'s speed-up is shown ({ratios}): if there is one, it is within {within}."
-    return f"{row.arm}'s speed-up {row.moved} ({ratios}), a change of {within}."
+        return f"no change of {row.arm}'s speed-up is shown ({ratios})"
+    return f"{row.arm}'s speed-up {row.moved} {ratios}"
+
+
+def _sentence(rows: Sequence[ChangeRow]) -> str:
+    """Within which bounds, and what went another way than the mean."""
+    means = [row for row in rows if row.workload == gate.MEANS[0] and row.change]
+    changes = [f"{row.arm}: a change of {between(row.change)}." for row in means if row.change]
+    one_by_one = [f"{row.arm} on {row.workload} {row.moved}" for row in rows if _by_itself(row, rows)]
+    return " ".join([*changes, *([f"Of single workloads: {', '.join(one_by_one)}."] if one_by_one else [])])
 
 
 def between(bounds: core.Bounds) -> str:

@@ -80,6 +80,8 @@ class Comparison:
     arms: tuple[str, ...]
     moved: Mapping[str, Moved]
     """Candidate → whether its speed-up over all workloads changed."""
+    heading: str
+    """wide's speed-up fell from 1.29x to 1.10x."""
     sentence: str
     speed_ups: tuple[ChangeRow, ...]
     acceptance: tuple[ChangeRow, ...]

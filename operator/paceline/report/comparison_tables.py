@@ -4,16 +4,13 @@ from collections.abc import Callable, Sequence
 
 from paceline.core import Bounds
 from paceline.report.comparison import between
-from paceline.report.comparison_model import ChangeRow, Comparison, Differs, Speed
+from paceline.report.comparison_model import ChangeRow, Comparison, Differs, Moved, Speed
 from paceline.report.tables import Cell, Table
 from paceline.report.text import change, interval, number, ratio, workload
 
 CHANGES = (
-    "A ratio is a candidate's output tokens per second over the baseline's, round by round on the same accelerators of "
-    "its run, within the bounds of that run's gate. The change is the later ratio over the earlier one: the difference "
-    "of the means of two independent sets of rounds, by Welch's t with the gate's floor on the deviation. With "
-    "{confidence} confidence all changes on this page lie within their bounds; every look at which the runs could have "
-    "stopped is counted."
+    "Each ratio is over the baseline of its own run. With {confidence} confidence all changes on this page lie within "
+    "their bounds."
 )
 CAUSE = (
     "A change is one of the speed-up between these two runs. Whether the image made it, or another of the differences "
@@ -34,17 +31,23 @@ def says(of: Comparison) -> str:
     return CHANGES.format(confidence=f"{of.confidence:.0%}")
 
 
+def tone(of: Comparison) -> str:
+    """bad where any speed-up fell, good where all that moved rose."""
+    moved = set(of.moved.values())
+    return "bad" if Moved.FELL in moved else "good" if Moved.ROSE in moved else ""
+
+
 def speed_ups(of: Comparison) -> Table:
     """Both ratios and the change."""
-    return _changes(of, of.speed_ups, ratio)
+    return _changes(of.speed_ups, ratio)
 
 
 def acceptance(of: Comparison) -> Table:
     """The same of acceptance lengths."""
-    return _changes(of, of.acceptance, lambda value, digits: f"{value:.{digits}f}")
+    return _changes(of.acceptance, lambda value, digits: f"{value:.{digits}f}")
 
 
-def _changes(of: Comparison, rows: Sequence[ChangeRow], say: Callable[[float, int], str]) -> Table:
+def _changes(rows: Sequence[ChangeRow], say: Callable[[float, int], str]) -> Table:
     def own(bounds: Bounds | None) -> Cell:
         return Cell(text=say(bounds.ratio, 3), note=interval(bounds, 3)) if bounds else Cell(text="–")
 
@@ -60,7 +63,7 @@ def _changes(of: Comparison, rows: Sequence[ChangeRow], say: Callable[[float, in
         )
         for row in rows
     )
-    head = ("Arm", "Workload", "Shown", of.first.label, of.second.label, "Change", "Within")
+    head = ("Arm", "Workload", "Shown", "Then", "Now", "Change", "Within")
     return Table(head=head, words=3, rows=cells)
 
 
@@ -73,7 +76,7 @@ def absolute(of: Comparison) -> Table:
     rows = tuple(
         (Cell(text=row.workload), Cell(text=row.arm), _speed(row.first), _speed(row.second)) for row in of.absolute
     )
-    return Table(head=("Workload", "Arm", of.first.label, of.second.label), words=2, rows=rows)
+    return Table(head=("Workload", "Arm", "Then", "Now"), words=2, rows=rows)
 
 
 def _speed(speed: Speed | None) -> Cell:
@@ -82,7 +85,7 @@ def _speed(speed: Speed | None) -> Cell:
     return Cell(text=number(speed.typical), note=f"{number(speed.least)}–{number(speed.most)}")
 
 
-def differs(of: Comparison, rows: Sequence[Differs]) -> Table:
+def differs(rows: Sequence[Differs]) -> Table:
     """Facts that are not the same of both."""
     cells = tuple((Cell(text=row.name), Cell(text=row.first or "–"), Cell(text=row.second or "–")) for row in rows)
-    return Table(head=("", of.first.label, of.second.label), words=3, rows=cells)
+    return Table(head=("", "Then", "Now"), words=3, rows=cells)

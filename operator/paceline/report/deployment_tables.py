@@ -1,10 +1,12 @@
 """The tables of a deployment; HTML and Markdown share them."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
+from paceline.core import BASELINE
 from paceline.report.deployment_model import Deployment, Event, Pool
+from paceline.report.model import Run
 from paceline.report.tables import Cell, Table
-from paceline.report.text import interval, number, ratio
+from paceline.report.text import interval, key_figures, number, ratio
 
 RATES = (
     "All numbers are of one server: the mean of those that are ready, between two readings of their own counters, "
@@ -17,30 +19,42 @@ HISTORY = (
 
 
 def headline(of: Deployment) -> str:
-    """latency serves wide, 1.36x as fast as the baseline."""
-    said = "; ".join(map(_serves, of.pools)) or "It has no pools"
-    return f"Emulated: {said}." if of.emulated else f"{said}."
+    """latency serves wide; throughput serves the baseline."""
+    names = {"": "nothing yet", BASELINE: "the baseline"}
+    return "; ".join(f"{pool.name} serves {names.get(pool.arm, pool.arm)}" for pool in of.pools) or "No pools"
 
 
-def _serves(pool: Pool) -> str:
-    fast = "" if pool.speed_up is None else f", {ratio(pool.speed_up)} as fast as the baseline"
-    return f"{pool.name} serves {pool.arm or 'nothing yet'}{fast}"
-
-
-def pools(of: Deployment) -> Table:
-    """A line for each."""
+def pools(of: Deployment, runs: Sequence[Run]) -> Table:
+    """A line for each; `runs` are those of the page."""
+    by_name = {run.name: run for run in runs}
     rows = tuple(
         (
             Cell(text=pool.name, link=of_pool(of, pool)),
             Cell(text=pool.arm or "nothing yet", note=marks(pool)),
-            Cell(text=_short(pool.since)),
-            Cell(text=pool.evidence or "–", link=pool.evidence),
             Cell(text=speed_up(pool), note=interval(pool.bounds) if pool.bounds else ""),
+            *_measured(pool, by_name.get(pool.evidence)),
             Cell(text=servers(pool)),
+            Cell(text=_short(pool.since)),
         )
         for pool in of.pools
     )
-    return Table(head=("Pool", "Serves", "Since, UTC", "Evidence", "Speed-up", "Servers ready"), words=4, rows=rows)
+    head = ("Pool", "Serves", "Speed-up", "Worst workload", "Output tokens/s", "Servers ready", "Since, UTC")
+    return Table(head=head, words=2, rows=rows)
+
+
+def _measured(pool: Pool, evidence: Run | None) -> tuple[Cell, Cell]:
+    """The worst workload, and tokens per second at the baseline and as served."""
+    if evidence is None:
+        return Cell(text="–"), Cell(text="–")
+    worst = next((one.worst for one in evidence.candidates if one.name == pool.arm), None)
+    speeds = [number(evidence.speeds[arm]) for arm in (evidence.arms[0], pool.arm) if arm in evidence.speeds]
+    said = Cell(text=ratio(worst.bounds.ratio), note=worst.workload) if worst else Cell(text="–")
+    return said, Cell(text=" → ".join(speeds) or "–")
+
+
+def figures(of: Deployment, runs: Sequence[Run]) -> list[tuple[str, str, str]]:
+    """Of what is what serves, as far as a run of the page knows it."""
+    return [one for run in runs[:1] for one in key_figures(run) if one[0] in ("Hardware", "Engine", "Model")]
 
 
 def of_pool(of: Deployment, pool: Pool) -> str:
@@ -69,17 +83,6 @@ def _speed(value: float | None, *, emulated: bool, imported: bool) -> str:
 
 def servers(pool: Pool) -> str:
     return str(pool.ready) if pool.asked is None else f"{pool.ready} of {pool.asked}"
-
-
-def figures(pool: Pool) -> Iterator[tuple[str, str, str]]:
-    """What a reader looks for first: name, value, what belongs to it."""
-    yield "Serves", pool.arm or "nothing yet", pool.revision and f"revision {pool.revision}"
-    if pool.speed_up is not None:
-        marked = [word for word, holds in (("emulated", pool.emulated), ("imported", pool.imported)) if holds]
-        within = [interval(pool.bounds)] if pool.bounds else []
-        yield "Speed-up", ratio(pool.speed_up), ", ".join((*within, *marked))
-    yield "Since", pool.since.partition(" ")[0] or "–", pool.since.partition(" ")[2]
-    yield "Servers ready", servers(pool), "asked for" if pool.asked is not None else "an autoscaler decides"
 
 
 def conditions(of: Deployment) -> Table:

@@ -47,7 +47,9 @@ class Layout:
 
 WIDE = Layout(width=860, left=170, right=170, row=30, words=0)
 NARROW = Layout(width=350, left=6, right=6, row=52, words=22)
-BOTTOM, TOP, HEAD, GAP = 30, 4, 34, 6
+BOTTOM, TOP, HEAD, GAP = 54, 4, 34, 6
+KEY = 48
+"""From the axes down to the line that says what the colours mean."""
 AT_SIDE: dict[str, Any] = {
     "xycoords": ("axes fraction", "data"),
     "textcoords": "offset points",
@@ -58,7 +60,8 @@ AT_SIDE: dict[str, Any] = {
 def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
     """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in. Another title
     makes it another drawing: a page may have both."""
-    return _rows_of_bars(run, _best_first(run), layout, "baseline", title)
+    key = ("shown above the line", "below", "neither") if run.asks else ("shown to be faster", "slower", "neither")
+    return _rows_of_bars(run, _best_first(run), layout, "baseline", title, key)
 
 
 def changes(of: Comparison, run: Run, layout: Layout) -> str:
@@ -77,14 +80,18 @@ def changes(of: Comparison, run: Run, layout: Layout) -> str:
         )
         for arm in of.arms
     ]
-    return _rows_of_bars(run, candidates, layout, "as before", "Speed-up of every candidate, now over then")
+    title, key = "Speed-up of every candidate, now over then", ("shown to have risen", "fallen", "neither")
+    return _rows_of_bars(run, candidates, layout, "as before", title, key)
 
 
 SHOWN = {Moved.ROSE: Shown.KEPT, Moved.FELL: Shown.BROKEN, Moved.OPEN: Shown.OPEN}
 
 
-def _rows_of_bars(run: Run, candidates: Sequence[Candidate], layout: Layout, at_one: str, title: str) -> str:
-    """A block for each candidate, a bar for each of its effects; `at_one` is what stands at the ratio 1."""
+def _rows_of_bars(
+    run: Run, candidates: Sequence[Candidate], layout: Layout, at_one: str, title: str, key: tuple[str, str, str]
+) -> str:
+    """A block for each candidate, a bar for each of its effects; `at_one` is what stands at the ratio 1, `key` what a
+    green, a red and a hollow dot mean."""
     blocks = [candidate for candidate in candidates if candidate.effects]
     tall = sum(HEAD + layout.row * len(candidate.effects) for candidate in blocks)
 
@@ -107,6 +114,7 @@ def _rows_of_bars(run: Run, candidates: Sequence[Candidate], layout: Layout, at_
                 _bar(axes, effect, (y + layout.words + bottom) / 2)
                 _words(axes, effect, y + (layout.words or layout.row) / 2, layout)
                 y += layout.row
+        _key(axes, key, layout)
 
     return svg(
         run,
@@ -120,6 +128,14 @@ def _rows_of_bars(run: Run, candidates: Sequence[Candidate], layout: Layout, at_
             for e in c.effects
         ),
     )
+
+
+def _key(axes: Axes, key: tuple[str, str, str], layout: Layout) -> None:
+    x = 6 - layout.left
+    for shown, word in zip((Shown.KEPT, Shown.BROKEN, Shown.OPEN), key, strict=True):
+        word = f"{'○' if shown is Shown.OPEN else '●'} {word}"
+        axes.annotate(word, (0, 0), (x, -KEY), xycoords="axes fraction", textcoords="offset points", color=TONE[shown])
+        x += 0.55 * FONT * len(word) + 14
 
 
 def _best_first(run: Run) -> tuple[Candidate, ...]:

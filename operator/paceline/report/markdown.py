@@ -19,7 +19,7 @@ def markdown(report: Report) -> str:
     if report.emulated:
         lines += [f"> **{escaped(EMULATED)}.**", ""]
     for deployment in report.deployments:
-        lines += [*_deployment(deployment), ""]
+        lines += [*_deployment(deployment, report.runs), ""]
     if report.comparison:
         lines += [*_comparison(report.comparison), ""]
     for run in report.runs:
@@ -32,18 +32,20 @@ def escaped(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _deployment(of: Deployment) -> Iterator[str]:
+def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
     yield from (
         f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}",
         "",
-        f"**{escaped(deployment_tables.headline(of))}**",
+        f"**{'Emulated: ' if of.emulated else ''}{escaped(deployment_tables.headline(of))}.**",
         "",
     )
     for remark in of.remarks:
         yield f"- {escaped(remark)}"
-    yield from ("", *_table(deployment_tables.pools(of)))
+    yield from ("", *_table(deployment_tables.pools(of, runs)))
     for pool in of.pools:
         yield from ("", f"### Pool {escaped(pool.name)}", "", escaped(pool.says))
+        if pool.evidence:
+            yield from ("", f"Evidence: {escaped(pool.evidence)}")
         if pool.advice:
             yield from ("", f"You can: {escaped(pool.advice)}")
         if pool.progress:
@@ -59,7 +61,7 @@ def _deployment(of: Deployment) -> Iterator[str]:
 
 
 def _comparison(of: Comparison) -> Iterator[str]:
-    yield from ("## Two runs of one question", "", f"**{escaped(of.sentence)}**", "")
+    yield from (f"## {'Emulated: ' if of.emulated else ''}{escaped(of.heading)}", "", escaped(of.sentence), "")
     for name, side in (("Then", of.first), ("Now", of.second)):
         yield f"- {name}: {escaped(side.label)}, {escaped(side.run)}: {escaped(side.outcome)}"
     yield from ("", "### Change of the speed-up", "", *_table(comparison_tables.speed_ups(of)))
@@ -74,20 +76,21 @@ def _comparison(of: Comparison) -> Iterator[str]:
         ("What the servers said they run with", of.resolved),
     ):
         if rows:
-            yield from ("", f"### {heading}", "", *_table(comparison_tables.differs(of, rows)))
+            yield from ("", f"### {heading}", "", *_table(comparison_tables.differs(rows)))
 
 
 def _run(run: Run) -> Iterator[str]:
-    yield from (f"## {escaped(run.pool)}: {escaped(run.outcome)}", "", f"**{escaped(run.sentence)}**", "")
+    emulated = "Emulated: " if run.emulated else ""
+    yield from (f"## {escaped(run.pool)}: {escaped(run.decision)}", "", f"**{emulated}{escaped(run.found)}**", "")
     if run.advice:
         yield from (f"{escaped(run.advice)}.", "")
-    yield " · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run))
+    yield escaped(" · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run)))
     yield from ("", "### Speed-up over the baseline", "", escaped(run.asked), "")
     yield from _table(tables.searched(run.search) if run.search else tables.speed_ups(run))
     if run.search:
         yield from ("", *map(escaped, not_measured(run.search)))
     for candidate in run.candidates:
-        if candidate.outcome:
+        if candidate.outcome and candidate.name != run.winner:
             yield from ("", f"- {escaped(candidate.name)} {escaped(candidate.outcome)}: {escaped(candidate.reason)}")
     if run.crossover:
         yield from ("", "### Over concurrencies", "", escaped(f"{run.crossover.sentence} {run.crossover.numbers}."))

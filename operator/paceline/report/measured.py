@@ -154,6 +154,18 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                 yield Series(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
 
 
+def speeds(spec: Manifest, series: Iterable[Series]) -> Iterator[tuple[str, float]]:
+    """Each arm that has all workloads, and its mean over them by weight. As in the gate's mean, those at a rate, whose
+    speed is that of one request, count only where there are no others."""
+    weights = {read.workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}
+    weights = {name: weights[name] for name in weights if name not in read.rated(spec)} or weights
+    typical = {(one.arm, one.workload): one.typical for one in series if one.typical}
+    for arm in (one["name"] for one in spec["arms"]):
+        known = [(weights[name], math.log(typical[arm, name])) for name in weights if (arm, name) in typical]
+        if len(known) == len(weights):
+            yield arm, math.exp(math.fsum(w * log for w, log in known) / math.fsum(weights.values()))
+
+
 def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Replicate]:
     """Every server process, in the order run; a round that gave no result is one line."""
     for entry in sorted(rounds, key=_order):

@@ -72,6 +72,12 @@ class Candidate:
     def mean(self) -> Effect | None:
         return next((effect for effect in self.effects if effect.workload == MEAN), None)
 
+    @property
+    def worst(self) -> Effect | None:
+        """Of its workloads, where there are several."""
+        workloads = [effect for effect in self.effects if effect.workload not in MEANS]
+        return min(workloads, key=lambda effect: effect.bounds.ratio) if len(workloads) > 1 else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
@@ -317,7 +323,10 @@ class Run:
     outcome: str
     """As `core.Outcome`; Found for a search that has found something; Measuring or Ended where there is none."""
     winner: str
-    sentence: str
+    decision: str
+    """The page's heading: Promote wide, Keep the baseline, No decision, Error, No decision yet."""
+    found: str
+    """What the decision rests on, or why there is none."""
     advice: str
     """What to do about the pool besides; empty if nothing."""
     speed_up: Bounds | None
@@ -347,6 +356,8 @@ class Run:
     crossover: Crossover | None
     search: Search | None
     """Set for a run that searches. Its arms are then those that were measured, the best first."""
+    speeds: Mapping[str, float]
+    """Arm → output tokens per second, as the gate compares them: the geometric mean over workloads, by weight."""
     series: tuple[Series, ...]
     replicates: tuple[Replicate, ...]
     unused: tuple[str, ...]
@@ -357,6 +368,11 @@ class Run:
     configuration: Configuration
     cost: Cost
     provenance: tuple[tuple[str, str], ...]
+
+    @property
+    def sentence(self) -> str:
+        """The decision and what it rests on."""
+        return f"{'Emulated: ' if self.emulated else ''}{self.decision}: {self.found}"
 
     @property
     def asks(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paceline.api.run_status import BenchmarkRunStatus, SearchedArm, SearchProgress
+from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Purpose
 from paceline.report import read
 from paceline.report.model import Manifest
@@ -16,13 +16,6 @@ ASKED = (
     "of many is always lucky, too, so what it finds goes to a Gate, which decides about it on other prompts. Intervals "
     "are of 95 %, if the noise is what the points show."
 )
-ENDS = {
-    "": "",
-    "Reject": "The baseline stays: ",
-    "Inconclusive": "Nothing was found: ",
-    "Error": "The search failed, which says nothing about the candidates: ",
-}
-"""Outcome → how its sentence begins."""
 SHAPES = ("numSteps", "topK", "numDraftTokens")
 
 
@@ -79,11 +72,13 @@ def shape(arm: Manifest) -> str:
     return "the engine's own depth" if arm.get("adaptive") is not None else ""
 
 
-def sentence(found: Search, status: BenchmarkRunStatus) -> str:
-    verdict = status.verdict
-    if verdict and verdict.message:
-        return f"{ENDS[verdict.outcome]}{verdict.message}."
-    return f"Searching: {'; '.join(_so_far(found))}."
+def heading(verdict: RunVerdict) -> str:
+    """Empty where it has an outcome."""
+    return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
+
+
+def found(search: Search, status: BenchmarkRunStatus) -> str:
+    return f"{(status.verdict and status.verdict.message) or '; '.join(_so_far(search))}."
 
 
 def _so_far(found: Search) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from paceline.report.model import Cost, Effect, LimitEffect, Run, Shown, Value
 from paceline.report.search_model import Search, Throughput
@@ -154,26 +155,12 @@ def latencies(run: Run) -> Table:
 
 def requests(run: Run) -> Table:
     """What was sent and what came of it, over all rounds."""
-
-    def count_cell(value: int | None) -> Cell:
-        return Cell(text="–" if value is None else f"{value:,}")
-
+    told = attrgetter("rounds", "asked", "completed", "errors", "retractions", "output_tokens", "verify_calls")
     rows = (
         (
             Cell(text=one.workload),
             Cell(text=one.arm),
-            *map(
-                count_cell,
-                (
-                    one.rounds,
-                    one.asked,
-                    one.completed,
-                    one.errors,
-                    one.retractions,
-                    one.output_tokens,
-                    one.verify_calls,
-                ),
-            ),
+            *(Cell(text="–" if value is None else f"{value:,}") for value in told(one)),
         )
         for one in run.counts
     )
@@ -232,6 +219,9 @@ def costs(run: Run) -> Iterator[tuple[str, str]]:
     if run.cost.server_starts is not None:
         yield "Server starts", f"{run.cost.server_starts}, {_of(run.cost.starting, run.cost.held)}"
     yield "Measuring", _of(run.cost.measuring, run.cost.held)
+    if run.noise is not None:
+        margins = (f", margin {one.margin:.2%} ({one.name})" for one in run.candidates if one.margin is not None)
+        yield "Noise of a point between rounds", f"{run.noise:.2%}{''.join(margins)}"
 
 
 def _floor(cost: Cost) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,11 @@
 """Numbers as people read them, and the names of what was measured; the same in every format."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paceline.core import Bounds
 from paceline.evidence.round_status import METRICS
-from paceline.report.model import MEANS, Cost, Run
+from paceline.report.model import MEANS, Run
 from paceline.report.search_model import Search, Threshold, Throughput
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
@@ -32,6 +33,12 @@ LATENCIES = (
     _family("Time per request", "E2E", "from request to last token"),
 )
 """What a run does not have of these is not shown."""
+
+
+def latencies(run: Run) -> list[Family]:
+    """Those that were measured."""
+    measured = {value.metric for value in run.values}
+    return [family for family in LATENCIES if measured & set(family.metrics.values())]
 
 
 def ratio(value: float, digits: int = 2) -> str:
@@ -103,28 +110,16 @@ def beside_the_grid(search: Search) -> tuple[str, str]:
     )
 
 
-def key_figures(run: Run) -> list[tuple[str, str, str]]:
-    """What a reader looks for first: name, value, what it is held against."""
-    lengths = [v.typical for v in run.values if v.metric == "acceptLength" and v.arm == (run.winner or v.arm)]
-    hours = None if run.cost.gpu_seconds is None else f"{run.cost.gpu_seconds / 3600:.2f} h"
-    margins = ", ".join(f"margin {c.margin:.2%} ({c.name})" for c in run.candidates if c.margin is not None)
-    figures = [
-        ("Speed-up", ratio(run.speed_up.ratio), interval(run.speed_up)) if run.speed_up else None,
-        ("Acceptance length", _between(lengths), "tokens a verify step") if lengths else None,
-        ("Rounds", str(run.cost.rounds), count(len(run.workloads), "workload")),
-        ("Points", beside_the_grid(run.search)[0], "of the grid, measured once") if run.search else None,
-        ("GPU time", hours, _starts_and_floor(run.cost)) if hours else None,
-        ("Noise of a point", f"{run.noise:.2%}", margins or "between rounds") if run.noise is not None else None,
-    ]
-    return [figure for figure in figures if figure]
-
-
-def _starts_and_floor(cost: Cost) -> str:
-    """What GPU time is held against."""
-    starts = count(cost.server_starts or 0, "server start")
-    return starts if cost.floor_seconds is None else f"{starts}; floor {cost.floor_seconds / 3600:.2f} h"
-
-
-def _between(values: list[float]) -> str:
-    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
-    return low if low == high else f"{low}–{high}"
+def key_figures(run: Run) -> Iterator[tuple[str, str, str]]:
+    """Of what is what was measured: name, value, and what belongs to it."""
+    known, winner = dict(run.provenance), run.winner or (run.arms[1] if len(run.arms) == 2 else "")
+    if arms := [arm for arm in dict.fromkeys((run.arms[0], winner)) if arm in run.speeds]:
+        mean = f", mean of {len(run.workloads)} workloads" if len(run.workloads) > 1 else ""
+        yield "Output tokens/s", " → ".join(number(run.speeds[arm]) for arm in arms), " → ".join(arms) + mean
+    yield "Hardware", known["Accelerators"].replace("-", " "), ""
+    yield "Engine", known["Engine"], ""
+    model, _, commit = known["Target"].removeprefix("hf://").partition("@")
+    yield "Model", model, commit
+    if day := known.get("Finished", known.get("Started", "")).partition(" ")[0]:
+        hours = f", {run.cost.gpu_seconds / 3600:.2f} GPU-hours" if run.cost.gpu_seconds else ""
+        yield "Measured", day, f"{count(run.cost.rounds, 'round')}{hours}"

@@ -162,4 +162,4 @@ def test_it_ends_with_the_arms_that_were_measured() -> None:
     assert len([line for line in shown if line.startswith("tree-")]) == len(
         [a for a in measured if a.arm != "baseline"]
     )
-    assert shown[-1].startswith(f"Emulated: {found} is ")
+    assert shown[-1].startswith(f"Emulated: Found {found}: ")

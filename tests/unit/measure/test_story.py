@@ -113,7 +113,7 @@ def test_a_run_that_was_killed_goes_on_at_its_round_and_comes_to_its_verdict(tmp
 
     status = yaml.safe_load((tmp_path / "run.yaml").read_text())["status"]
     assert (status["verdict"]["outcome"], status["verdict"]["winner"], status["emulated"]) == ("Promote", "wide", True)
-    assert "Emulated: wide is" in output
+    assert "Emulated: Promote wide: " in output
 
     measured = yaml.safe_load((tmp_path / "run.yaml").read_text())["spec"]["measured"]
     assert [decode(message).round for message in measured["rounds"]] == [0, 1]

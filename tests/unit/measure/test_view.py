@@ -68,7 +68,7 @@ def test_it_ends_with_the_table_and_a_sentence() -> None:
     shown = plain(verdict(runs.latency()), width=120)
     assert "Asked for" in shown
     assert "all, by weight" in shown
-    assert shown.splitlines()[-1].startswith("Emulated: wide is")
+    assert shown.splitlines()[-1].startswith("Emulated: Promote wide: 1.36x")
 
 
 def test_a_narrow_terminal_cuts_no_number_off() -> None:

@@ -10,6 +10,7 @@ from tests.support.runs import latency, throughput
 from paceline.api.record import from_status, to_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import FORMATS, report
+from paceline.report.tables import costs
 from paceline.report.text import EMULATED, change, key_figures, number, span
 
 
@@ -18,29 +19,30 @@ def test_the_examples_have_the_status_that_the_operator_writes() -> None:
         assert to_status(from_status(BenchmarkRunStatus, run["status"])) == run["status"]
 
 
-def test_a_promotion_in_a_sentence() -> None:
-    assert said(demo()[0]).sentence == (
-        "Emulated: wide is 1.37x (1.36–1.37) as fast as the baseline, shown in 3 rounds."
-    )
+def test_the_decision_stands_beside_the_speed_up_and_the_worst_workload() -> None:
+    run = said(demo()[0])
+    assert (run.decision, run.found) == ("Promote wide", "1.37x (1.36–1.37); worst workload chat@1 1.17x (1.16–1.19).")
+    assert run.sentence == f"Emulated: Promote wide: {run.found}"
 
 
 def test_a_run_under_way_says_how_it_stands() -> None:
     run = said(demo()[1])
     assert run.outcome == "Measuring"
-    assert run.sentence == "Emulated: Not decided yet after 4 rounds: narrow 1.03x undecided, wide 1.07x rejected."
+    assert run.decision == "No decision yet"
+    assert run.found == "4 rounds so far: narrow 1.03x undecided, wide 1.07x rejected."
 
 
 @pytest.mark.parametrize(
     ("status", "outcome", "sentence"),
     [
-        ({}, "Measuring", "Not decided yet after 0 rounds."),
+        ({}, "Measuring", "No decision yet: 0 rounds so far."),
         (
             {
                 "verdict": {"outcome": "Reject", "rounds": 1},
                 "armVerdicts": [{"arm": "wide", "outcome": "rejected", "reason": "NothingAccepted: on code"}],
             },
             "Reject",
-            "The baseline stays: wide: NothingAccepted: on code, shown in 1 round.",
+            "Keep the baseline: wide: NothingAccepted: on code.",
         ),
         (
             {
@@ -48,18 +50,18 @@ def test_a_run_under_way_says_how_it_stands() -> None:
                 "results": [{"arm": "wide", "workload": "mean", "ratio": "0.9", "lower": "0.89", "upper": "0.91"}],
             },
             "Reject",
-            "The baseline stays: wide is 0.90x (0.89–0.91) as fast, not above 1.05x with every workload above 0.97x, "
-            "shown in 3 rounds.",
+            "Keep the baseline: wide 0.90x (0.89–0.91).",
         ),
         (
             {"verdict": {"outcome": "Inconclusive", "rounds": 8}},
             "Inconclusive",
-            "The baseline stays: 8 rounds did not show enough to decide.",
+            "No decision: after 8 rounds.",
         ),
         (
-            {"verdict": {"outcome": "Error", "rounds": 0, "message": "the server exited with 2"}},
+            {"verdict": {"outcome": "Error", "reason": "ServerFailed", "message": "the server exited with 2"}},
             "Error",
-            "The measurement failed, which says nothing about the candidates: the server exited with 2",
+            "Error: ServerFailed: the measurement failed, which says nothing about the candidates: the server exited "
+            "with 2",
         ),
         (
             {"conditions": [{"type": "Failed", "status": "True", "reason": "Superseded", "message": "it has changed"}]},
@@ -76,7 +78,7 @@ def test_every_end_has_its_sentence(status: dict[str, Any], outcome: str, senten
 def test_a_run_that_has_not_begun_has_no_status() -> None:
     run = latency()
     del run["status"]
-    assert said(run).sentence == "Not decided yet after 0 rounds."
+    assert said(run).decision == "No decision yet"
 
 
 def test_one_emulated_round_makes_the_run_emulated() -> None:
@@ -85,7 +87,7 @@ def test_one_emulated_round_makes_the_run_emulated() -> None:
     for entry in run["status"]["rounds"]:
         entry["emulated"] = False
     assert not said(run).emulated
-    assert said(run).sentence.startswith("wide is ")
+    assert said(run).sentence.startswith("Promote wide: ")
 
 
 def test_rounds_of_a_run_without_a_cluster_are_counted() -> None:
@@ -105,12 +107,29 @@ def test_a_pool_that_is_to_be_two_is_told_so() -> None:
 def test_the_margin_stands_beside_the_noise() -> None:
     run = demo()[0]
     run["status"]["armVerdicts"][0]["margin"] = "0.00614"
-    assert ("Noise of a point", "0.27%", "margin 0.61% (wide)") in key_figures(said(run))
+    assert dict(costs(said(run)))["Noise of a point between rounds"] == "0.27%, margin 0.61% (wide)"
 
 
-def test_the_first_figures_are_those_that_are_looked_for() -> None:
-    names = [name for name, _, _ in key_figures(said(demo()[0]))]
-    assert names == ["Speed-up", "Acceptance length", "Rounds", "GPU time", "Noise of a point"]
+def test_the_head_says_how_fast_on_what_and_when() -> None:
+    assert list(key_figures(said(demo()[0]))) == [
+        ("Output tokens/s", "167 → 228", "baseline → wide, mean of 4 workloads"),
+        ("Hardware", "4 × NVIDIA H200", ""),
+        ("Engine", "SGLang 0.5.23+emulated", ""),
+        ("Model", "Qwen/Qwen3-Coder-Next", "41afb1561aca"),
+        ("Measured", "2026-11-21", "3 rounds, 0.17 GPU-hours"),
+    ]
+
+
+def test_tokens_per_second_are_weighted_as_the_ratio_is() -> None:
+    """Otherwise the head would have two speed-ups."""
+    run = demo()[0]
+    speeds = said(run).speeds
+    bounds = said(run).speed_up
+    assert bounds
+    assert speeds["wide"] / speeds["baseline"] == pytest.approx(bounds.ratio, abs=1e-3)
+    run["spec"]["workloads"][0]["weight"] = "100"
+    code = {one.arm: one.typical for one in said(run).series if one.workload == "code@1"}
+    assert said(run).speeds["wide"] == pytest.approx(code["wide"], rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,8 @@ def of(report: Report) -> Comparison:
 def test_a_head_that_gives_a_tenth_less_is_said_to() -> None:
     found = of(compared(wide=0.9))
     assert found.moved == {"wide": Moved.FELL}
-    assert found.sentence == (
-        "Emulated: From SGLang 0.5.23 to SGLang 0.5.24: wide's speed-up fell (1.36x then, 1.23x now), a change of "
-        "−10.8 % to −9.2 %."
-    )
+    assert found.heading == "wide's speed-up fell from 1.36x to 1.23x"
+    assert found.sentence == "wide: a change of −10.8 % to −9.2 %."
     assert [row.workload for row in found.speed_ups] == ["mean", "code@1", "swe@1", "terminal@1", "chat@1"]
 
 
@@ -37,9 +35,7 @@ def test_a_release_that_is_a_tenth_slower_with_and_without_speculation_changes_n
     """The candidate's own tokens per second fell, too, and nothing is made of that."""
     found = of(compared(wide=0.9, baseline=0.9))
     assert found.moved == {"wide": Moved.OPEN}
-    assert "no change of wide's speed-up is shown (1.36x then, 1.36x now): if there is one, it is within −" in (
-        found.sentence
-    )
+    assert found.heading == "no change of wide's speed-up is shown (from 1.36x to 1.36x)"
     slow = next(row for row in found.absolute if (row.arm, row.workload) == ("wide", "code@1"))
     assert slow.first
     assert slow.second
@@ -51,7 +47,7 @@ def test_of_a_run_without_a_round_nothing_is_shown_and_nothing_is_said_of_its_mo
     then, now = latency(), later(latency())
     del now["status"]
     found = of(comparison(then, now))
-    assert "nothing is shown of wide: the second run has 0 complete rounds of it." in found.sentence
+    assert found.heading == "nothing is shown of wide: the second run has 0 complete rounds of it"
 
 
 def test_a_workload_that_goes_another_way_than_the_mean_is_named() -> None:
@@ -96,7 +92,7 @@ def test_one_round_is_no_comparison_and_says_which_run_it_is_of() -> None:
         run["status"]["rounds"] = run["status"]["rounds"][:1]
 
     found = of(compared(cut))
-    assert "nothing is shown of wide: the second run has 1 complete rounds of it." in found.sentence
+    assert found.heading == "nothing is shown of wide: the second run has 1 complete round of it"
     assert all(row.change is None for row in found.speed_ups)
 
 
@@ -204,7 +200,7 @@ def test_the_page_and_markdown_say_the_same_and_mark_it() -> None:
     report = compared(wide=0.9)
     page = Reader(FORMATS["html"](report))
     for text in (page.text, FORMATS["md"](report)):
-        assert "Emulated: From SGLang 0.5.23 to SGLang 0.5.24: wide's speed-up fell" in text
+        assert re.search(r"Emulated:? wide's speed-up fell from 1\.36x to 1\.23x", text)
         assert "these columns may be read and not be subtracted" in text
         assert "no interval says" in text
     targets = {attributes["id"] for _, attributes in page.tags if "id" in attributes}

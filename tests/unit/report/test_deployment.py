@@ -108,7 +108,7 @@ def test_evidence_that_was_deleted_is_said_to_be() -> None:
     from paceline.cli.live.page import page as tell
 
     world = both_promoted()
-    seen = tell(looked_at(world), (), (), world.cluster.now)
+    seen = tell(looked_at(world), (), ())
     text = Reader(FORMATS["html"](Report(title="t", paceline="0", runs=(), deployments=(seen,)))).text
     assert f"{seen.pools[0].evidence} has been deleted, or may not be read" in text
 

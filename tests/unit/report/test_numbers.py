@@ -169,7 +169,7 @@ def test_where_every_workload_is_at_a_rate_nothing_crosses() -> None:
 def test_a_sweeps_sentence_is_its_table() -> None:
     run = over(*GB10)
     run["spec"]["purpose"] = "Sweep"
-    assert said(run).sentence.startswith("Emulated: Speculate up to 1, not at 8")
+    assert said(run).sentence.startswith("Emulated: Speculate up to 1, not at 8: the baseline takes over")
     assert said(run).asked.startswith("Nothing is asked of a candidate")
 
 
@@ -187,4 +187,4 @@ def test_in_a_sweep_an_interval_is_held_against_the_baseline_and_not_against_a_r
     page = FORMATS["html"](report([run]))
     assert "&gt; 0.95x" not in page
     assert "> 0.95x" not in page
-    assert "shown to be faster than the baseline" in page
+    assert "● shown to be faster" in page

@@ -9,7 +9,6 @@ from tests.support.reports import said
 from tests.support.searched import Served, answered, begun, searched, searching
 
 from paceline.report import FORMATS, report
-from paceline.report.text import key_figures
 
 LATENCY = {"latency": Served("latency", 1)}
 
@@ -37,7 +36,7 @@ def written(search: dict[str, Any]) -> list[tuple[int, int]]:
 def test_it_says_what_was_found_and_that_nothing_is_decided() -> None:
     run, verdict = said(ended()), ended()["status"]["verdict"]
     assert run.outcome == "Found"
-    assert run.sentence == f"Emulated: {verdict['message']}."
+    assert run.sentence == f"Emulated: Found {verdict['winner']}: {verdict['message']}."
     assert run.asked.startswith("Nothing is asked of a candidate here")
     assert run.crossover is None
     assert all(effect.threshold is None for one in run.candidates for effect in one.effects)
@@ -59,9 +58,8 @@ def test_what_it_took_stands_beside_the_grid() -> None:
     run, status = said(ended()), ended()["status"]["search"]
     assert run.search is not None
     assert (run.search.grid_points, run.search.grid_starts) == (46 * 4, 46)
-    figure = next(value for name, value, _ in key_figures(run) if name == "Points")
-    assert figure.startswith(f"{status['points']} of 184 (")
     text = FORMATS["md"](report([ended()]))
+    assert f"- Points beside the grid's, measured once: {status['points']} of 184 (" in text
     assert f"- Server starts beside the grid's: {status['serverStarts']} of 46 (" in text
     assert f"{45 - run.search.measured} candidates of 45 never ran" in text
 
@@ -91,11 +89,11 @@ def test_before_its_first_round_there_is_nothing_to_show() -> None:
     ("verdict", "outcome", "sentence"),
     [
         ({"outcome": "Reject", "message": "no candidate is faster"}, "Reject",
-         "The baseline stays: no candidate is faster."),
+         "Keep the baseline: no candidate is faster."),
         ({"outcome": "Inconclusive", "message": "the budget ran out"}, "Inconclusive",
-         "Nothing was found: the budget ran out."),
+         "No decision: the budget ran out."),
         ({"outcome": "Error", "message": "no arm was measured"}, "Error",
-         "The search failed, which says nothing about the candidates: no arm was measured."),
+         "Error: the measurement failed, which says nothing about the candidates: no arm was measured"),
     ],
 )  # fmt: skip
 def test_other_ends(verdict: dict[str, str], outcome: str, sentence: str) -> None:
@@ -136,7 +134,7 @@ def test_speeds_over_concurrencies_have_the_thresholds_of_a_schedule() -> None:
     assert f"depth {first[1]} from {first[0]} requests on, no speculation from {second[0]} requests on." in text
     page = FORMATS["html"](report([gate]))
     assert f"{schedule}: depth {first[1]} from {first[0]} requests on" in page
-    assert "A dashed line is where a schedule changes its depth" in page
+    assert "Dashed: a schedule changes its depth" in page
 
 
 def test_a_searchs_chart_has_the_best_arms_and_what_was_written() -> None:

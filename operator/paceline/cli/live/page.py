@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from paceline.api.record import finite, from_status
 from paceline.api.run_status import BenchmarkRunStatus
@@ -25,6 +24,8 @@ FAVOURABLE = {"Ready": "True", "CacheReady": "True", "Reconciling": "False", "St
     "SpeculationDegraded": "False"
 }
 """Condition → its status while all is well; of others neither is better."""
+NEEDS_SOMEBODY = ("Ready", "Stalled", "SpeculationDegraded")
+"""Of these the ones that are trouble where they are not so."""
 TONES = {
     **dict.fromkeys(("Promoted", "PromotedAnyway"), GOOD),
     **dict.fromkeys(("Demoted", "TakenDown", "Fallback", "RolledBack", "Aborted", "Stopped"), BAD),
@@ -35,7 +36,6 @@ def page(
     deployment: Deployment,
     runs: Sequence[Run],
     manifests: Sequence[Manifest],
-    now: datetime,
     *,
     revisions: Collection[str] | None = None,
     traffic: Mapping[str, Traffic] | None = None,
@@ -47,7 +47,7 @@ def page(
 
     def pool(each: Pool) -> said.Pool:
         mine = [pair for pair in of_run.values() if pair[1]["spec"]["pool"] == each.name]
-        return _pool(deployment, each, mine, now, revisions, (traffic or {}).get(each.name), unread)
+        return _pool(deployment, each, mine, revisions, (traffic or {}).get(each.name), unread)
 
     return said.Deployment(
         name=deployment.name,
@@ -76,7 +76,7 @@ def shown(deployment: said.Deployment, names: Collection[str]) -> list[str]:
 
 def _tone(deployment: Deployment) -> str:
     ready = deployment.condition("Ready")
-    if (stalled := deployment.condition("Stalled")) and stalled.status == "True":
+    if any(one.type != "Ready" and _of_condition(one) == BAD for one in deployment.status.conditions):
         return BAD
     return GOOD if ready and ready.status == "True" else OPEN
 
@@ -94,15 +94,20 @@ def _remarks(deployment: Deployment) -> Iterator[str]:
 
 
 def _condition(one: Condition) -> said.ConditionRow:
-    well = FAVOURABLE.get(one.type)
     return said.ConditionRow(
         type=one.type,
         status=one.status,
         reason=one.reason,
         message=one.message,
         since=when(one.last_transition_time),
-        tone=OPEN if well is None else GOOD if one.status == well else BAD if one.type == "Stalled" else OPEN,
+        tone=_of_condition(one),
     )
+
+
+def _of_condition(one: Condition) -> str:
+    if one.status == FAVOURABLE.get(one.type):
+        return GOOD
+    return BAD if one.type in NEEDS_SOMEBODY and one.status in ("True", "False") else OPEN
 
 
 Pairs = Sequence[tuple[Run, Manifest]]
@@ -112,7 +117,6 @@ def _pool(
     deployment: Deployment,
     pool: Pool,
     runs: Pairs,
-    now: datetime,
     revisions: Collection[str] | None,
     traffic: Traffic | None,
     unread: str,
@@ -137,7 +141,7 @@ def _pool(
         asked=pool.asked,
         address=pool.status.endpoint,
         marks=tuple(_marks(pool)),
-        says=paragraph(deployment, pool, now),
+        says=paragraph(deployment, pool, None),
         advice=advice(deployment, pool),
         evidence=evidence,
         verdict=verdict.benchmark_run if verdict else "",
@@ -289,7 +293,7 @@ def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
             speed_up=run.speed_up.ratio if run.speed_up and not run.search else None,
             emulated=run.emulated,
             imported=status.imported,
-            why=run.sentence.removeprefix("Emulated: "),
+            why=run.found,
             run=run.name,
             tone={"Promote": GOOD, "Found": GOOD, "Reject": BAD, "Error": BAD}.get(run.outcome, OPEN),
         )

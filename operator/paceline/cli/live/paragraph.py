@@ -17,34 +17,46 @@ from paceline.report.text import capital, count
 Sentences = Iterator[str]
 
 
-def paragraph(deployment: Deployment, pool: Pool, now: datetime) -> str:
-    return " ".join(sentence for say in SAID for sentence in say(deployment, pool, now))
+def paragraph(deployment: Deployment, pool: Pool, now: datetime | None) -> str:
+    """`now` is None for a page, which is read at any time, and has the evidence and what can be done beside it."""
+    serving, target = pool.status.serving, pool.status.target
+    by_evidence = serving and target and not target.request and target.why.startswith(f"{serving.evidence}: ")
+    left_out = () if now else (_evidence, _change, _chosen) if by_evidence else (_evidence, _change)
+    return " ".join(sentence for say in SAID if say not in left_out for sentence in say(deployment, pool, now))
 
 
-def _unread(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+def _unread(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     if not deployment.stored:
         yield f"The operator has written no status of {deployment.name} yet: is it running?"
     elif not deployment.seen:
         yield f"Generation {deployment.generation} of the spec is not read yet; this is of an earlier one."
 
 
-def _stalled(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+def _stalled(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     stalled = deployment.condition("Stalled")
     if stalled:
         yield f"A person must act ({stalled.reason}): {stalled.message}."
 
 
-def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
-    serving, target = pool.status.serving, pool.status.target
+def _serves(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+    serving = pool.status.serving
     if serving is None or not serving.revision:
         yield f"{pool.name} has not served anything yet{_not_ready(deployment)}."
     else:
         yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.since, now)}."
-        if target and target.revision == serving.revision and target.why:
-            asked = f", as asked for by {target.request}" if target.request else ""
-            yield f"It was chosen because {target.why}{asked}."
-        if pool.asked and not pool.status.ready_replicas:
-            yield f"None of its servers is ready{_not_ready(deployment)}."
+
+
+def _chosen(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+    serving, target = pool.status.serving, pool.status.target
+    if serving and serving.revision and target and target.revision == serving.revision and target.why:
+        asked = f", as asked for by {target.request}" if target.request else ""
+        yield f"It was chosen because {target.why.removeprefix(f'{serving.evidence}: ')}{asked}."
+
+
+def _to_come(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+    serving, target = pool.status.serving, pool.status.target
+    if serving and serving.revision and pool.asked and not pool.status.ready_replicas:
+        yield f"None of its servers is ready{_not_ready(deployment)}."
     if target and not (serving and serving.revision == target.revision):
         yield f"It is to serve {target.arm} (revision {target.revision}), because {target.why}."
 
@@ -54,7 +66,7 @@ def _not_ready(deployment: Deployment) -> str:
     return f": {ready.message}" if ready and ready.status != "True" else ""
 
 
-def _evidence(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+def _evidence(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     serving, verdict = pool.status.serving, pool.status.verdict
     if serving and serving.evidence:
         speed = f", {faster(serving.speedup)} the baseline's throughput" if finite(serving.speedup) else ""
@@ -63,6 +75,10 @@ def _evidence(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
             yield "That run was emulated: no model ran, and its numbers are no measurements."
         if serving.imported:
             yield "Rounds of it were measured without a cluster, and applied by a person."
+
+
+def _verdict(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+    serving, verdict = pool.status.serving, pool.status.verdict
     if verdict and not (serving and serving.evidence == verdict.benchmark_run):
         emulated = verdict.benchmark_run in pool.emulated
         run = marked(verdict.benchmark_run, emulated=emulated, imported=verdict.imported)
@@ -77,14 +93,14 @@ def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
     return f" ({lower:.2f}–{upper:.2f})" if lower is not None and upper is not None else ""
 
 
-def _degraded(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+def _degraded(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     if degraded := pool.status.degraded:
         yield f"Since {since(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
     if pool.status.borrowed and (loan := pool.status.loan):
         yield f"{capital(count(pool.status.borrowed, 'server'))} of it is lent to {loan.run}, until that has measured."
 
 
-def _held(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+def _held(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     hold = pool.status.hold
     if hold:
         yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.since, now)}: {hold.message}."
@@ -93,7 +109,7 @@ def _held(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
 # What would change it.
 
 
-def _change(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+def _change(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     yield from next(found for ask in CHANGES if (found := tuple(ask(deployment, pool))))
 
 
@@ -165,11 +181,14 @@ CHANGES: tuple[Callable[[Deployment, Pool], Sentences], ...] = (
 )
 """The first that has something to say says what comes next."""
 
-SAID: tuple[Callable[[Deployment, Pool, datetime], Sentences], ...] = (
+SAID: tuple[Callable[[Deployment, Pool, datetime | None], Sentences], ...] = (
     _unread,
     _stalled,
     _serves,
+    _chosen,
+    _to_come,
     _evidence,
+    _verdict,
     _degraded,
     _held,
     _change,

@@ -27,10 +27,10 @@ def when(text: str) -> str:
     return f"{time:%Y-%m-%d %H:%M} UTC" if time else text
 
 
-def since(text: str, now: datetime) -> str:
+def since(text: str, now: datetime | None) -> str:
     """2026-11-21 11:13 UTC (2 h ago)."""
     time = time_of(text)
-    return f"{when(text)} ({span((now - time).total_seconds())} ago)" if time else text
+    return f"{when(text)} ({span((now - time).total_seconds())} ago)" if time and now else when(text)
 
 
 def span(seconds: float) -> str:
