@@ -2,7 +2,6 @@
 
     `decide`     the rule: looks, rejection, stop, tie, outcome            (rule.py)
     `judge`      one candidate at one look, with the sentence that explains it (findings.py)
-    `so_far`     the bounds before the next look, for a person who watches  (so_far.py)
     `undecided`  the candidates that later rounds must contain
     `explain`    the sentence of a candidate's verdict
     `limits`     what is bounded besides throughput              (limits.py)
@@ -23,7 +22,6 @@ from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_
 from paceline.gate.rounds import table
 from paceline.gate.rule import decide, undecided
 from paceline.gate.server_failures import RETRACTED
-from paceline.gate.so_far import so_far
 
 __all__ = [
     "MEANS",
@@ -48,7 +46,6 @@ __all__ = [
     "limits",
     "observed_noise",
     "smallest_shown",
-    "so_far",
     "table",
     "threshold",
     "undecided",

@@ -1,7 +1,6 @@
 """A BenchmarkRun → what the report says of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from paceline import __version__, core
 from paceline.api.record import finite, from_status
@@ -15,7 +14,6 @@ from paceline.report.deployment_model import Deployment
 from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
 from paceline.report.over_loads import over_loads
-from paceline.report.provisional import PROVISIONAL, with_estimates
 from paceline.report.text import capital, count, interval, ratio
 from paceline.report.trade_off import trade_offs
 
@@ -55,7 +53,6 @@ def run(manifest: Manifest) -> Run:
         manifest = searched.measured_first(manifest, status)
     spec = manifest["spec"]
     rule, rounds = read.gate(spec), status.rounds or ()
-    status = with_estimates(spec, rule, status)
     arms = tuple(arm["name"] for arm in spec["arms"])
     workloads = tuple(read.workload(w) for w in spec["workloads"])
     sweeps = spec.get("purpose") == core.Purpose.SWEEP
@@ -136,8 +133,6 @@ def _asked(rule: core.Gate) -> str:
 def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> Candidate:
     verdict = next((one for one in status.arm_verdicts or () if one.arm == name), ArmVerdict())
     effects = sorted(_effects(name, status.results or (), rule), key=lambda effect: effect.workload not in MEANS)
-    if verdict.outcome == PROVISIONAL:
-        effects = [replace(effect, shown=Shown.OPEN) for effect in effects]
     return Candidate(
         name=name,
         outcome=verdict.outcome,
@@ -172,7 +167,7 @@ def _above(bounds: core.Bounds, threshold: float) -> Shown:
 
 
 def _speed_up(winner: str, candidates: Sequence[Candidate]) -> core.Bounds | None:
-    asked = [one for one in candidates if one.name == winner or (not winner and one.outcome != PROVISIONAL)]
+    asked = [one for one in candidates if one.name == winner] if winner else candidates
     means = [one.mean.bounds for one in asked if one.mean]
     return means[0] if len(asked) == 1 and means else None
 

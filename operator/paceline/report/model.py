@@ -61,7 +61,7 @@ class LimitEffect:
 class Candidate:
     name: str
     outcome: str
-    """As `core.ArmOutcome`, or provisional: it waits for the first look; empty where there is none."""
+    """As `core.ArmOutcome`; empty before the first look."""
     reason: str
     effects: tuple[Effect, ...]
     """The mean first, then every workload."""

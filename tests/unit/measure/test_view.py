@@ -11,7 +11,7 @@ from tests.support import runs
 from tests.support.rounds import PLAN
 
 from paceline import api
-from paceline.cli.live.measuring import drawn, intervals, standing, verdict
+from paceline.cli.live.measuring import drawn, intervals, verdict
 from paceline.cli.live.screen import plain
 from paceline.core import Bounds
 from paceline.measure.rounds import Moment
@@ -54,13 +54,6 @@ def test_at_a_look_it_is_what_the_gate_sees() -> None:
     spec, shown = api.run(run), {one["arm"]: one for one in run["status"]["results"] if one["workload"] == "mean"}
     found = so_far(spec, run)["wide"]
     assert (f"{found.lower:.4f}", f"{found.upper:.4f}") == (shown["wide"]["lower"], shown["wide"]["upper"])
-
-
-def test_before_the_first_look_the_intervals_are_provisional() -> None:
-    spec = api.run(runs.latency())
-    lines = {n: list(standing(spec, moment(n).run, so_far(spec, moment(n).run))) for n in (1, 2, 4)}
-    assert lines[2][-1] == "provisional: 2 of 4 rounds; no decision before round 4"
-    assert not any("provisional" in line for n in (1, 4) for line in lines[n])
 
 
 def test_a_candidates_bounds_are_on_a_ruler_with_the_baselines_speed() -> None:

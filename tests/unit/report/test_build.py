@@ -10,7 +10,6 @@ from tests.support.runs import latency, throughput
 from paceline.api.record import from_status, to_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import FORMATS, report
-from paceline.report.model import Shown
 from paceline.report.tables import costs
 from paceline.report.text import EMULATED, change, key_figures, number, span
 
@@ -31,44 +30,6 @@ def test_a_run_under_way_says_how_it_stands() -> None:
     assert run.outcome == "Measuring"
     assert run.decision == "No decision yet"
     assert run.found == "4 rounds so far: narrow 1.03x undecided, wide 1.07x rejected."
-
-
-def before_the_first_look(rounds: int) -> dict[str, Any]:
-    """The first look is after four rounds."""
-    run = latency()
-    few = {
-        "arm": "wide",
-        "outcome": "error",
-        "reason": f"TooFewRounds: complete rounds: {rounds}, the first look needs 4",
-    }
-    return run | {"status": {"rounds": run["status"]["rounds"][:rounds], "armVerdicts": [few]}}
-
-
-def test_before_the_first_look_the_bounds_so_far_are_provisional() -> None:
-    run = said(before_the_first_look(2))
-    (wide,) = run.candidates
-    assert (wide.outcome, wide.reason) == ("provisional", "2 of 4 rounds; no decision before round 4")
-    assert run.decision == "No decision yet"
-    assert run.found == "2 rounds so far: wide 1.36x provisional."
-    mean = wide.mean
-    assert mean
-    assert mean.bounds.lower < 1.36 < mean.bounds.upper
-    assert {effect.shown for effect in wide.effects} == {Shown.OPEN}
-    assert run.speed_up is None
-
-
-def test_provisional_bounds_are_in_every_format() -> None:
-    page, text = (FORMATS[name](report([before_the_first_look(3)])) for name in ("html", "md"))
-    assert "3 of 4 rounds; no decision before round 4" in text
-    assert "Nothing has been compared yet" not in page
-    assert "provisional" in page
-
-
-def test_one_round_gives_no_bounds_and_a_lost_round_is_told() -> None:
-    run = before_the_first_look(1)
-    run["status"]["armVerdicts"][0]["reason"] += "; 1 of 2 rounds lost"
-    (wide,) = said(run).candidates
-    assert (wide.effects, wide.reason) == ((), "1 of 4 rounds; no decision before round 4; 1 of 2 rounds lost")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from paceline.measure.rounds import Moment
 from paceline.measure.so_far import wanted
 from paceline.report import report
 from paceline.report.model import Manifest
-from paceline.report.provisional import PROVISIONAL, until_the_first_look
 from paceline.report.tables import searched, speed_ups
 
 WIDTH = 40
@@ -71,9 +70,6 @@ def standing(spec: RunSpec, run: Manifest, means: Mapping[str, Bounds], *, going
     """What is known so far: of a comparison each candidate's interval, `means`; of a search which arms are left."""
     if spec.purpose is not Purpose.SEARCH:
         yield from intervals(means, wanted(spec))
-        measured = {entry["round"] for entry in (run.get("status") or {}).get("rounds", ()) if not entry.get("error")}
-        if means and (why := until_the_first_look(spec.gate, len(measured))):
-            yield f"{PROVISIONAL}: {why}"
         return
     search = from_status(BenchmarkRunStatus, run.get("status")).search
     if search is not None:
