@@ -1,130 +1,156 @@
-"""report.py RUN: docs/reports/gpu.md of a measured run, on stdout.
+"""report.py FOLDER: docs/reports/gpu.md, on stdout, of a run that dev/gpu/run has measured.
 
-What only a GPU can show, all of it read in the run's own evidence: how much a point and a start vary, whether an arm's
-server found the memory that the one before it had (`kvTokens`: SGLang sizes its cache by what is free), driver and
-clocks, how much of the time servers started and how much nothing was measured, and the verdicts.
+FOLDER holds run.yaml, and may hold measure.txt (what `paceline measure` printed) and gpu.csv (what sampler.py wrote),
+of which energy is computed; each as it is or as .gz. A run without a verdict is told as that.
 """
 
-import math
-import platform
-import subprocess
+import csv
+import gzip
+import io
 import sys
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import variance
 from typing import Any
 
 import yaml
 
-TWICE = ("code@1", "again@1")
-"""Workloads of the same prompts at the same load."""
+from paceline.report import report
+from paceline.report.text import interval, ratio
 
 Run = Mapping[str, Any]
+Key = tuple[int, str, str]
+"""Round from 0, arm, workload."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Standard deviations of ln throughput: `point` of two points of one server, `start` of what servers differ by
-    beyond that (0 where that is less than nothing)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """Of the GPU during one load."""
 
-    point: float
-    start: float
-    servers: int
-
-
-def noise(pairs: Mapping[str, Sequence[tuple[float, float]]]) -> Noise | None:
-    """Arm → the throughputs of both points of each of its servers. None before an arm has two."""
-    arms = [[(math.log(a), math.log(b)) for a, b in servers] for servers in pairs.values() if len(servers) > 1]
-    if not arms:
-        return None
-    freedom = [len(servers) - 1 for servers in arms]
-    gaps = _pooled([variance([a - b for a, b in servers]) for servers in arms], freedom)
-    means = _pooled([variance([(a + b) / 2 for a, b in servers]) for servers in arms], freedom)
-    return Noise(
-        point=math.sqrt(gaps / 2),
-        start=math.sqrt(max(0.0, means - gaps / 4)),
-        servers=sum(map(len, arms)),
-    )
+    joules: float
+    watts: float
+    sm_mhz: int
+    """The lowest."""
 
 
-def _pooled(variances: Sequence[float], freedom: Sequence[int]) -> float:
-    return sum(one * weight for one, weight in zip(variances, freedom, strict=True)) / sum(freedom)
-
-
-def pairs(run: Run) -> dict[str, list[tuple[float, float]]]:
-    found: dict[str, list[tuple[float, float]]] = {}
-    for entry in _rounds(run):
-        speeds = {
-            (point["arm"], point["workload"]): float(point["steadyThroughput"])
-            for point in entry.get("points", ())
-            if point["valid"] and point.get("steadyThroughput")
-        }
-        for arm in dict.fromkeys(arm for arm, _ in speeds):
-            if all((arm, workload) in speeds for workload in TWICE):
-                found.setdefault(arm, []).append((speeds[arm, TWICE[0]], speeds[arm, TWICE[1]]))
+def power(run: Run, printed: str, samples: Sequence[Mapping[str, str]]) -> dict[Key, Power]:
+    """By load. `printed` tells the second in which a load ended; how long it took follows from its tokens."""
+    found: dict[Key, Power] = {}
+    times = [float(row["t"]) for row in samples]
+    for entry in _rounds(run) if samples else ():
+        began = datetime.fromisoformat(entry["startedAt"])
+        ended = datetime.fromisoformat(entry["finishedAt"])
+        for point in entry["points"]:
+            at = _ended(printed, f" {point['arm']} {point['workload']}: ", began, ended)
+            speed = float(point.get("outputThroughput") or 0)
+            if at is None or not speed:
+                continue
+            seconds = point["outputTokens"] / speed
+            if not times[0] <= at - seconds < at <= times[-1]:
+                continue
+            joules = _energy(times, samples, at) - _energy(times, samples, at - seconds)
+            during = samples[bisect_left(times, at - seconds) : bisect_left(times, at)]
+            found[entry["round"], point["arm"], point["workload"]] = Power(
+                joules=joules, watts=joules / seconds, sm_mhz=min(int(row["sm_mhz"]) for row in during)
+            )
     return found
 
 
-def shares(run: Run) -> tuple[float, float]:
-    """Of the time that rounds held the GPU: in which servers started, and in which neither that nor a load went on."""
-    held = sum(entry["heldSeconds"] for entry in _rounds(run))
-    starts = sum(float(one.get("startSeconds") or 0) for entry in _rounds(run) for one in entry.get("replicates", ()))
-    return starts / held, sum(entry.get("idleSeconds") or 0 for entry in _rounds(run)) / held
+def _ended(printed: str, what: str, began: datetime, ended: datetime) -> float | None:
+    """Seconds since 1970 of the line that tells it, between the two; the middle of its second."""
+    for line in printed.splitlines():
+        if what in line and line.endswith(" tok/s"):
+            told = datetime.combine(began.date(), datetime.strptime(line[:8], "%H:%M:%S").time(), UTC)
+            told += timedelta(days=1) if told < began else timedelta()
+            if told <= ended:
+                return told.timestamp() + 0.5
+    return None
 
 
-def _rounds(run: Run) -> list[Mapping[str, Any]]:
-    return [entry for entry in run["status"].get("rounds", ()) if not entry.get("error")]
+def _energy(times: Sequence[float], samples: Sequence[Mapping[str, str]], at: float) -> float:
+    """The driver's counter at a time between two samples, in joules."""
+    after = max(1, bisect_left(times, at))
+    low, high = (float(samples[place]["energy_mj"]) / 1000 for place in (after - 1, after))
+    return low + (high - low) * (at - times[after - 1]) / (times[after] - times[after - 1])
 
 
-def written(run: Run, machine: str, commit: str) -> str:
-    return "\n".join([*_head(run, machine, commit), *_verdicts(run), *_noise(run), *_servers(run), ""])
+def written(run: Run, printed: str = "", samples: Sequence[Mapping[str, str]] = (), machine: str = "") -> str:
+    parts = (_head(run, machine), _verdict(run), _points(run, power(run, printed, samples)), _servers(run), _time(run))
+    return "\n".join(line for part in parts for line in (*part, ""))
 
 
-def _head(run: Run, machine: str, commit: str) -> Iterator[str]:
-    status = run["status"]
-    engine = run["spec"]["engine"]
+def _head(run: Run, machine: str) -> Iterator[str]:
+    status, spec = run["status"], run["spec"]
     yield "# One GPU"
     yield ""
     if status.get("emulated"):
         yield "**The engine was emulated: nothing here is of a GPU.**"
-    yield f"Written by `dev/gpu/measure` at commit {commit}, on {machine}:"
-    yield f"{engine['name']} {status.get('engineVersion') or engine['version']} on"
-    yield f"{status.get('gpuModel') or 'an unnamed GPU'}, driver {status.get('driver') or 'unknown'},"
-    yield f"{status.get('startedAt', '')} to {status.get('finishedAt', '')}. The models are made by seed"
-    yield "(`dev/gpu/models.py`): speed and acceptance are real, texts are not."
+    first, last = (entry[at][:16].replace("T", " ") for entry, at in _ends(run))
+    engine = f"{spec['engine']['name']} {status.get('engineVersion') or spec['engine']['version']}"
+    yield f"{engine} on {status.get('gpuModel') or 'an unnamed GPU'}, driver {status.get('driver') or 'unknown'},"
+    yield f"{first} to {last} UTC, by `paceline measure`. Written by `dev/gpu/report.py`."
+    if machine:
+        yield f"Machine: {', '.join(machine.split(chr(10)))}."
     yield ""
+    yield "The target has 5.95 billion parameters and computes what a model of 4.5 million computes that was"
+    yield "trained on Python's standard library (`dev/gpu/models.py`). Speed, memory, acceptance and power are"
+    yield "real; the language is a toy, and acceptance that of a toy."
 
 
-def _verdicts(run: Run) -> Iterator[str]:
-    verdict = run["status"].get("verdict") or {}
-    outcome = f"**{verdict.get('outcome') or 'none yet'}** {verdict.get('winner') or ''}".strip()
-    yield f"Verdict: {outcome}: {verdict.get('message', '')}"
+def _ends(run: Run) -> tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, str], str]]:
+    rounds = _rounds(run)
+    return (rounds[0], "startedAt"), (rounds[-1], "finishedAt")
+
+
+def _verdict(run: Run) -> Iterator[str]:
+    (said,) = report([run]).runs
+    looks = said.asked.rpartition("looked at after ")[2]
+    yield "## Verdict"
     yield ""
-    yield "| arm | verdict | workload | ratio | acceptance length |"
+    if run["status"].get("verdict"):
+        yield f"**{said.decision}**: {said.found}"
+    else:
+        yield f"**No verdict**: {len(_rounds(run))} rounds were measured, and the gate looks after {looks}"
+        yield "The bounds below are provisional and decide nothing."
+    yield ""
+    yield "| arm | workload | ratio | bounds | |"
     yield "|---|---|---|---|---|"
-    outcomes = {
-        one["arm"]: f"{one['outcome']} {one.get('reason', '')}".strip()
-        for one in run["status"].get("armVerdicts") or ()
-    }
-    for one in run["status"].get("results") or ():
-        bounds = f"{one.get('ratio', '')} ({one.get('lower', '')} to {one.get('upper', '')})"
-        cells = (one["arm"], outcomes.get(one["arm"], ""), one["workload"], bounds, one.get("acceptLength", ""))
-        yield f"| {' | '.join(cells)} |"
-    yield ""
+    for one in said.candidates:
+        for effect in one.effects:
+            yield _row(one.name, effect.workload, ratio(effect.bounds.ratio), interval(effect.bounds), one.outcome)
 
 
-def _noise(run: Run) -> Iterator[str]:
-    found = noise(pairs(run))
-    yield "## Noise and time"
+def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
+    yield "## Loads"
     yield ""
-    if found:
-        yield f"* Between two points of one server: {found.point:.2%}; between starts, beyond that: {found.start:.2%}"
-        yield f"  ({found.servers} servers; standard deviations of ln throughput, `{TWICE[0]}` and `{TWICE[1]}`)."
-    starting, idle = shares(run)
-    yield f"* Of the time that rounds held the GPU, servers started for {starting:.0%}, and for {idle:.0%} neither a"
-    yield "  start nor a load went on."
+    yield "| arm | workload | round | tokens/s | of the baseline | acceptance length | J/token | W | SM, MHz | |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    points = [(entry, point) for entry in _rounds(run) for point in entry["points"]]
+    base = {(e["round"], p["workload"]): p for e, p in points if p["arm"] == "baseline" and p["valid"]}
+    order = [arm["name"] for arm in run["spec"]["arms"]]
+    workloads = list(dict.fromkeys(point["workload"] for _, point in points))
+    for entry, point in sorted(
+        points, key=lambda one: (order.index(one[1]["arm"]), workloads.index(one[1]["workload"]), one[0]["round"])
+    ):
+        beside = base.get((entry["round"], point["workload"]))
+        speeds = [
+            float(one["outputThroughput"]) if one and one.get("outputThroughput") else 0 for one in (point, beside)
+        ]
+        used = powers.get((entry["round"], point["arm"], point["workload"]))
+        yield _row(
+            point["arm"], point["workload"], entry["round"] + 1, f"{speeds[0]:,.0f}" if speeds[0] else "",
+            ratio(speeds[0] / speeds[1]) if all(speeds) and point is not beside else "",
+            f"{float(point['acceptLength']):.2f}" if point.get("acceptLength") else "",
+            f"{used.joules / point['outputTokens']:.3f}" if used else "", f"{used.watts:.0f}" if used else "",
+            used.sm_mhz if used else "", point["why"],
+        )  # fmt: skip
     yield ""
+    yield "Tokens per second of a whole load, its beginning and end included; the lowest SM clock within it."
+    if powers:
+        yield "Energy is the driver's counter, read every quarter of a second; a load's end is known to half a"
+        yield "second."
 
 
 def _servers(run: Run) -> Iterator[str]:
@@ -139,39 +165,65 @@ def _servers(run: Run) -> Iterator[str]:
             clocks = one.get("clocks") or {}
             if one.get("kvTokens"):
                 capacities.setdefault(one["arm"], []).append(one["kvTokens"])
-            throttled = [f"{'+'.join(each['reasons'])} on {each['workload']}" for each in clocks.get("throttled", ())]
-            cells = (
-                entry["round"], one["arm"], one.get("startSeconds", ""), one.get("kvTokens", ""),
+            throttled = [
+                f"{'+'.join(each['reasons'])} on {each['workload']}, {each.get('percent') or '?'} % of the time"
+                for each in clocks.get("throttled", ())
+            ]
+            yield _row(
+                entry["round"] + 1, one["arm"], one.get("startSeconds", ""), one.get("kvTokens", ""),
                 f"{clocks.get('smMHz', '')} of {clocks.get('mostSMMHz', '')}" if clocks else "",
-                clocks.get("powerLimitWatts", ""), clocks.get("celsius", ""), ", ".join(throttled),
+                clocks.get("powerLimitWatts", ""), clocks.get("celsius", ""), "; ".join(throttled),
             )  # fmt: skip
-            yield f"| {' | '.join(map(str, cells))} |"
     yield ""
+    first = capacities.get("baseline", [0])[0]
     for arm, found in capacities.items():
-        spread = max(found) / min(found) - 1
-        yield f"* {arm}: the KV cache of its servers differs by {spread:.2%} between rounds."
+        beside = f"; {found[0] / first - 1:+.1%} of the baseline's" if first and arm != "baseline" else ""
+        yield f"* {arm}: its KV cache differs by {max(found) / min(found) - 1:.2%} between rounds{beside}."
     yield ""
-    yield "A server sizes its KV cache by the memory that is free when it starts: equal caches show that the arm before"
-    yield "had given its memory back."
+    yield "A server sizes its KV cache by the memory that is free when it starts: equal caches show that the"
+    yield "arm before had given its memory back."
 
 
-def machine() -> str:
-    asked = "name,driver_version,memory.total"
-    said = _said(["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]) or "no NVIDIA GPU"
-    return f"{platform.system()} {platform.release()}, {platform.machine()}, {said.replace(chr(10), '; ')}"
+def _time(run: Run) -> Iterator[str]:
+    starting, loading, idle = shares(run)
+    held = ", ".join(str(entry["heldSeconds"]) for entry in _rounds(run))
+    yield "## Time"
+    yield ""
+    yield f"Rounds held the GPU for {held} s. Of this, servers started for {starting:.0%}, loads ran for"
+    yield f"{loading:.0%}, and for {idle:.0%} neither went on by the operator's count."
 
 
-def _said(command: Sequence[str]) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""
+def shares(run: Run) -> tuple[float, float, float]:
+    """Of the time that rounds held the GPU: servers started, loads ran, neither."""
+    held = sum(entry["heldSeconds"] for entry in _rounds(run))
+    starts = sum(float(one.get("startSeconds") or 0) for entry in _rounds(run) for one in entry.get("replicates", ()))
+    points = [point for entry in _rounds(run) for point in entry["points"] if point.get("outputThroughput")]
+    loads = sum(point["outputTokens"] / float(point["outputThroughput"]) for point in points)
+    return starts / held, loads / held, sum(entry.get("idleSeconds") or 0 for entry in _rounds(run)) / held
+
+
+def _rounds(run: Run) -> list[Mapping[str, Any]]:
+    return [entry for entry in run["status"].get("rounds", ()) if not entry.get("error")]
+
+
+def _row(*cells: Any) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _text(folder: Path, name: str) -> str:
+    """Of a file as it is or as .gz; empty if there is neither."""
+    for file, opened in ((folder / name, Path.open), (folder / f"{name}.gz", gzip.open)):
+        if file.exists():
+            with opened(file, "rt") as text:
+                return str(text.read())
+    return ""
 
 
 def main() -> None:
-    run = yaml.safe_load(Path(sys.argv[1]).read_text())
-    here = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    print(written(run, machine(), _said(here) or "unknown"), end="")
+    folder = Path(sys.argv[1])
+    run = yaml.safe_load(_text(folder, "run.yaml"))
+    samples = [row for row in csv.DictReader(io.StringIO(_text(folder, "gpu.csv"))) if row["energy_mj"]]
+    print(written(run, _text(folder, "measure.txt"), samples, _text(folder, "machine.txt").strip()), end="")
 
 
 if __name__ == "__main__":

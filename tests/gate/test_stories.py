@@ -135,6 +135,21 @@ class TestLooks:
         assert four == five
         assert (five.outcome, five.rounds, five.final) == (Outcome.INCONCLUSIVE, 4, False)
 
+    def test_between_two_looks_the_bounds_of_now_can_be_asked_for(self) -> None:
+        five = measure(self.truth, cv=0.01, seed=6, rounds=5)
+        now = gate.so_far(core.Gate(), list(self.truth), EVEN, five)
+        looks_at_five = decided(self.truth, five, core.Gate(decide_after_rounds=(4, 5, 8)))
+        assert now.arms["candidate"].rounds == 5
+        assert now.arms == looks_at_five.arms
+
+    def test_at_a_look_the_bounds_of_now_are_those_of_the_look(self) -> None:
+        four = measure(self.truth, cv=0.01, seed=6, rounds=4)
+        assert gate.so_far(core.Gate(), list(self.truth), EVEN, four) == decided(self.truth, four)
+
+    def test_one_round_has_no_bounds(self) -> None:
+        one = measure(self.truth, cv=0.01, seed=6, rounds=1)
+        assert gate.so_far(core.Gate(), list(self.truth), EVEN, one).arms["candidate"].mean is None
+
     def test_rounds_after_the_last_look_are_not_used(self) -> None:
         eight, ten = (decided(self.truth, measure(self.truth, cv=0.01, seed=6, rounds=n)) for n in (8, 10))
 

@@ -3,11 +3,10 @@
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from paceline.core import Bounds
 from paceline.core.text import printable
 from paceline.measure import record
 from paceline.measure.applying import applying
@@ -36,33 +35,30 @@ def watch(rounds: Rounds) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from paceline.cli.live.measuring import drawn, standing
-    from paceline.measure.so_far import so_far
+    from paceline.cli.live.measuring import drawn, so_far, standing
 
-    shown, measured = -math.inf, 0
-    means: Mapping[str, Bounds] = {}
+    shown, measured = -math.inf, -1
     with Live(console=Console(highlight=False), auto_refresh=False) as screen:
         for moment in rounds.until_the_end():
             if time.monotonic() - shown < DRAW_SECONDS:
                 continue
             shown, status = time.monotonic(), moment.run.get("status") or {}
             if len(status.get("rounds", ())) != measured:
-                measured, means = len(status["rounds"]), so_far(rounds.spec, moment.run)
-            lines = standing(rounds.spec, moment.run, means, going_on=moment.plan is not None)
+                measured, candidates = len(status.get("rounds", ())), so_far(moment.run)
+            lines = standing(rounds.spec, moment.run, candidates, going_on=moment.plan is not None)
             screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
 
 
 def _lines(rounds: Rounds) -> Iterator[str]:
-    from paceline.cli.live.measuring import seen, standing
+    from paceline.cli.live.measuring import seen, so_far, standing
     from paceline.cli.live.progress import spent, time_left
-    from paceline.measure.so_far import so_far
 
     said = measured = 0
     message = ""
     for moment in rounds.until_the_end():
         at = seen(moment, datetime.now(UTC))
         if at and at.rounds != measured:
-            yield from standing(rounds.spec, moment.run, so_far(rounds.spec, moment.run))
+            yield from standing(rounds.spec, moment.run, so_far(moment.run))
             yield f"{time_left(at)}; {spent(at)}" if at.search else time_left(at)
             measured = at.rounds
         if at and at.message != message:

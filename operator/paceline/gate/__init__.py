@@ -2,6 +2,7 @@
 
     `decide`     the rule: looks, rejection, stop, tie, outcome            (rule.py)
     `judge`      one candidate at one look, with the sentence that explains it (findings.py)
+    `so_far`     the bounds between two looks
     `undecided`  the candidates that later rounds must contain
     `explain`    the sentence of a candidate's verdict
     `limits`     what is bounded besides throughput              (limits.py)
@@ -20,7 +21,7 @@ from paceline.gate.limits import OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
 from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_noise, smallest_shown
 from paceline.gate.rounds import table
-from paceline.gate.rule import decide, undecided
+from paceline.gate.rule import decide, so_far, undecided
 from paceline.gate.server_failures import RETRACTED
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "limits",
     "observed_noise",
     "smallest_shown",
+    "so_far",
     "table",
     "threshold",
     "undecided",

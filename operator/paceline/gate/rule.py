@@ -85,6 +85,24 @@ def decide(
     )
 
 
+def so_far(
+    gate: Gate,
+    arms: Sequence[str],
+    workloads: Mapping[str, float],
+    measurements: Sequence[Measurement],
+    answers: Sequence[Answers] = (),
+    rated: Collection[str] = (),
+) -> Verdict:
+    """As `decide`, with the next look moved to the last complete round. Its bounds are provisional and decide nothing;
+    there are none before two complete rounds."""
+    rounds = table(arms[0], workloads, counted(measurements, gate.limits))
+    complete = max(len(rounds.complete(arm)) for arm in arms[1:])
+    looks = gate.decide_after_rounds
+    due = min((look for look in looks if look >= complete), default=looks[-1])
+    now = tuple(max(complete, 2) if look == due else look for look in looks)
+    return decide(dataclasses.replace(gate, decide_after_rounds=now), arms, workloads, measurements, answers, rated)
+
+
 def undecided(verdict: Verdict) -> tuple[str, ...]:
     """Candidates that later rounds must still contain, in the order of arms: those without a last look; none once the
     verdict is final."""

@@ -11,11 +11,12 @@ from paceline.report import by_request, facts, measured, read, searched
 from paceline.report.comparison import compare
 from paceline.report.crossover import crossover
 from paceline.report.deployment_model import Deployment
-from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
+from paceline.report.model import MEANS, PROVISIONAL, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
 from paceline.report.over_loads import over_loads
 from paceline.report.text import capital, count, interval, ratio
 from paceline.report.trade_off import trade_offs
+from paceline.report.under_way import provisional
 
 
 def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence[Deployment] = ()) -> Report:
@@ -57,6 +58,8 @@ def run(manifest: Manifest) -> Run:
     workloads = tuple(read.workload(w) for w in spec["workloads"])
     sweeps = spec.get("purpose") == core.Purpose.SWEEP
     asks_nothing = sweeps or searching is not None
+    if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
+        status = provisional(spec, rule, workloads, status)
     candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
     crossing = None if searching else crossover(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
@@ -131,8 +134,8 @@ def _asked(rule: core.Gate) -> str:
 
 
 def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> Candidate:
-    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), ArmVerdict())
-    effects = sorted(_effects(name, status.results or (), rule), key=lambda effect: effect.workload not in MEANS)
+    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), ArmVerdict(arm=name))
+    effects = sorted(_effects(verdict, status.results or (), rule), key=lambda effect: effect.workload not in MEANS)
     return Candidate(
         name=name,
         outcome=verdict.outcome,
@@ -142,16 +145,19 @@ def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) ->
     )
 
 
-def _effects(arm: str, results: Sequence[Result], rule: core.Gate | None) -> Iterator[Effect]:
+def _effects(of: ArmVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[Effect]:
+    """Nothing is shown by bounds that are provisional."""
     for result in results:
         bounds = read.bounds(result.ratio, result.lower, result.upper)
-        if result.arm == arm and bounds:
+        if result.arm == of.arm and bounds:
             threshold = _threshold(result.workload, rule) if rule else None
             yield Effect(
                 workload=result.workload,
                 bounds=bounds,
                 threshold=threshold,
-                shown=_above(bounds, 1 if threshold is None else threshold),
+                shown=Shown.OPEN
+                if of.outcome == PROVISIONAL
+                else _above(bounds, 1 if threshold is None else threshold),
                 tokens=read.bounds(result.tokens, result.tokens_lower, result.tokens_upper),
             )
 
@@ -207,7 +213,8 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: st
     if ended := next(_ended(status), None):
         return ended.message or ended.reason
     after = count(len({entry.round for entry in status.rounds or () if not entry.error}), "round")
-    so_far = [f"{one.name} {ratio(one.mean.bounds.ratio)} {one.outcome}" for one in candidates if one.mean]
+    means = [(one, one.mean.bounds) for one in candidates if one.mean]
+    so_far = [f"{one.name} {ratio(bounds.ratio)} ({interval(bounds)}) {one.outcome}" for one, bounds in means]
     return f"{after} so far{': ' if so_far else ''}{', '.join(so_far)}."
 
 

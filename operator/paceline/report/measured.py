@@ -1,7 +1,7 @@
 """What was measured: values over rounds, rounds one by one, and what was not used and why."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from paceline import core, gate
@@ -105,14 +105,11 @@ def _accepted(point: Point) -> list[float]:
 
 def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
     """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
-    arms = [arm["name"] for arm in spec["arms"]]
-    weights = {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)}
-    rated = read.rated(spec)
+    arms, rated = [arm["name"] for arm in spec["arms"]], read.rated(spec)
     asked = [limit for limit in gate.limits(rule, rated) if limit.maximum is None]
     if not asked:
         return []
-    measurements = round_status.measurements(rounds)
-    verdicts = gate.decide(rule, arms, weights, measurements, round_status.answers(rounds), rated).arms
+    verdicts = verdict(gate.decide, spec, rule, workloads, rounds).arms
     return [
         LimitEffect(
             metric=limit.metric,
@@ -127,6 +124,24 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
         for arm in arms[1:]
         for workload in ([""] if limit.metric in gate.OF_THE_SERVER else rated if limit.at_a_rate else workloads)
     ]
+
+
+def verdict(
+    rule_of: Callable[..., core.Verdict],
+    spec: Manifest,
+    rule: core.Gate,
+    workloads: Sequence[str],
+    rounds: Sequence[Round],
+) -> core.Verdict:
+    """What `gate.decide` or `gate.so_far` makes of the rounds in status."""
+    return rule_of(
+        rule,
+        [arm["name"] for arm in spec["arms"]],
+        {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)},
+        round_status.measurements(rounds),
+        round_status.answers(rounds),
+        read.rated(spec),
+    )
 
 
 def _shown(bounds: core.Bounds | None, limit: core.Limit) -> Shown:

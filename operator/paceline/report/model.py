@@ -18,6 +18,9 @@ MEAN = "mean"
 MEANS = (MEAN, "mean@rate")
 """And, second, that of what arrives at a rate, where there are closed loops besides."""
 
+PROVISIONAL = "provisional"
+"""Outcome of a candidate between two looks of a run under way. Its bounds decide nothing."""
+
 
 class Shown(StrEnum):
     """What an interval shows of the threshold that it is held against."""
@@ -61,7 +64,7 @@ class LimitEffect:
 class Candidate:
     name: str
     outcome: str
-    """As `core.ArmOutcome`; empty before the first look."""
+    """As `core.ArmOutcome`, or PROVISIONAL; empty before the first round."""
     reason: str
     effects: tuple[Effect, ...]
     """The mean first, then every workload."""

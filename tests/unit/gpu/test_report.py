@@ -1,81 +1,99 @@
-"""dev/gpu/report.py: what it makes of a run. The models beside it need torch, and are not made here."""
+"""dev/gpu/report.py: what it makes of the run on an H200, and of runs made by hand."""
 
-import math
-import random
+import csv
+import gzip
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from dev.gpu.report import TWICE, Noise, noise, pairs, shares, written
+import yaml
+from dev.gpu.report import Power, power, shares, written
+
+ROOT = Path(__file__).parents[3]
+H200 = ROOT / "dev" / "gpu" / "h200-2026-11-26"
 
 
-def servers(count: int, *, point: float, start: float) -> list[tuple[float, float]]:
-    """Throughputs of two points of each, about 100."""
-    dice, made = random.Random(1), []
-    for _ in range(count):
-        own = dice.gauss(0, start)
-        a, b = (100 * math.exp(own + dice.gauss(0, point)) for _ in range(2))
-        made.append((a, b))
-    return made
+@pytest.fixture
+def run() -> dict[str, Any]:
+    manifest: dict[str, Any] = yaml.safe_load(gzip.decompress((H200 / "run.yaml.gz").read_bytes()))
+    return manifest
 
 
-@pytest.mark.parametrize(("point", "start"), [(0.01, 0.03), (0.02, 0.0), (0.002, 0.004)])
-def test_noise_of_points_is_told_from_that_of_starts(point: float, start: float) -> None:
-    found = noise({arm: servers(4000, point=point, start=start) for arm in ("baseline", "copy")})
-    assert found
-    assert found.point == pytest.approx(point, rel=0.05)
-    assert found.start == pytest.approx(start, rel=0.05, abs=point / 4)
+@pytest.fixture
+def samples() -> list[dict[str, str]]:
+    return list(csv.DictReader(gzip.decompress((H200 / "gpu.csv.gz").read_bytes()).decode().splitlines()))
 
 
-def test_one_server_says_nothing_of_starts() -> None:
-    assert noise({"baseline": [(100.0, 101.0)]}) is None
+def the_report(run: Mapping[str, Any], samples: Sequence[Mapping[str, str]] = ()) -> str:
+    return written(run, (H200 / "measure.txt").read_text(), samples, (H200 / "machine.txt").read_text().strip())
 
 
-def a_round(number: int, tokens: int, **more: Any) -> dict[str, Any]:
-    arms = ("baseline", "copy")
-    points = [
-        {"arm": arm, "workload": workload, "valid": True, "steadyThroughput": f"{100 + number + place}"}
-        for arm in arms
-        for place, workload in enumerate((*TWICE, "chat@32"))
+def test_the_document_is_of_this_run(run: dict[str, Any], samples: list[dict[str, str]]) -> None:
+    assert (ROOT / "docs" / "reports" / "gpu.md").read_text() == the_report(run, samples)
+
+
+def test_a_run_without_a_verdict_is_told_as_that(run: dict[str, Any]) -> None:
+    page = the_report(run)
+    assert "**No verdict**: 2 rounds were measured, and the gate looks after 3, 6 rounds." in page
+    assert "| narrow | mean | 1.84x | 0.45–7.58 | provisional |" in page
+    assert "Promote" not in page
+
+
+def test_a_verdict_is_told(run: dict[str, Any]) -> None:
+    run["status"] |= {
+        "verdict": {"outcome": "Promote", "winner": "narrow", "rounds": 3},
+        "results": [{"arm": "narrow", "workload": "mean", "ratio": "1.7", "lower": "1.6", "upper": "1.8"}],
+        "armVerdicts": [{"arm": "narrow", "outcome": "promotable", "reason": "FasterThanMinimum"}],
+    }
+    page = the_report(run)
+    assert "**Promote narrow**: 1.70x (1.60–1.80)" in page
+    assert "| narrow | mean | 1.70x | 1.60–1.80 | promotable |" in page
+    assert "provisional" not in page
+
+
+def test_servers_are_told_with_their_memory_and_what_held_them_down(run: dict[str, Any]) -> None:
+    page = the_report(run)
+    assert "| 1 | narrow | 56.81 | 263440 | 1980 of 1980 | 700 | 33 |  |" in page
+    assert "SwPowerCap on many@32, 88 % of the time" in page
+    assert "narrow: its KV cache differs by 0.00% between rounds; -11.1% of the baseline's" in page
+
+
+def test_of_the_time_most_went_into_starts(run: dict[str, Any]) -> None:
+    assert shares(run) == pytest.approx((0.67, 0.147, 0.18), abs=0.005)
+
+
+def test_without_samples_nothing_is_said_of_energy(run: dict[str, Any]) -> None:
+    assert power(run, (H200 / "measure.txt").read_text(), []) == {}
+    assert "Energy" not in the_report(run)
+
+
+def test_an_emulated_run_is_never_taken_for_one_of_a_gpu(run: dict[str, Any]) -> None:
+    run["status"]["emulated"] = True
+    assert "nothing here is of a GPU" in the_report(run)
+
+
+def a_load(tokens: int, speed: str) -> dict[str, Any]:
+    """Of a round around midnight."""
+    point = {"arm": "baseline", "workload": "one@1", "outputTokens": tokens, "outputThroughput": speed}
+    entry = {"round": 0, "startedAt": "2026-11-26T23:59:30Z", "finishedAt": "2026-11-27T00:00:30Z", "points": [point]}
+    return {"status": {"rounds": [entry]}}
+
+
+def constant(watts: float) -> list[dict[str, str]]:
+    """A sample a second from half a minute before midnight to half a minute after it."""
+    midnight = 1795737600
+    return [
+        {"t": str(midnight + second), "energy_mj": str(watts * 1000 * (second + 100)), "sm_mhz": str(1900 + second)}
+        for second in range(-30, 31)
     ]
-    clocks = {"smMHz": 1755, "mostSMMHz": 1980, "powerLimitWatts": 700, "celsius": 71,
-              "throttled": [{"workload": "chat@32", "reasons": ["SwPowerCap"]}]}  # fmt: skip
-    replicates = [{"arm": arm, "startSeconds": "30", "kvTokens": tokens, "clocks": clocks} for arm in arms]
-    return {"round": number, "heldSeconds": 200, "idleSeconds": 20, "points": points, "replicates": replicates, **more}
 
 
-def run(**more: Any) -> dict[str, Any]:
-    result = {"arm": "copy", "workload": "mean", "ratio": "1.7", "lower": "1.6", "upper": "1.8", "acceptLength": "3.9"}
-    status = {
-        "gpuModel": "NVIDIA H200", "driver": "580.1", "rounds": [a_round(0, 400_000), a_round(1, 300_000)],
-        "verdict": {"outcome": "Promote", "winner": "copy", "message": "mean 1.7x"},
-        "armVerdicts": [{"arm": "copy", "outcome": "promotable", "reason": ""}], "results": [result],
-    }  # fmt: skip
-    return {"spec": {"engine": {"name": "SGLang", "version": "0.5.17"}}, "status": {**status, **more}}
+def test_energy_is_that_of_the_load_and_midnight_is_in_between() -> None:
+    """100 tokens at 10 tokens/s: ten seconds before half a second past 00:00:05."""
+    found = power(a_load(100, "10"), "00:00:05 baseline one@1: 10.00 tok/s", constant(400))
+    assert found == {(0, "baseline", "one@1"): Power(joules=pytest.approx(4000), watts=pytest.approx(400), sm_mhz=1896)}
 
 
-def test_the_page_has_what_only_a_gpu_shows() -> None:
-    page = written(run(), "a machine", "0123456")
-    for text in (
-        "at commit 0123456, on a machine", "NVIDIA H200", "driver 580.1", "**Promote** copy: mean 1.7x",
-        "| copy | promotable | mean | 1.7 (1.6 to 1.8) | 3.9 |", "1755 of 1980", "SwPowerCap on chat@32",
-        "copy: the KV cache of its servers differs by 33.33% between rounds", "servers started for 30%",
-    ):  # fmt: skip
-        assert text in page
-
-
-def test_an_emulated_run_is_never_taken_for_one_of_a_gpu() -> None:
-    assert "nothing here is of a GPU" in written(run(emulated=True), "m", "c")
-
-
-def test_a_round_without_a_result_and_an_invalid_point_count_for_nothing() -> None:
-    rounds = [a_round(0, 1), a_round(1, 1, error="it broke"), a_round(2, 1)]
-    rounds[2]["points"][0]["valid"] = False
-    assert pairs(run(rounds=rounds)) == {"baseline": [(100.0, 101.0)], "copy": [(100.0, 101.0), (102.0, 103.0)]}
-    assert shares(run(rounds=rounds)) == (0.3, 0.1)
-
-
-def test_noise_by_hand() -> None:
-    """Two servers: ln differs by 0.02 between points of the first and not of the second; means are 0.01 apart."""
-    e = math.exp
-    found = noise({"copy": [(e(0.02), e(0.0)), (e(0.02), e(0.02))]})
-    assert found == Noise(point=pytest.approx(0.01), start=pytest.approx(0.0, abs=1e-6), servers=2)
+def test_a_load_that_was_not_sampled_whole_has_no_energy() -> None:
+    assert power(a_load(1000, "10"), "00:00:05 baseline one@1: 10.00 tok/s", constant(400)) == {}

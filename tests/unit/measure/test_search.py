@@ -12,7 +12,7 @@ from paceline import api
 from paceline.api.record import from_status
 from paceline.api.run_status import SearchedArm, SearchProgress
 from paceline.cli.live import searching as live
-from paceline.cli.live.measuring import drawn, standing, verdict
+from paceline.cli.live.measuring import drawn, so_far, standing, verdict
 from paceline.cli.live.screen import plain
 from paceline.core import Purpose
 from paceline.evidence import question
@@ -20,7 +20,6 @@ from paceline.measure.applying import applying
 from paceline.measure.question import asked, benchmark_run, found_by
 from paceline.measure.record import with_message
 from paceline.measure.rounds import Moment
-from paceline.measure.so_far import so_far
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATENCY = {"latency": Served("latency", 1)}
@@ -101,8 +100,8 @@ def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
 def lines(run: dict[str, Any]) -> list[str]:
     spec = api.run(run)
     assert spec.purpose is Purpose.SEARCH
-    assert so_far(spec, run) == {}
-    return list(standing(spec, run, {}))
+    assert so_far(run) == ()
+    return list(standing(spec, run, ()))
 
 
 def test_before_the_first_comparison_there_is_no_best() -> None:

@@ -1,21 +1,21 @@
 """What a person sees of a run that is being measured here."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from tests.support import runs
 from tests.support.rounds import PLAN
 
-from paceline import api
-from paceline.cli.live.measuring import drawn, intervals, verdict
+from paceline.cli.live.measuring import drawn, intervals, so_far, verdict
 from paceline.cli.live.screen import plain
 from paceline.core import Bounds
 from paceline.measure.rounds import Moment
-from paceline.measure.so_far import so_far, wanted
 
 NOW = datetime(2026, 11, 20, 10, 20, tzinfo=UTC)
 SAID = ("baseline: starting", "baseline: ready after 13.2 s", "baseline code@1: 171.30 tok/s")
@@ -40,28 +40,27 @@ def test_the_round_under_way_the_looks_and_the_time_left() -> None:
     assert "■■◧□|□□|□□|" in seen[3]
 
 
+def bounds(run: dict[str, Any]) -> Bounds:
+    (wide,) = so_far(run)
+    assert wide.mean
+    return wide.mean.bounds
+
+
 def test_the_interval_narrows_with_every_round() -> None:
-    spec = api.run(runs.latency())
-    widths = [so_far(spec, moment(rounds).run)["wide"] for rounds in (2, 3, 4)]
+    widths = [bounds(moment(rounds).run) for rounds in (2, 3)]
     assert [bounds.upper - bounds.lower for bounds in widths] == sorted(
         (bounds.upper - bounds.lower for bounds in widths), reverse=True
     )
-    assert so_far(spec, moment(1).run) == {}
-
-
-def test_at_a_look_it_is_what_the_gate_sees() -> None:
-    run = runs.latency()
-    spec, shown = api.run(run), {one["arm"]: one for one in run["status"]["results"] if one["workload"] == "mean"}
-    found = so_far(spec, run)["wide"]
-    assert (f"{found.lower:.4f}", f"{found.upper:.4f}") == (shown["wide"]["lower"], shown["wide"]["upper"])
+    assert so_far(moment(1).run) == ()
 
 
 def test_a_candidates_bounds_are_on_a_ruler_with_the_baselines_speed() -> None:
-    line, asked = intervals({"wide": Bounds(ratio=1.36, lower=1.2, upper=1.5)}, wanted(api.run(runs.latency())))
+    line, asked, provisional = intervals(so_far(moment(2).run), 1.05)
     assert line.index("┊") < line.index("├") < line.index("●") < line.index("┤")
-    assert line.endswith("1.20 to 1.50 so far")
+    assert re.search(r"1\.\d\d to 1\.\d\d so far$", line)
     assert "above 1.05 promotes" in asked
-    assert list(intervals({}, 1.05)) == []
+    assert provisional.endswith("provisional: 2 of 4 rounds; no decision before round 4")
+    assert list(intervals((), 1.05)) == []
 
 
 def test_it_ends_with_the_table_and_a_sentence() -> None:

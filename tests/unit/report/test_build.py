@@ -29,7 +29,7 @@ def test_a_run_under_way_says_how_it_stands() -> None:
     run = said(demo()[1])
     assert run.outcome == "Measuring"
     assert run.decision == "No decision yet"
-    assert run.found == "4 rounds so far: narrow 1.03x undecided, wide 1.07x rejected."
+    assert run.found == ("4 rounds so far: narrow 1.03x (1.02–1.03) provisional, wide 1.07x (1.05–1.08) rejected.")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from paceline.report.tables import latencies, limits, speed_ups
 
 
 def test_an_interval_says_what_it_shows_of_its_threshold() -> None:
-    narrow, wide = said(demo()[1]).candidates
+    run = demo()[1]
+    del run["status"]["rounds"][3:]  # the look was after three
+    narrow, wide = said(run).candidates
     assert narrow.mean
     assert narrow.mean.threshold == pytest.approx(1.02)
     assert [e.workload for e in narrow.effects if e.shown is Shown.OPEN] == ["swe@32"]

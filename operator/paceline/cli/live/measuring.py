@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -17,9 +17,8 @@ from paceline.cli.live.progress import Progress, cells, progress, rounds, spent,
 from paceline.cli.live.words import marked, span
 from paceline.core import Bounds, Purpose, RunSpec
 from paceline.measure.rounds import Moment
-from paceline.measure.so_far import wanted
 from paceline.report import report
-from paceline.report.model import Manifest
+from paceline.report.model import PROVISIONAL, Candidate, Manifest
 from paceline.report.tables import searched, speed_ups
 
 WIDTH = 40
@@ -66,10 +65,16 @@ def doing(moment: Moment) -> str:
     return moment.said[-1] if moment.said else "starting"
 
 
-def standing(spec: RunSpec, run: Manifest, means: Mapping[str, Bounds], *, going_on: bool = False) -> Iterator[str]:
-    """What is known so far: of a comparison each candidate's interval, `means`; of a search which arms are left."""
+def so_far(run: Manifest) -> tuple[Candidate, ...]:
+    """The candidates of a gate that have an interval; those of a Sweep or a Search are held against nothing."""
+    (page,) = report([run]).runs
+    return tuple(one for one in page.candidates if one.mean and page.asks)
+
+
+def standing(spec: RunSpec, run: Manifest, candidates: Sequence[Candidate], *, going_on: bool = False) -> Iterator[str]:
+    """What is known so far: of a comparison the intervals of `candidates`; of a search which arms are left."""
     if spec.purpose is not Purpose.SEARCH:
-        yield from intervals(means, wanted(spec))
+        yield from intervals(candidates, 1 + spec.gate.minimum_improvement)
         return
     search = from_status(BenchmarkRunStatus, run.get("status")).search
     if search is not None:
@@ -77,12 +82,16 @@ def standing(spec: RunSpec, run: Manifest, means: Mapping[str, Bounds], *, going
         yield from searching.standing(search, going_on=going_on)
 
 
-def intervals(means: Mapping[str, Bounds], least: float) -> Iterator[str]:
-    """A line for each candidate: its ratio, its bounds on a ruler, and what is asked of it."""
+def intervals(candidates: Sequence[Candidate], least: float) -> Iterator[str]:
+    """A line for each candidate: its ratio, its bounds on a ruler; then what is asked, and whether they decide."""
+    means = {one.name: one.mean.bounds for one in candidates if one.mean}
     if not means:
         return
     yield from rulers(means, least)
-    yield f"{'':<{max(map(len, means))}}  a lower bound above {least:.2f} promotes; ┊ is 1.00, the baseline's speed"
+    margin = " " * (max(map(len, means)) + 2)
+    yield f"{margin}a lower bound above {least:.2f} promotes; ┊ is 1.00, the baseline's speed"
+    for reason in dict.fromkeys(one.reason for one in candidates if one.outcome == PROVISIONAL):
+        yield f"{margin}provisional: {reason}"
 
 
 def rulers(means: Mapping[str, Bounds], least: float = 1.0) -> Iterator[str]:

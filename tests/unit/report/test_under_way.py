@@ -1,0 +1,70 @@
+"""What a report says of a run between two looks: its estimates, as provisional."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.reports import said
+from tests.support.runs import latency
+
+from paceline.report import FORMATS, report
+from paceline.report.model import Shown
+
+H200 = Path(__file__).parents[3] / "dev" / "gpu" / "h200-2026-11-26" / "run.yaml.gz"
+
+
+def on_the_h200() -> dict[str, Any]:
+    """Two rounds of a real engine on a GPU; the first look is after the third."""
+    run: dict[str, Any] = yaml.safe_load(gzip.decompress(H200.read_bytes()))
+    return run
+
+
+def after(rounds: int) -> dict[str, Any]:
+    run = latency()
+    return run | {"status": {"rounds": run["status"]["rounds"][:rounds]}}
+
+
+def test_two_rounds_of_a_gpu_have_provisional_estimates_and_no_error() -> None:
+    run = said(on_the_h200())
+    assert run.decision == "No decision yet"
+    assert "narrow 1.84x (0.45–7.58) provisional, wide 0.95x (0.90–1.00) provisional" in run.found
+    assert [(one.outcome, one.reason) for one in run.candidates] == [
+        ("provisional", "2 of 3 rounds; no decision before round 3")
+    ] * 2
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_has_them(form: str) -> None:
+    text = FORMATS[form](report([on_the_h200()]))
+    assert "2 of 3 rounds; no decision before round 3" in text
+    assert "TooFewRounds" not in text
+
+
+def test_the_page_draws_them_and_calls_nothing_shown() -> None:
+    text = FORMATS["html"](report([on_the_h200()]))
+    assert "Nothing has been compared yet." not in text
+    assert "one@1: 2.68x, 1.45–4.96" in text
+    assert {effect.shown for one in said(on_the_h200()).candidates for effect in one.effects} == {Shown.OPEN}
+
+
+def test_one_round_has_no_estimate_and_is_no_error() -> None:
+    (wide,) = said(after(1)).candidates
+    assert (wide.outcome, wide.effects) == ("undecided", ())
+    assert wide.reason == "no estimate before round 2, no decision before round 4"
+
+
+def test_a_lost_round_is_told_beside_the_estimate() -> None:
+    run = after(3)
+    run["status"]["rounds"][1]["points"][-1] |= {"valid": False, "why": "too few requests"}
+    (wide,) = said(run).candidates
+    assert wide.reason.startswith("2 of 4 rounds; no decision before round 4; 1 of 3 rounds was lost: ")
+
+
+def test_a_run_that_ended_before_its_first_look_has_none() -> None:
+    ended = on_the_h200()
+    ended["status"]["conditions"] = [{"type": "Failed", "status": "True", "reason": "Superseded", "message": "it has"}]
+    run = said(ended)
+    assert [one.outcome for one in run.candidates] == ["error", "error"]
+    assert run.decision == "Ended without a verdict"
