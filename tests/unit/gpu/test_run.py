@@ -88,6 +88,17 @@ def test_two_arms_are_measured_first_and_three_in_the_next_call(there: There) ->
     assert (there.home / "out/two/run.yaml").read_bytes() == MEASURED
 
 
+def test_the_report_reads_what_a_call_leaves(there: There) -> None:
+    there.program(
+        "bin/nvidia-smi", f'case "$*" in *uuid*) echo {H200} ;; *) echo "NVIDIA H200, 143771 MiB, 700 W" ;; esac'
+    )
+    there.call()
+    command = [sys.executable, str(GPU / "report.py"), str(there.home / "out/two")]
+    page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Machine: NVIDIA H200, 143771 MiB, 700 W, " in page
+    assert "**No verdict**: 2 rounds" in page
+
+
 def test_every_step_says_its_time_and_how_it_ended(there: There) -> None:
     there.call()
     steps = (there.home / "out/steps.txt").read_text().splitlines()
