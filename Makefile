@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 .PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-pythons test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
-.PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
+.PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
 # Every target has its line after `##`; `##@` begins a section (tests/unit/docs/test_help.py).
 help: ## this list
@@ -179,6 +179,10 @@ test-vllm: venv ## a real vLLM on the CPU (CPUS, DIR)
 test-sglang-jax: venv ## a real sglang-jax on the CPU (CPUS, DIR)
 	CPUS="$(CPUS)" dev/test-on-cpu sglang-jax "$(or $(DIR),/var/tmp/paceline-sglang-jax)"
 
+# dev/gpu/pack and dev/gpu/run, without a GPU and without a network, as the machine with a GPU has them.
+rehearse-gpu: ## the kit for a GPU, up to SGLang's refusal for want of one (CPUS, DIR)
+	SHARED="$(CPUS)" dev/gpu/rehearse "$(or $(DIR),/var/tmp/paceline-gpu)"
+
 ##@ Stories and chaos on the cluster
 
 long-stories: operator-up venv ## the stories of tests/cluster that take long; writes docs/reports/long-stories.txt
@@ -200,4 +204,4 @@ test-pythons: ## the tests without a cluster, on each of Python 3.11 to 3.13 tha
 	dev/test-pythons
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test test-pythons follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) ## make test and all that takes longer than it may
+test-all: test test-pythons follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may

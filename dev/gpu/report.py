@@ -1,7 +1,8 @@
 """report.py FOLDER: docs/reports/gpu.md, on stdout, of a run that dev/gpu/run has measured.
 
-FOLDER holds run.yaml, and may hold measure.txt (what `paceline measure` printed) and gpu.csv (what sampler.py wrote),
-of which energy is computed; each as it is or as .gz. A run without a verdict is told as that.
+FOLDER is OUT/QUESTION of `run`: run.yaml, and if they are there measure.txt (what `paceline measure` printed) and
+gpu.csv (what sampler.py wrote), of which energy is computed, and machine.txt, there or a folder above; each as it is
+or as .gz. A run without a verdict is told as that.
 """
 
 import csv
@@ -223,7 +224,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     run = yaml.safe_load(_text(folder, "run.yaml"))
     samples = [row for row in csv.DictReader(io.StringIO(_text(folder, "gpu.csv"))) if row["energy_mj"]]
-    print(written(run, _text(folder, "measure.txt"), samples, _text(folder, "machine.txt").strip()), end="")
+    machine = _text(folder, "machine.txt") or _text(folder.parent, "machine.txt")
+    print(written(run, _text(folder, "measure.txt"), samples, machine.strip()), end="")
 
 
 if __name__ == "__main__":
