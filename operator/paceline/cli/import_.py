@@ -1,32 +1,48 @@
-"""`paceline import FILE`: Deployments that run SGLang or vLLM, as SpeculativeDeployments that serve the same."""
+"""`paceline import`: Deployments that run SGLang or vLLM, of a file or of a cluster, as SpeculativeDeployments."""
 
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from paceline.api.text import documents
+from paceline.cli import options
 from paceline.cli.importing.arguments import NODES
 from paceline.cli.importing.hidden import masked
-from paceline.cli.importing.note import UnansweredError
+from paceline.cli.importing.note import Note, UnansweredError
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
 from paceline.cli.validate import read
 from paceline.core.text import printable
+
+if TYPE_CHECKING:
+    from paceline.kube import Transport
+
+KINDS = {**dict.fromkeys(("pod", "pods", "po"), "Pod"),
+         **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment")}  # fmt: skip
+RUNNING = re.compile(rf"({'|'.join(KINDS)})/([a-z0-9][a-z0-9.-]*)")
+"""An object of the cluster. A file of such a name is ./pod/NAME."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "import",
         help="print the SpeculativeDeployment that serves what a Deployment of SGLang or vLLM serves",
-        epilog="Reads what `kubectl get deployment NAME -o yaml` prints; a List and several documents, too. What is "
-        "not carried over, or otherwise, stands above the resource as a comment. Exit: 0; 1 if FILE has no such "
+        epilog="Reads what `kubectl get deployment NAME -o yaml` prints; a List and several documents, too. Of "
+        "pod/NAME and deployment/NAME it reads the Deployment in the cluster, and the words of the engine that runs "
+        "by exec, with your own rights (get and create of pods/exec). What is not carried over, or otherwise, stands "
+        "above the resource as a comment. Exit: 0; 1 if there is no such "
         "Deployment, if an option has to say what it does not, or if `paceline validate` refuses the outcome.",
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
+    options.add_file(
+        parser, "YAML or JSON, any number of documents; - for stdin; or pod/NAME, deployment/NAME of a cluster"
+    )
+    options.add_kubectls(parser)
+    parser.add_argument("-c", "--container", metavar="NAME", help="the engine's, of a pod that has several")
     parser.add_argument("--name", default="", help="name of the resource (default: the Deployment's)")
     parser.add_argument("--pool", default="main", help="name of its pool (default: main)")
     parser.add_argument("--engine-version", default="", metavar="V", help="the engine's release in the image")
@@ -53,6 +69,10 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
+    if RUNNING.fullmatch(args.file):
+        from paceline.cli.live import command  # a file needs no client of a cluster
+
+        return command.run(_running, args)
     try:
         given = read(args.file)
         found = list(_deployments(given))
@@ -71,12 +91,24 @@ def run(args: argparse.Namespace) -> int:
         return _failed(args.file, f"has {kinds}; docs/migration.md says which commands are known")
     if args.name and len(engines) > 1:
         return _failed(args.file, f"has {len(engines)} such Deployments, and --name can name only one")
-    options = Options(**{field: getattr(args, field) for field in Options.__dataclass_fields__})
+    return _print(engines, args)
+
+
+async def _running(api: "Transport", namespace: str, args: argparse.Namespace) -> int:
+    from paceline.cli.importing.running import running
+
+    kind, _, name = args.file.partition("/")
+    deployment, notes = await running(api, namespace, KINDS[kind], name, args.container)
+    return _print([deployment], args, notes)
+
+
+def _print(engines: Sequence[Mapping[str, Any]], args: argparse.Namespace, notes: Sequence[Note] = ()) -> int:
+    chosen = Options(**{field: getattr(args, field) for field in Options.__dataclass_fields__})
     failed, printed = False, list[str]()
     for deployment in engines:
         at = f"{args.file}: Deployment {deployment['metadata']['name']}"
         try:
-            outcome = imported(deployment, options)
+            outcome = imported(deployment, chosen)
         except UnansweredError as unanswered:
             for line in str(unanswered).splitlines():
                 failed = bool(_failed(at, line))
@@ -84,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
             failed = bool(_failed(at, f"is not as kubectl prints it: {masked(repr(error)):.200}"))
             continue
-        printed.append(text(deployment, outcome))
+        printed.append(text(deployment, replace(outcome, notes=(*notes, *outcome.notes))))
         for problem in outcome.problems:
             failed = bool(_failed(at, str(problem)))
     print("---\n".join(printed), end="")

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +33,11 @@ LONGEST_PAGE = 4 * 2**20
 LONGEST_WAIT = 60.0
 """Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as
 long as liveness allows it to be silent."""
+
+EXEC_PROTOCOL = "v4.channel.k8s.io"
+"""A message's first byte is its channel."""
+STDOUT, STATUS = 1, 3
+EXEC_SECONDS = 30.0
 
 Read = TypeVar("Read")
 
@@ -189,6 +194,31 @@ class Transport:
             return False
         return True
 
+    async def exec(self, pod: Ref, container: str, command: Sequence[str], seconds: float = EXEC_SECONDS) -> bytes:
+        """Run a command in a container and return its stdout. Raises ApiError if it cannot start or fails."""
+        query = [("container", container), ("stdout", "true"), ("stderr", "true"), *(("command", w) for w in command)]
+        url = self.server + pod.resource.path(pod.namespace, pod.name, "exec")
+        channels = {STDOUT: bytearray(), STATUS: bytearray()}
+
+        async def read() -> None:
+            async with (
+                asyncio.timeout(seconds),
+                self.session(_only_upgraded) as session,
+                session.ws_connect(url, params=query, protocols=(EXEC_PROTOCOL,)) as socket,
+            ):
+                async for message in socket:
+                    if message.type is aiohttp.WSMsgType.BINARY and message.data[:1] and message.data[0] in channels:
+                        channels[message.data[0]] += message.data[1:]
+
+        await _read(read)
+        if not channels[STATUS]:
+            raise Unavailable(0, "Closed", "the connection closed before the command ended")
+        status = _status(bytes(channels[STATUS]))
+        if status.get("status") != "Success":
+            code = status.get("code")
+            raise error_of(code if isinstance(code, int) else 500, status)
+        return bytes(channels[STDOUT])
+
     async def _json(
         self,
         method: str,
@@ -266,6 +296,14 @@ async def _read(read: Callable[[], Any]) -> Any:
         return await read()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         raise Unavailable(0, type(error).__name__, str(error) or repr(error)) from error
+
+
+async def _only_upgraded(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Middleware: aiohttp drops the body of a refused handshake, which says why."""
+    response = await send(request)
+    if response.status != 101:
+        raise error_of(response.status, _status(await _object(response)))
+    return response
 
 
 async def _line(events: AsyncIterator[bytes]) -> bytes:

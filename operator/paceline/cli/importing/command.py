@@ -42,7 +42,7 @@ SILENT = (":", "exec", "set", "true", "wait")
 """Programs of a script that do nothing which a rendered command lacks."""
 PRINT = ("echo", "printf")
 """Programs whose words start nothing."""
-OTHER_WAY = "write the words that run into the container's args; /proc/1/cmdline in the pod has them"
+OTHER_WAY = "let paceline import pod/NAME -n NAMESPACE read what runs, or write the words into the container's args"
 """For a script that is not read."""
 OPTION = re.compile(r" (--[\w-]+)(?:[ =](?!-)(\S+))?")
 OF_A_WHOLE = frozenset({"--local-dir", "--revision", "--token", "--max-workers", "--cache-dir",
@@ -76,7 +76,7 @@ def launch(container: Mapping[str, Any]) -> Launch | None:
             if STARTS.search(" ".join((script, *given))):
                 raise UnansweredError(f"{path}: the script {error}; {OTHER_WAY}") from error
             return None
-    if direct := _engine(words):
+    if direct := engine_in(words):
         engine, start, end = direct
         env, before = _of_env(words[:start])
         notes = tuple(_before(before, path))
@@ -120,7 +120,7 @@ def _script(words: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]] | 
     return None
 
 
-def _engine(words: Sequence[str]) -> tuple[str, int, int] | None:
+def engine_in(words: Sequence[str]) -> tuple[str, int, int] | None:
     """The engine, where its command begins, and where its arguments do."""
     for i, word in enumerate(words):
         program, following = PurePosixPath(word).name, words[i + 1 :]
@@ -180,7 +180,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
             depends |= ran and bool(sets)
             continue
         prints = program in PRINT
-        started = None if prints else _engine(words)
+        started = None if prints else engine_in(words)
         if fault and not prints and (started or STARTS.search(" ".join(words))):
             raise fault
         if started and found:
@@ -218,7 +218,7 @@ def _refuse(program: str, words: Sequence[str], one: Command) -> None:
         raise UnreadableError("has `set` with other options than -e, -u, -x and -o pipefail")
     if program in (".", "source") and PurePosixPath(words[-1]).name != "activate":
         raise UnreadableError(f"has `{program}`, which may set variables")
-    if program == "exec" and words[1:] and (words[1].startswith("-") or not _engine(words)):
+    if program == "exec" and words[1:] and (words[1].startswith("-") or not engine_in(words)):
         raise UnreadableError("has `exec` of another program than the engine")
     if one.assigned and program in ("export", "set", ":", ".", "source"):
         raise UnreadableError(f"sets a variable before `{program}`")

@@ -67,10 +67,10 @@ class Imported:
 
 def starts_an_engine(deployment: Mapping[str, Any]) -> bool:
     """Be it by a script that cannot be read."""
-    return any(map(_starts, _containers(deployment)))
+    return any(map(starts, _containers(deployment)))
 
 
-def _starts(container: Mapping[str, Any]) -> bool:
+def starts(container: Mapping[str, Any]) -> bool:
     try:
         return launch(container) is not None
     except UnansweredError:
@@ -324,7 +324,7 @@ def _of_names(
         text = f"the release is taken to be {version}, by the tag; if that is your own number, say --engine-version"
         yield Note(path=f"image {image}", text=text)
     for other in deployment["spec"]["template"]["spec"]["containers"]:
-        if other["name"] != container["name"] and _starts(other):
+        if other["name"] != container["name"] and starts(other):
             text = "starts an engine, too: it runs as it is beside every server, and in no round"
             yield Note(path=f"containers[{other['name']}]", text=text)
 

@@ -41,6 +41,8 @@ def _forbidden(message: str) -> str:
         return " ".join(message.split())
     verb, resource, namespace = found["verb"], found["what"], found["namespace"]
     where = f" in namespace {namespace}" if namespace else ""
+    if resource == "pods/exec":
+        return f"no permission to {verb} {resource}{where}: ask for get and create of it, which the role edit has"
     role = ROLES.get(verb)
     ask = f"ask for the built-in role {role}, or the chart's paceline-{role}" if role and "/" not in resource else ""
     return f"no permission to {verb} {resource}{where}: {ask or 'ask for a role that may'}"

@@ -1,0 +1,250 @@
+"""The words of a running engine, read from /proc in its pod by exec, with the caller's own rights."""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from posixpath import join, normpath
+from typing import Any
+
+from paceline.cli.importing.arguments import NODES
+from paceline.cli.importing.command import STARTS, engine_in
+from paceline.cli.importing.hidden import SHORTEST
+from paceline.cli.importing.note import Note, UnansweredError, is_secret
+from paceline.cli.importing.resource import starts
+from paceline.kube import ApiError, Forbidden, Manifest, Ref, Resource, Transport, selector
+from paceline.kube.resources import DEPLOYMENT, POD, REPLICA_SET
+
+SECRET = Resource("", "v1", "secrets", "Secret")
+READ = (
+    'for f in $1; do [ -e "$f" ] || continue; printf "%s%s\\n" "$0" "$f"; '
+    'readlink "$f" || head -c 2000000 "$f"; done 2>/dev/null; exit 0'
+)
+"""A script for sh: prints $0, the name and the content of each file of $1."""
+PROCESSES = ("/proc/[0-9]*/stat", "/proc/[0-9]*/cmdline")
+TITLE = re.compile(r"(sglang|vllm)::", re.IGNORECASE)
+"""Titles that engines give to their processes."""
+PATH_FLAG = re.compile(r"--(model|[\w-]+-path)|serve")
+"""Before a path. `vllm serve` takes the model without a flag."""
+RELATIVE = re.compile(r"(?![/-])[\w./-]+", re.ASCII)
+SHELLS_OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL"})
+WRITE = "write the words into the container's args, and import the Deployment as a file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    pid: int
+    parent: int
+    words: tuple[str, ...]
+
+    @property
+    def engine(self) -> tuple[str, ...]:
+        """The words that start it, without the interpreter of a console script; none for another program."""
+        found = engine_in(self.words)
+        before = self.words[: found[1]] if found else ()
+        is_python = before and re.fullmatch(r"python[\d.]*", PurePosixPath(before[0]).name)
+        own = found and (not before or (is_python and all(word.startswith("-") for word in before[1:])))
+        return self.words[len(before) :] if own else ()
+
+    @property
+    def retitled(self) -> bool:
+        title = self.words[0] if self.words else ""
+        return bool(TITLE.match(title) or (" " in title and STARTS.search(title)))
+
+
+async def running(
+    api: Transport, namespace: str, kind: str, name: str, container: str | None
+) -> tuple[Manifest, list[Note]]:
+    """The Deployment, with the command of its running engine. Raises ValueError for a pod that cannot be read."""
+    pod = await (_a_pod_of if kind == "Deployment" else _pod)(api, namespace, name)
+    ref = Ref(POD, namespace, pod["metadata"]["name"])
+    deployment, template = await _owner(api, ref, pod)
+    engine = _container(ref, template["spec"]["containers"], container)
+    _must_run(ref, pod, engine["name"])
+    found = process(processes(await _files(api, ref, engine["name"], PROCESSES)), f"{engine['name']} of {ref}")
+    cwd, environ, own = f"/proc/{found.pid}/cwd", f"/proc/{found.pid}/environ", "/proc/self/environ"
+    relative = dict(_relative(found.engine))
+    asked = (cwd, environ, own, *(f"{cwd}/{value}" for value in relative.values()))
+    files = await _files(api, ref, engine["name"], asked)
+    words, notes = list(found.engine), [_of_process(ref, found)]
+    for i, value in relative.items():
+        if f"{cwd}/{value}" in files:
+            absolute = normpath(join(files[cwd].decode().strip(), value))
+            words[i] = f"{words[i].removesuffix(value)}{absolute}"
+            notes.append(Note(path=value, text=f"is {absolute} here: the server runs in another directory"))
+    here, there = _variables(files.get(own, b"")), _variables(files.get(environ, b""))
+    if changed := sorted({name for name in there if there[name] != here.get(name)} - SHELLS_OWN):
+        text = "differs in the engine's process from the container's, and is left out: write it into spec.engine.env"
+        notes += [Note(path=f"environment {name}", text=text) for name in changed]
+    known = await _of_secrets(api, namespace, engine)
+    command = referring(words, {name: here[name] for name in known if name in here})
+    named = {one["name"] for one in engine.get("env") or ()}
+    used = [one for name, one in known.items() if name not in named and any(f"$({name})" in word for word in command)]
+    read = {**engine, "command": command, "args": [], "env": [*(engine.get("env") or ()), *used]}
+    containers = [read if one is engine else one for one in template["spec"]["containers"]]
+    template = {**template, "spec": {**template["spec"], "containers": containers}}
+    return {**deployment, "spec": {**deployment["spec"], "template": template}}, notes
+
+
+async def _pod(api: Transport, namespace: str, name: str) -> Manifest:
+    if pod := await api.get(Ref(POD, namespace, name)):
+        return pod
+    raise ValueError(f"namespace {namespace} has no pod {name}; name another namespace by -n")
+
+
+async def _a_pod_of(api: Transport, namespace: str, name: str) -> Manifest:
+    """One that runs: a ready one first, then the newest."""
+    deployment = await api.get(Ref(DEPLOYMENT, namespace, name))
+    if deployment is None:
+        raise ValueError(f"namespace {namespace} has no Deployment {name}; name another namespace by -n")
+    labels = selector(deployment["spec"]["selector"].get("matchLabels") or {})
+    pods = [one for one in (await api.list(POD, namespace, labels)).items if one["status"].get("phase") == "Running"]
+    pods = [one for one in pods if "deletionTimestamp" not in one["metadata"]]
+    if not pods:
+        raise ValueError(f"Deployment {name} has no running pod: scale it up, or import it as a file")
+
+    def order(pod: Manifest) -> tuple[bool, str]:
+        statuses = pod["status"].get("containerStatuses") or ()
+        return all(one["ready"] for one in statuses), pod["metadata"]["creationTimestamp"]
+
+    return max(pods, key=order)
+
+
+async def _owner(api: Transport, ref: Ref, pod: Manifest) -> tuple[Manifest, Manifest]:
+    """The pod's Deployment, and the template that the pod was made from: a rollout may have changed it since."""
+    kinds, owned, found = {"ReplicaSet": REPLICA_SET, "Deployment": DEPLOYMENT}, pod, list[Manifest]()
+    for kind, resource in kinds.items():
+        owners = owned["metadata"].get("ownerReferences") or ()
+        owner: Manifest = next((one for one in owners if one.get("controller")), {})
+        if owner.get("kind") != kind:
+            other = f"{owner['kind']} {owner['name']}" if owner else "nothing"
+            raise ValueError(f"{ref} belongs to {other}, not to a Deployment; {NODES}")
+        owned = await api.get(Ref(resource, ref.namespace, owner["name"])) or {}
+        if not owned:
+            raise ValueError(f"{ref}: its {kind} {owner['name']} is gone")
+        found.append(owned)
+    replica_set, deployment = found
+    return deployment, replica_set["spec"]["template"]
+
+
+def _container(ref: Ref, containers: Sequence[Manifest], name: str | None) -> Manifest:
+    names = ", ".join(one["name"] for one in containers)
+    meant = [one for one in containers if one["name"] == name] if name else [*containers]
+    if len(meant) > 1:
+        meant = [one for one in meant if starts(one)]
+    if len(meant) != 1:
+        raise ValueError(f"{ref} has the containers {names}: name the engine's by -c")
+    return meant[0]
+
+
+def _must_run(ref: Ref, pod: Manifest, container: str) -> None:
+    statuses = pod["status"].get("containerStatuses") or ()
+    state = next((one.get("state") or {} for one in statuses if one["name"] == container), {})
+    if "running" not in state:
+        why = next((f"{name}: {about.get('reason', '')}" for name, about in state.items()), pod["status"].get("phase"))
+        raise ValueError(f"container {container} of {ref} does not run ({why}): name a pod that does")
+
+
+async def _files(api: Transport, ref: Ref, container: str, globs: Sequence[str]) -> dict[str, bytes]:
+    """Name → content; without those that are not there. A mark that no process knows stands before each."""
+    mark = secrets.token_hex(16)
+    try:
+        out = await api.exec(ref, container, ("sh", "-c", READ, mark, " ".join(globs)))
+    except Forbidden:
+        raise
+    except ApiError as error:
+        why = f"could not read /proc by sh in container {container} of {ref}: {error.message:.300}"
+        raise ValueError(f"{why}; try again, or {WRITE}") from error
+    parts = (part.partition(b"\n") for part in out.split(mark.encode()) if part.startswith(b"/proc/"))
+    return {name.decode(): content for name, _, content in parts}
+
+
+def processes(files: Mapping[str, bytes]) -> dict[int, Process]:
+    """Pid → process; without the one that reads."""
+    found = dict[int, Process]()
+    for name, content in files.items():
+        pid, file = name.split("/")[2:4]
+        stat = files.get(f"/proc/{pid}/stat", b"").rpartition(b")")[2].split()
+        words = tuple(content.removesuffix(b"\0").decode(errors="replace").split("\0")) if content else ()
+        if file == "cmdline" and stat and READ not in words:
+            found[int(pid)] = Process(pid=int(pid), parent=int(stat[1]), words=words)
+    return found
+
+
+def process(seen: Mapping[int, Process], where: str) -> Process:
+    """The topmost engine: its workers may have its words. Raises UnansweredError without the words of any process."""
+    engines = {pid: one for pid, one in seen.items() if one.engine or one.retitled}
+    top = [one for one in engines.values() if not any(pid in engines for pid in _ancestors(one, seen))]
+    match [one for one in top if one.engine] or top:
+        case [one] if one.engine:
+            return one
+        case []:
+            names = sorted(
+                {PurePosixPath((one.words[0].split() or [""])[0]).name for one in seen.values() if one.words}
+            )
+            raise UnansweredError(f"{where}: no process starts SGLang or vLLM, only {', '.join(names)}; {WRITE}")
+        case [one]:
+            raise UnansweredError(f"{where}: process {one.pid} has another title than its words; {WRITE}")
+        case several:
+            pids = ", ".join(str(one.pid) for one in several)
+            raise UnansweredError(f"{where}: the processes {pids} are engines that do not start each other; {WRITE}")
+
+
+def _ancestors(one: Process, seen: Mapping[int, Process]) -> Iterator[int]:
+    while (above := seen.get(one.parent)) and above.pid != one.pid:
+        yield above.pid
+        one = above
+
+
+def _relative(words: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Index and value of words that may be a path below the directory of the process."""
+    for i, word in enumerate(words[1:], 1):
+        flag, _, value = word.partition("=") if word.startswith("--") else (words[i - 1], "", word)
+        if RELATIVE.fullmatch(value) and (PATH_FLAG.fullmatch(flag) or value.startswith(("./", "../"))):
+            yield i, value
+
+
+def _of_process(ref: Ref, found: Process) -> Note:
+    text = f"the engine's words are those of process {found.pid}; the container's command and args were not read"
+    return Note(path=str(ref), text=text)
+
+
+def _variables(environ: bytes) -> dict[str, str]:
+    pairs = (one.partition("=") for one in environ.decode(errors="replace").split("\0") if one)
+    return {name: value for name, _, value in pairs}
+
+
+async def _of_secrets(api: Transport, namespace: str, container: Manifest) -> dict[str, Manifest]:
+    """Name → variable that a Secret gives. Of the Secrets of envFrom, the keys are read."""
+    found = dict[str, Manifest]()
+    for one in container.get("envFrom") or ():
+        name = (one.get("secretRef") or {}).get("name")
+        try:
+            secret = await api.get(Ref(SECRET, namespace, name)) if name else None
+        except Forbidden as error:
+            text = f"envFrom takes variables from the Secret {name}, and you may not read which: ask for get of secrets"
+            raise ValueError(f"{text} in namespace {namespace}, or {WRITE}") from error
+        for key in (secret or {}).get("data") or {}:
+            variable = f"{one.get('prefix', '')}{key}"
+            found[variable] = {"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
+    for variable in container.get("env") or ():
+        found.pop(variable["name"], None)
+        if "secretKeyRef" in (variable.get("valueFrom") or {}):
+            found[variable["name"]] = variable
+    return found
+
+
+def referring(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """The words as a container has them, with $(NAME) for the value of a Secret. A short value may be any word's part:
+    it counts by itself, and behind a name that says secret."""
+    by_value: dict[str, Any] = {value: name for name, value in values.items()}
+    long = {value for value in by_value if len(value) >= SHORTEST}
+    short = {value for value, name in by_value.items() if value and value not in long and is_secret(name)}
+    alone = [rf"(?<!\w){re.escape(value)}(?!\w)" for value in short]
+    pattern = "|".join([*map(re.escape, sorted(long, key=len, reverse=True)), *alone]) or r"(?!)"
+    parts = (re.split(f"({pattern})", word) for word in words)
+    return [
+        "".join(f"$({by_value[part]})" if i % 2 else part.replace("$", "$$") for i, part in enumerate(split))
+        for split in parts
+    ]
