@@ -194,7 +194,7 @@ class Transport:
             return False
         return True
 
-    async def exec(self, pod: Ref, container: str, command: Sequence[str], seconds: float = EXEC_SECONDS) -> bytes:
+    async def exec(self, pod: Ref, container: str, command: Sequence[str]) -> bytes:
         """Run a command in a container and return its stdout. Raises ApiError if it cannot start or fails."""
         query = [("container", container), ("stdout", "true"), ("stderr", "true"), *(("command", w) for w in command)]
         url = self.server + pod.resource.path(pod.namespace, pod.name, "exec")
@@ -202,7 +202,7 @@ class Transport:
 
         async def read() -> None:
             async with (
-                asyncio.timeout(seconds),
+                asyncio.timeout(EXEC_SECONDS),
                 self.session(_only_upgraded) as session,
                 session.ws_connect(url, params=query, protocols=(EXEC_PROTOCOL,)) as socket,
             ):
@@ -210,7 +210,12 @@ class Transport:
                     if message.type is aiohttp.WSMsgType.BINARY and message.data[:1] and message.data[0] in channels:
                         channels[message.data[0]] += message.data[1:]
 
-        await _read(read)
+        try:
+            await _read(read)
+        except Unavailable as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise Unavailable(0, "TimeoutError", f"no end after {EXEC_SECONDS:g} s") from error
+            raise
         if not channels[STATUS]:
             raise Unavailable(0, "Closed", "the connection closed before the command ended")
         status = _status(bytes(channels[STATUS]))

@@ -128,7 +128,7 @@ def engine_in(words: Sequence[str]) -> tuple[str, int, int] | None:
             return engine, i, i + 2
         if re.fullmatch(r"python[\d.]*", program):
             options = list(takewhile(lambda each: each.startswith("-") and each != "-m", following))
-            after = following[len(options) :]
+            after = [*following[len(options) :]]
             if after[:1] == ["-m"] and len(after) > 1 and after[1] in MODULES:
                 return MODULES[after[1]], i, i + len(options) + 3
     return None

@@ -180,10 +180,9 @@ def process(seen: Mapping[int, Process], where: str) -> Process:
         case [one] if one.engine:
             return one
         case []:
-            names = sorted(
-                {PurePosixPath((one.words[0].split() or [""])[0]).name for one in seen.values() if one.words}
-            )
-            raise UnansweredError(f"{where}: no process starts SGLang or vLLM, only {', '.join(names)}; {WRITE}")
+            programs = {PurePosixPath(one.words[0].partition(" ")[0]).name for one in seen.values() if one.words}
+            names = ", ".join(sorted(programs)) or "none that can be read"
+            raise UnansweredError(f"{where}: no process starts SGLang or vLLM; programs: {names}; {WRITE}")
         case [one]:
             raise UnansweredError(f"{where}: process {one.pid} has another title than its words; {WRITE}")
         case several:
