@@ -99,7 +99,7 @@ REFUSED: Mapping[str, Script] = {
     "quote without an end": ("vllm serve 'a/b", {}),
 }  # fmt: skip
 """What is named as the reason → a script that only a shell can follow."""
-BY = "write the words that run into the container's args; /proc/1/cmdline in the pod has them"
+BY = "let paceline import pod/NAME -n NAMESPACE read what runs, or write the words into the container's args"
 
 
 @pytest.fixture(scope="module")

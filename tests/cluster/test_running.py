@@ -1,0 +1,64 @@
+"""`paceline import deployment/NAME` on a real cluster: containerd's exec, a kubelet's environment, rights of RBAC."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from tests.cluster.example import emulated
+from tests.support.kubernetes import STATE, Manifest, Namespace
+
+NAME, KEY = "llm", "canary-of-the-key-0123456789"
+SCRIPT = """
+if [ -n "$KEY" ]; then KEYS="--api-key $KEY"; fi
+python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B $KEYS --attention-backend flashinfer --host 0.0.0.0
+"""
+SERVER = {
+    "name": "server",
+    "image": "localhost/paceline-sglang-emulator:dev",
+    "imagePullPolicy": "IfNotPresent",
+    "command": ["sh", "-c", SCRIPT],
+    "env": [*emulated(), {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}}],
+}
+ANSWERS = ("--engine-version=0.5.23", "--product=NVIDIA-H200", "--gpus=1")
+
+
+def paceline(here: Namespace, kubeconfig: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "paceline.cli", "import", f"deployment/{NAME}", "-n", here.name, *ANSWERS]
+    command += ["--kubeconfig", str(kubeconfig)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def as_a_viewer(here: Namespace, folder: Path) -> Path:
+    """A kubeconfig of who may read pods, and not exec into them."""
+    here.kubectl("create", "serviceaccount", "viewer")
+    here.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", f"--serviceaccount={here.name}:viewer")
+    config = yaml.safe_load((STATE / "kubeconfig").read_text())
+    config["users"] = [{**one, "user": {"token": here.kubectl("create", "token", "viewer")}} for one in config["users"]]
+    (folder / "viewer").write_text(yaml.safe_dump(config))
+    return folder / "viewer"
+
+
+def test_the_words_of_a_running_server_are_imported_by_who_may_exec(here: Namespace, tmp_path: Path) -> None:
+    here.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "stringData": {"api": KEY}})
+    here.apply(deployment())
+    here.kubectl("rollout", "status", f"deployment/{NAME}", "--timeout=60s")
+
+    done = paceline(here, STATE / "kubeconfig")
+    assert done.returncode == 0, done.stderr
+    spec = yaml.safe_load(done.stdout)["spec"]
+    assert spec["target"]["source"] == "hf://Qwen/Qwen3-8B"
+    assert spec["engine"]["args"] == ["--attention-backend", "flashinfer"]
+    assert spec["engine"]["apiKeySecretRef"] == {"name": "keys", "key": "api"}
+    assert KEY not in done.stdout
+
+    refused = paceline(here, as_a_viewer(here, tmp_path))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"no permission to get pods/exec in namespace {here.name}: ask for get and create" in refused.stderr
+
+
+def deployment() -> Manifest:
+    labels = {"app": NAME}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [SERVER], "terminationGracePeriodSeconds": 1}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME}, "spec": spec}
