@@ -1,5 +1,6 @@
 """`paceline import deployment/NAME` on a real cluster: containerd's exec, a kubelet's environment, rights of RBAC."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from tests.cluster.example import emulated
 from tests.support.kubernetes import STATE, Manifest, Namespace
 
 NAME, KEY = "llm", "canary-of-the-key-0123456789"
-SCRIPT = """
+CONFIG = {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 36, "vocab_size": 151936}
+SCRIPT = f"""
+cd /tmp; mkdir -p qwen/q; echo '{json.dumps(CONFIG)}' > qwen/q/config.json
 if [ -n "$KEY" ]; then KEYS="--api-key $KEY"; fi
-python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B $KEYS --attention-backend flashinfer --host 0.0.0.0
+python3 -m sglang.launch_server --model-path qwen/q --served-model-name q --tokenizer-path qwen/q $KEYS
 """
 SERVER = {
     "name": "server",
@@ -20,7 +23,7 @@ SERVER = {
     "command": ["sh", "-c", SCRIPT],
     "env": [*emulated(), {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}}],
 }
-ANSWERS = ("--engine-version=0.5.23", "--product=NVIDIA-H200", "--gpus=1")
+ANSWERS = ("--target=hf://Qwen/Qwen3-8B", "--engine-version=0.5.23", "--product=NVIDIA-H200", "--gpus=1")
 
 
 def paceline(here: Namespace, kubeconfig: Path) -> subprocess.CompletedProcess[str]:
@@ -47,8 +50,8 @@ def test_the_words_of_a_running_server_are_imported_by_who_may_exec(here: Namesp
     done = paceline(here, STATE / "kubeconfig")
     assert done.returncode == 0, done.stderr
     spec = yaml.safe_load(done.stdout)["spec"]
-    assert spec["target"]["source"] == "hf://Qwen/Qwen3-8B"
-    assert spec["engine"]["args"] == ["--attention-backend", "flashinfer"]
+    assert spec["target"]["servedName"] == "q"
+    assert spec["engine"]["args"] == ["--tokenizer-path", "/tmp/qwen/q"]
     assert spec["engine"]["apiKeySecretRef"] == {"name": "keys", "key": "api"}
     assert KEY not in done.stdout
 

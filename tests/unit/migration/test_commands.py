@@ -123,7 +123,7 @@ def test_a_download_of_a_whole_model(words: str, downloads: Any) -> None:
 
 
 def test_a_script_that_cannot_be_read_is_asked_about() -> None:
-    with pytest.raises(UnansweredError, match="quote without an end; write the words that run"):
+    with pytest.raises(UnansweredError, match="quote without an end; let paceline import pod/NAME"):
         launch(container(["sh", "-c", "vllm serve 'a/b"]))
 
 
