@@ -26,9 +26,13 @@ SERVER = {
 ANSWERS = ("--target=hf://Qwen/Qwen3-8B", "--engine-version=0.5.23", "--product=NVIDIA-H200", "--gpus=1")
 
 
-def paceline(here: Namespace, kubeconfig: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "paceline.cli", "import", f"deployment/{NAME}", "-n", here.name, *ANSWERS]
-    command += ["--kubeconfig", str(kubeconfig)]
+LOG = {"name": "log", "image": SERVER["image"], "imagePullPolicy": "IfNotPresent", "command": ["sleep", "1000"]}
+"""Process 1 is pause, and each container sees the processes of both."""
+
+
+def paceline(here: Namespace, kubeconfig: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "paceline.cli", "import", f"deployment/{NAME}", "-n", here.name]
+    command += [*ANSWERS, "--kubeconfig", str(kubeconfig), *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -55,6 +59,10 @@ def test_the_words_of_a_running_server_are_imported_by_who_may_exec(here: Namesp
     assert spec["engine"]["apiKeySecretRef"] == {"name": "keys", "key": "api"}
     assert KEY not in done.stdout
 
+    other = paceline(here, STATE / "kubeconfig", "-c", "log")
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "does not run in container log: name its own by -c" in other.stderr
+
     refused = paceline(here, as_a_viewer(here, tmp_path))
     assert (refused.returncode, refused.stdout) == (1, "")
     assert f"no permission to get pods/exec in namespace {here.name}: ask for get and create" in refused.stderr
@@ -62,6 +70,7 @@ def test_the_words_of_a_running_server_are_imported_by_who_may_exec(here: Namesp
 
 def deployment() -> Manifest:
     labels = {"app": NAME}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [SERVER], "terminationGracePeriodSeconds": 1}}
+    pod = {"containers": [LOG, SERVER], "shareProcessNamespace": True, "terminationGracePeriodSeconds": 1}
+    template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME}, "spec": spec}

@@ -116,7 +116,7 @@ def _print(engines: Sequence[Mapping[str, Any]], args: argparse.Namespace, notes
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
             failed = bool(_failed(at, f"is not as kubectl prints it: {masked(repr(error)):.200}"))
             continue
-        printed.append(text(deployment, replace(outcome, notes=(*notes, *outcome.notes))))
+        printed.append(text(deployment, replace(outcome, notes=tuple(dict.fromkeys((*notes, *outcome.notes))))))
         for problem in outcome.problems:
             failed = bool(_failed(at, str(problem)))
     print("---\n".join(printed), end="")

@@ -65,8 +65,11 @@ async def running(
     found = process(processes(await _files(api, ref, engine["name"], PROCESSES)), f"{engine['name']} of {ref}")
     cwd, environ, own = f"/proc/{found.pid}/cwd", f"/proc/{found.pid}/environ", "/proc/self/environ"
     relative = dict(_relative(found.engine))
-    asked = (cwd, environ, own, *(f"{cwd}/{value}" for value in relative.values()))
+    spaces = [f"/proc/{one}/ns/mnt" for one in (found.pid, "self")]
+    asked = (cwd, environ, own, *spaces, *(f"{cwd}/{value}" for value in relative.values()))
     files = await _files(api, ref, engine["name"], asked)
+    if len({files[space] for space in spaces if space in files}) > 1:
+        raise ValueError(f"{ref}: process {found.pid} does not run in container {engine['name']}: name its own by -c")
     words, notes = list(found.engine), [_of_process(ref, found)]
     for i, value in relative.items():
         if f"{cwd}/{value}" in files:
