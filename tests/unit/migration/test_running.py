@@ -21,7 +21,7 @@ from tests.support.answered import talking_to
 from tests.support.migration import CASES, Manifest
 
 from paceline.cli import main
-from paceline.cli.importing.running import referring
+from paceline.cli.importing.running import READ, processes, referring
 from paceline.kube import transport
 
 OPTIONS = ("--engine-version=0.5.23", "--product=H100", "--target=hf://Q/R", "--served-name=r")
@@ -41,7 +41,7 @@ with open("/proc/self/mem", "r+b", buffering=0) as memory:
 """
 """As setproctitle writes it: over the process's own words."""
 SECRET = "a-value-from-a-secret"
-INIT = '#!/bin/sh\n"$@" &\nwait\n'
+INIT = '#!/bin/sh\n"$@" --log-level debug &\nwait\n'
 TEMPLATE = {"name": "sglang", "image": "lmsysorg/sglang:v0.5.23", "resources": {"limits": {"nvidia.com/gpu": 1}}}
 FROM_SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}}
 
@@ -184,20 +184,20 @@ async def engine_of(cluster: Cluster, capsys: pytest.CaptureFixture[str], *optio
 
 
 @pytest.mark.parametrize(
-    ("words", "engine"),
+    ("words", "engine", "more"),
     [
-        ((*SERVER, *OWN), "sglang"),
-        (("sh", "-c", 'if true; then "$0" "$@"; fi; true', *SERVER, *OWN), "sglang"),
-        (("tini", *SERVER, *OWN), "sglang"),
-        ((*SERVER, *OWN), "workers"),
+        ((*SERVER, *OWN), "sglang", []),
+        (("sh", "-c", 'if true; then "$0" "$@"; fi; true', *SERVER, *OWN), "sglang", []),
+        (("tini", *SERVER, *OWN), "sglang", ["--log-level", "debug"]),
+        ((*SERVER, *OWN), "workers", []),
     ],
-    ids=["by itself", "below a shell", "below an init that has its words", "with workers that have its words"],
+    ids=["by itself", "below a shell", "below an init that adds words to its own", "with workers that have its words"],
 )
 async def test_the_words_are_those_of_the_process(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], engine: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], engine: str, more: list[str]
 ) -> None:
     found, comments = await engine_of(Cluster(folder=tmp_path, words=words, engine=engine), capsys)
-    assert (found["name"], found["args"]) == ("SGLang", list(OWN))
+    assert (found["name"], found["args"]) == ("SGLang", [*OWN, *more])
     assert "the engine's words are those of process" in comments
 
 
@@ -236,7 +236,7 @@ async def test_what_the_launcher_set_is_told_by_its_name(tmp_path: Path, capsys:
     _, comments = await engine_of(Cluster(folder=tmp_path, words=("sh", "-c", launcher)), capsys)
     assert "environment SGL_X: differs" in comments
     assert "environment TOKEN: differs" in comments
-    assert "environment PATH" not in comments
+    assert "environment P" not in comments
     assert SECRET not in comments
 
 
@@ -277,7 +277,7 @@ MAY_NOT = 'User "ann" cannot get resource "pods/exec" in API group "" in the nam
 NOT_SECRETS = 'secrets "more" is forbidden: User "ann" cannot get resource "secrets"'
 TWO = f"{' '.join(SERVER)} & {' '.join(SERVER)} & wait"
 MORE = {"container": {"envFrom": [{"secretRef": {"name": "more"}}]}}
-OTHERS = ("sh", "-c", f"touch $READY; sleep 60; : --token {SECRET}")
+OTHERS = ("bash", "-c", f'touch $READY; (exec -a "cache --token {SECRET}" sleep 60); true')
 TITLED = ("bash", "-c", f'touch $READY; exec -a "{" ".join(SERVER)} --token {SECRET}" sleep 60')
 
 
@@ -293,7 +293,7 @@ TITLED = ("bash", "-c", f'touch $READY; exec -a "{" ".join(SERVER)} --token {SEC
         ),
         (SERVER, {"ends": b""}, "the connection closed before the command ended; try again"),
         (SERVER, {"ends": FAILED}, f"by sh in container sglang of Pod models/llm-1-a: {NO_SH}; try again"),
-        (OTHERS, {}, "no process starts SGLang or vLLM; programs: sh, sleep; write the words"),
+        (OTHERS, {}, "no process starts SGLang or vLLM; programs: bash, cache; write the words"),
         (("sh", "-c", TWO), {}, "are engines that do not start each other"),
         (SERVER, {"engine": "titled"}, "has another title than its words"),
         (TITLED, {}, "has another title than its words"),
@@ -365,7 +365,13 @@ async def test_the_engines_container_is_named(tmp_path: Path) -> None:
     assert await cluster.imported("-c", "sglang") == 0
 
 
+def test_the_shell_that_reads_is_no_program_of_the_container() -> None:
+    files = {"/proc/7/stat": b"7 (sh) S 0 7", "/proc/7/cmdline": b"\0".join([b"sh", b"-c", READ.encode(), b"mark"])}
+    assert processes(files) == {}
+
+
 def test_a_short_secret_counts_by_itself_and_a_long_one_anywhere() -> None:
-    values = {"DB_PASSWORD": "pw1", "LEVEL": "8", "URL": "host.example"}
-    words = ["--a=pw1", "pw12", "u:pw1@host.example:8", "8", "$X"]
-    assert referring(words, values) == ["--a=$(DB_PASSWORD)", "pw12", "u:$(DB_PASSWORD)@$(URL):8", "8", "$$X"]
+    values = {"DB_PASSWORD": "pw1", "LEVEL": "8", "HOST": "host.example", "URL": "host.example.org"}
+    words = ["--a=pw1", "pw12", "xpw1", "u:pw1@host.example:8", "xhost.example.org", "8", "$X"]
+    after = ["--a=$(DB_PASSWORD)", "pw12", "xpw1", "u:$(DB_PASSWORD)@$(HOST):8", "x$(URL)", "8", "$$X"]
+    assert referring(words, values) == after
