@@ -57,12 +57,12 @@ def target(billions: float, kind: str = "target") -> Config:
 
 
 def head(algorithm: str, billions: float) -> Config:
-    """For a target of so many. Raises KeyError for an algorithm that drafts without a model."""
+    """For a target of so many. A custom algorithm gets an EAGLE3 head."""
     of = target(billions)
     layers = 4 if algorithm == "STANDALONE" else 1
     return {
         **of,
-        "architectures": [CLASSES[algorithm]],
+        "architectures": [CLASSES.get(algorithm, CLASSES["EAGLE3"])],
         "num_hidden_layers": layers,
         "draft_vocab_size": of["vocab_size"] if algorithm == "STANDALONE" else 32000,
         "block_size": 16,

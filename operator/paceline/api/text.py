@@ -86,7 +86,8 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
 def nodes(text: str) -> Iterator[yaml.Node]:
     """Where each object of `documents` stands, with its fields, in the same order. For texts that `of_yaml` takes."""
     for document in yaml.compose_all(text, Loader):
-        if items := _below(document, "items") if _value(_below(document, "kind")) == "List" else None:
+        items = _below(document, "items") if _value(_below(document, "kind")) == "List" else None
+        if isinstance(items, yaml.SequenceNode):
             yield from (one for one in items.value if isinstance(one, yaml.MappingNode))
         elif isinstance(document, yaml.MappingNode):
             yield document

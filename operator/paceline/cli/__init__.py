@@ -84,6 +84,8 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
 COMMANDS: Mapping[str, Command] = {**DESK, **CLUSTER, **REQUESTS, **OTHERS, **HIDDEN}
 PLUGIN: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as a shell tells SIGINT."""
 CLOSED_PIPE = 141
 """Exit code where the reader has gone, as a shell tells SIGPIPE."""
 
@@ -127,6 +129,8 @@ def _run(program: str, commands: Mapping[str, Command], argv: Sequence[str] | No
     try:
         code: int = importlib.import_module(f"paceline.cli.{command.module}").run(args)
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:  # `paceline plan FILE | head`; Python would try to flush once more at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE

@@ -5,6 +5,7 @@ import importlib
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from paceline import cli
 
@@ -31,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         print(f"paceline completion: {NEEDS} ({error})", file=sys.stderr)
         return 1
-    print(shtab.complete(_whole("paceline", cli.COMMANDS), shell=args.shell))
+    parser = _whole("paceline", cli.COMMANDS)
+    _completes_files(parser, shtab.FILE)
+    print(shtab.complete(parser, shell=args.shell))
     return 0
 
 
@@ -41,6 +44,16 @@ def _whole(program: str, commands: Mapping[str, cli.Command]) -> argparse.Argume
     for module in dict.fromkeys(command.module for command in commands.values()):
         importlib.import_module(f"paceline.cli.{module}").add(subparsers)
     return parser
+
+
+def _completes_files(parser: argparse.ArgumentParser, complete: Any) -> None:
+    """For each argument that takes words of any kind: most of them are files."""
+    for subparsers in (action for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
+        for command in subparsers.choices.values():
+            for action in command._actions:
+                if action.nargs != 0 and not action.choices:
+                    action.complete = complete  # type: ignore[attr-defined]
+            _completes_files(command, complete)
 
 
 def kubectl() -> int:

@@ -345,7 +345,7 @@ def _prompts(text: str) -> tuple[str, Path]:
 
 def _size(text: str) -> Size:
     """argparse's type."""
-    if found := size_in_name(text):
+    if not text.startswith("-") and (found := size_in_name(text)):
         return found
     raise argparse.ArgumentTypeError(f"must be billions of parameters, such as 70B or 30B-A3B; got {text}")
 

@@ -200,7 +200,8 @@ def _way_out(
         if not lent.waiting and not lent.stalled:
             yield "  Way out: spec.benchmark.capacityPolicy: Borrow measures on GPUs of one of the pool's servers."
             return
-    yield "  Way out: more GPUs, or fewer replicas of the pools."
+    several = manifest["kind"] != RUN and any(pool.get("replicas", 1) > 1 for pool in spec["pools"])
+    yield f"  Way out: more GPUs{', or fewer replicas of the pools' if several else ''}."
 
 
 def _shown(

@@ -18,6 +18,7 @@ from paceline.api.text import documents, nodes, place
 from paceline.cli import options
 from paceline.cli.unchecked import unchecked
 from paceline.core import DeploymentSpec, RunSpec
+from paceline.core.text import printable
 from paceline.engines import places
 
 SUFFIXES = (".json", ".yaml", ".yml")
@@ -101,9 +102,10 @@ def _entry(file: str, problem: Problem) -> dict[str, Any]:
 
 def _annotation(file: str, problem: Problem) -> str:
     """A workflow command of GitHub Actions, which shows it at the line of a pull request."""
-    level, escaped = "notice" if problem.note else "error", file.replace(":", "%3A").replace(",", "%2C")
+    level = "notice" if problem.note else "error"
+    escaped = printable(file).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     where = f",line={problem.line},col={problem.column}" if problem.line else ""
-    return f"::{level} file={escaped}{where}::{str(problem).replace('%', '%25')}"
+    return f"::{level} file={escaped}{where}::{printable(str(problem)).replace('%', '%25')}"
 
 
 def _counted(kinds: tuple[str, ...]) -> str:
@@ -111,9 +113,9 @@ def _counted(kinds: tuple[str, ...]) -> str:
 
 
 def _printable(line: str) -> str:
-    """What a terminal that is not UTF-8 cannot show is escaped."""
+    """One line without control characters, which a file may bring; what the terminal's encoding lacks is escaped."""
     encoding = sys.stdout.encoding or "utf-8"
-    return line.encode(encoding, "backslashreplace").decode(encoding)
+    return printable(line).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[Checked]:

@@ -81,7 +81,8 @@ def kinds(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
     drafts = [arm.draft for arm in arms if arm.draft]
     own_layers = any(draft.model is None and draft.algorithm in LAYERS_OF_THE_TARGET for draft in drafts)
     heads = {draft.model: draft.algorithm for draft in drafts if draft.model}
-    models = {**heads, target: "target-with-mtp" if own_layers else "target"}
+    models = {target: "target-with-mtp" if own_layers else "target"}
+    models |= {head: algorithm for head, algorithm in heads.items() if head != target}
     return {one.address.name: kind for one, kind in models.items() if one.address.scheme is Scheme.HUB}
 
 

@@ -23,8 +23,11 @@ SHARE = 0.6
 EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 """Keys of the number of experts."""
 
-_SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:([0-9]+)x)?([0-9]+(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
-_ACTIVE = re.compile(r"(?<![A-Za-z0-9.])A([0-9]+(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
+SMALLEST, LARGEST = 0.01, 10_000.0
+"""Billions of parameters that a size may have; anything else is no size."""
+UNITS = {"m": 1e-3, "b": 1.0, "t": 1e3}
+_SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:([0-9]+)x)?([0-9]{1,9}(?:\.[0-9]+)?)([MBT])(?![A-Za-z0-9])", re.IGNORECASE)
+_ACTIVE = re.compile(r"(?<![A-Za-z0-9.])A([0-9]{1,9}(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
 _BYTES = {
     0.5: re.compile(r"fp4|int4|awq|gptq|w4a|4bit", re.IGNORECASE),
     1.0: re.compile(r"fp8|int8|w8a|8bit", re.IGNORECASE),
@@ -44,14 +47,16 @@ class Size:
 
 
 def size_in_name(name: str) -> Size | None:
-    """`…-70B-…-FP8`, `…-30B-A3B`, `…-8x7B`; None if it says no size."""
+    """`…-70B-…-FP8`, `…-30B-A3B`, `…-8x7B`, `…-135M`, `…-1T-A32B`; None if it says no size, or an impossible one."""
     found = _SIZE.search(name)
     if found is None:
         return None
-    each, experts = float(found[2]), int(found[1] or 1)
+    each, experts = float(found[2]) * UNITS[found[3].lower()], int(found[1] or 1)
     named = _ACTIVE.search(name)
-    active = float(named[1]) if named else min(experts, 2) * each
-    return Size(total=experts * each, active=active, bytes_each=_bytes_in(name))
+    total, active = experts * each, float(named[1]) if named else min(experts, 2) * each
+    if not SMALLEST <= active <= total <= LARGEST:
+        return None
+    return Size(total=total, active=active, bytes_each=_bytes_in(name))
 
 
 def size_in_config(config: Mapping[str, Any], name: str = "") -> Size | None:
@@ -72,7 +77,7 @@ def size_in_config(config: Mapping[str, Any], name: str = "") -> Size | None:
         )
         quantized = _bytes_in(f"{name} {config.get('quantization_config', '')}")
         size = Size(total=round(total, 1), active=round(active, 1), bytes_each=quantized)
-        return size if size.active > 0 else None
+        return size if SMALLEST <= size.active <= size.total <= LARGEST else None
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return None
 

@@ -1,6 +1,7 @@
 """The desk's manners: commands, options, and where a problem stands in its file."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,32 @@ def test_json_of_problems_is_as_before_with_line_and_column(tmp_path: Path, caps
     assert set(problem) == {"file", "line", "column", "path", "message"}
     assert main(["validate", "-o", "json", str(GOOD)]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_file_cannot_write_lines_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line of `-o github` is a command to the runner of a workflow."""
+    file = changed(tmp_path, ("spec.accelerator.x\n::warning::injected\x1b[31m", 6))
+    for form in ("text", "github"):
+        assert main(["validate", "-o", form, str(file)]) == 1
+        out = capsys.readouterr().out
+        assert len(out.splitlines()) == 1
+        assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("items", ["", "{a: 1}", "7"])
+def test_a_list_without_a_list_of_items_has_nothing_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], items: str
+) -> None:
+    file = tmp_path / "list.yaml"
+    file.write_text(f"apiVersion: v1\nkind: List\nitems: {items}\n")
+    assert main(["validate", str(file)]) == 0
+    assert "nothing in it was checked" in capsys.readouterr().err
+
+
+def test_files_are_completed_in_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.yaml").touch()
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "complete.sh").write_text(capsys.readouterr().out)
+    ask = "source complete.sh; COMP_WORDS=(paceline validate mi); COMP_CWORD=2; _shtab_paceline; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "mine.yaml" in done.stdout.split(), done

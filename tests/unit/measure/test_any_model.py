@@ -14,6 +14,7 @@ from paceline.api import deployment
 from paceline.core import Accelerator
 from paceline.measure import emulated
 from paceline.plan.speeds import Size, alone, as_one_of, size_in_config, size_in_name
+from paceline_emulator.hub.models import invented
 
 TARGET = "hf://acme/Wonder-70B-Instruct-FP8"
 
@@ -94,6 +95,16 @@ def test_the_size_of_models_that_are_here_is_read_from_their_configuration(tmp_p
     assert float(variables["PACELINE_EMULATE_SPEED"]) == pytest.approx(2.5, abs=0.1)  # four GPUs; 1 is 100 tokens/s
 
 
+def test_a_custom_head_is_invented_and_a_missing_size_is_the_targets() -> None:
+    custom = manifest("hf://acme/wonder")
+    custom["spec"]["draft"] = {"algorithm": "Custom", "name": "UNO", "source": "hf://acme/head"}
+    custom["spec"]["pools"][0]["candidates"] = [{"name": "one", "custom": {}}]
+    spec = deployment(custom)
+    kinds = emulated.kinds(spec.server.target, spec.pools[0].arms)
+    assert list(kinds) == ["acme/wonder", "acme/head"]
+    assert invented(kinds["acme/head"], 8, "acme/head").at("main") is not None
+
+
 def test_a_published_model_keeps_its_speeds(tmp_path: Path) -> None:
     config = {"architectures": ["Qwen3NextForCausalLM"], "hidden_size": 2048, "num_hidden_layers": 48}
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_experts": 512}))
@@ -114,6 +125,11 @@ def test_a_published_model_keeps_its_speeds(tmp_path: Path) -> None:
         ("hf://openai/gpt-oss-120b", Size(total=120, active=120)),
         ("hf://zai-org/GLM-4.7-Flash", None),
         ("hf://acme/v2B3", None),
+        ("hf://acme/smol-135M", Size(total=0.135, active=0.135)),
+        ("hf://moonshotai/Kimi-1T-A32B", Size(total=1000, active=32)),
+        ("hf://acme/Model-0B", None),
+        ("hf://acme/Model-3B-A30B", None),
+        ("hf://acme/Model-999999999B", None),
     ],
 )
 def test_a_name_says_its_size(name: str, size: Size | None) -> None:
