@@ -52,7 +52,7 @@ def _completes_files(parser: argparse.ArgumentParser, complete: Any) -> None:
         for command in subparsers.choices.values():
             for action in command._actions:
                 if action.nargs != 0 and not action.choices:
-                    action.complete = complete  # type: ignore[attr-defined]
+                    action.complete = complete
             _completes_files(command, complete)
 
 
