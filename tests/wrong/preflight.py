@@ -9,7 +9,7 @@ from tests.support.speculator import speculator
 from paceline.core import ModelFacts
 from paceline.preflight import model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
-from paceline_emulator.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
+from paceline_emulator.hub.published import HEADS, LLAMA_3_3_70B, TARGETS
 
 NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://your-org/Qwen3-Coder-Next-Eagle3"
 CODER_30B = "Qwen/Qwen3-Coder-30B-A3B-Instruct"
@@ -27,7 +27,6 @@ SIZES = {
 
 PUBLISHED = replace(model_facts(QWEN3_CODER_NEXT_EAGLE3, 291_000_000), has_d2t=True)
 NEXT_HEAD = replace(PUBLISHED, aux_layers=(2, 26, 46))
-LLAMA_70B = {**LLAMA_3_1_8B, "hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64}
 
 FACTS: dict[str, ModelFacts] = {
     NEXT: model_facts(QWEN3_CODER_NEXT, 159 * GB, {"model.norm.weight"}),
@@ -40,7 +39,7 @@ FACTS: dict[str, ModelFacts] = {
     **{f"hf://{name}": replace(model_facts(config, GB), has_d2t=True) for name, config in HEADS.items()},
     "hf://Qwen/Qwen3-Coder-Next-FP8": model_facts(QWEN3_CODER_NEXT_FP8, 80 * GB, {"model.norm.weight"}),
     # What nobody publishes.
-    "hf://test/llama-70b": model_facts(LLAMA_70B, 141 * GB),
+    "hf://test/llama-70b": model_facts(LLAMA_3_3_70B, 141 * GB),
     "hf://test/code": replace(NEXT_HEAD, architectures=("OwnForCausalLM",), custom_code=True),
     "hf://test/no-d2t": replace(NEXT_HEAD, has_d2t=False),
     "hf://test/renamed": replace(NEXT_HEAD, lacks=("fc", "layers.0.self_attn.q_proj")),

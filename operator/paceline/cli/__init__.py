@@ -120,14 +120,15 @@ def _run(program: str, commands: Mapping[str, Command], argv: Sequence[str] | No
             return 2
     command = commands[arguments[0]]
     subparsers = parsers(program)
-    importlib.import_module(f"paceline.cli.{command.module}").add(subparsers)
+    module = importlib.import_module(f"paceline.cli.{command.module}")
+    module.add(subparsers)
     parser = subparsers.choices[arguments[0]]
     args = parser.parse_args(arguments[1:])
     args.program, args.command = program, arguments[0]
-    if wrong := options.with_filenames(args, optional=args.command == "gate"):
+    if wrong := options.with_filenames(args):
         parser.error(wrong)
     try:
-        code: int = importlib.import_module(f"paceline.cli.{command.module}").run(args)
+        code: int = module.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -31,7 +31,6 @@ RUNNING = re.compile(rf"({'|'.join(KINDS)})/([a-z0-9][a-z0-9.-]*)")
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "import",
-        help="print the SpeculativeDeployment that serves what a Deployment of SGLang or vLLM serves",
         epilog="Reads what `kubectl get deployment NAME -o yaml` prints; a List and several documents, too. Of "
         "pod/NAME and deployment/NAME it reads the Deployment in the cluster, and the words of the engine that runs "
         "by exec, with your own rights (get and create of pods/exec). What is not carried over, or otherwise, stands "

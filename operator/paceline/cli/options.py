@@ -7,9 +7,9 @@ DURATION = re.compile(r"(?=.)([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?")
 UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
-def add_file(parser: argparse.ArgumentParser, help: str, name: str = "FILE") -> None:
+def add_file(parser: argparse.ArgumentParser, help: str) -> None:
     """One file, as `FILE` or, as kubectl has it, as `-f FILE`: args.file."""
-    parser.add_argument("file", nargs="?", metavar=name, help=help)
+    parser.add_argument("file", nargs="?", metavar="FILE", help=help)
     parser.add_argument("-f", "--filename", dest="filenames", action="append", default=[], help=argparse.SUPPRESS)
 
 
@@ -19,7 +19,7 @@ def add_files(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("-f", "--filename", dest="filenames", action="append", default=[], help=argparse.SUPPRESS)
 
 
-def with_filenames(args: argparse.Namespace, optional: bool = False) -> str:
+def with_filenames(args: argparse.Namespace) -> str:
     """Puts the values of `-f` where the others are. What is wrong with them; "" if nothing is."""
     if not hasattr(args, "filenames"):
         return ""
@@ -30,7 +30,7 @@ def with_filenames(args: argparse.Namespace, optional: bool = False) -> str:
     args.file = next(iter(named), None)
     if len(named) > 1:
         return f"takes one FILE; got {', '.join(named)}"
-    return "" if named or optional else "name a FILE"
+    return "" if named else "name a FILE"
 
 
 def reason(error: Exception) -> str:

@@ -136,14 +136,10 @@ def _of_file(file: str, models: Path | None, named: bool = False) -> Checked:
         text = read(file)
     except (OSError, ValueError) as error:
         return Checked(file=file, found=(Problem(path="", message=options.reason(error)),))
-    found = tuple(of_text(text, models))
-    try:
-        kinds = tuple(str(one.get("kind")) for one in documents(text) if is_ours(one))
-    except (ValueError, yaml.YAMLError, RecursionError):
-        return Checked(file=file, found=found)
-    if named and not found and not kinds:
+    checked = _of_text(file, text, models)
+    if named and not checked.found and not checked.kinds:
         print(f"{file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
-    return Checked(file=file, kinds=kinds, found=found)
+    return checked
 
 
 def read(file: str) -> str:
@@ -151,28 +147,28 @@ def read(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text()
 
 
-def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
+def of_text(text: str) -> tuple[Problem, ...]:
     """The problems and notes of all our documents; a text that is no YAML is a problem."""
+    return _of_text("", text, None).found
+
+
+def _of_text(file: str, text: str, models: Path | None) -> Checked:
     try:
         ours = [
             (document, node) for document, node in zip(documents(text), nodes(text), strict=True) if is_ours(document)
         ]
     except yaml.MarkedYAMLError as error:
-        yield _no_yaml(error)
-        return
+        return Checked(file=file, found=(_no_yaml(error),))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        yield Problem(path="", message=" ".join(str(error).split()))
-        return
+        return Checked(file=file, found=(Problem(path="", message=options.reason(error)),))
+    placed = list[Problem]()
     for i, (document, node) in enumerate(ours):
         where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
         for problem in found(document, models):
-            mark = place(node, problem.path)
-            yield replace(
-                problem,
-                message=problem.message + where * (not problem.note),
-                line=mark.line + 1,
-                column=mark.column + 1,
-            )
+            at = place(node, problem.path)
+            line, column = (at.line + 1, at.column + 1) if problem.path else (0, 0)
+            placed.append(replace(problem, message=problem.message + where, line=line, column=column))
+    return Checked(file=file, kinds=tuple(str(one.get("kind")) for one, _ in ours), found=tuple(placed))
 
 
 HINTS = {

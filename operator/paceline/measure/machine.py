@@ -79,7 +79,7 @@ class Machine:
             said.append(f"the servers' program was {' '.join(_told(self.command))}")
         if self.mark:
             said.append(self.mark[:1].lower() + self.mark[1:])
-        known = ("PATH",) * bool(self.follows) + (EMULATED_SPEED,) * bool(self.mark)
+        known = {name for name, said in (("PATH", self.follows), (EMULATED_SPEED, self.mark)) if said}
         if told := [(name, value) for name, value in self.env.items() if name not in known]:
             said.append(f"with {self._shown(told)}")
         if self.inherited:

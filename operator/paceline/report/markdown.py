@@ -32,11 +32,15 @@ def escaped(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
+def _mark(of: Deployment | Comparison | Run) -> str:
+    return "Emulated: " if of.emulated else ""
+
+
 def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
     yield from (
         f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}",
         "",
-        f"**{'Emulated: ' if of.emulated else ''}{escaped(deployment_tables.headline(of))}.**",
+        f"**{_mark(of)}{escaped(deployment_tables.headline(of))}.**",
         "",
     )
     for remark in of.remarks:
@@ -61,7 +65,7 @@ def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _comparison(of: Comparison) -> Iterator[str]:
-    yield from (f"## {'Emulated: ' if of.emulated else ''}{escaped(of.heading)}", "", escaped(of.sentence), "")
+    yield from (f"## {_mark(of)}{escaped(of.heading)}", "", escaped(of.sentence), "")
     for name, side in (("Then", of.first), ("Now", of.second)):
         yield f"- {name}: {escaped(side.label)}, {escaped(side.run)}: {escaped(side.outcome)}"
     yield from ("", "### Change of the speed-up", "", *_table(comparison_tables.speed_ups(of)))
@@ -80,8 +84,7 @@ def _comparison(of: Comparison) -> Iterator[str]:
 
 
 def _run(run: Run) -> Iterator[str]:
-    emulated = "Emulated: " if run.emulated else ""
-    yield from (f"## {escaped(run.pool)}: {escaped(run.decision)}", "", f"**{emulated}{escaped(run.found)}**", "")
+    yield from (f"## {escaped(run.pool)}: {escaped(run.decision)}", "", f"**{_mark(run)}{escaped(run.found)}**", "")
     if run.advice:
         yield from (f"{escaped(run.advice)}.", "")
     yield escaped(" · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run)))
