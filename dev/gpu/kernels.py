@@ -1,9 +1,13 @@
 """kernels.py FOLDER: builds, without a GPU, the kernels that SGLang 0.5.17 compiles with nvcc at its first requests.
 
 kernels.json lists the calls of SGLang's load_jit as they were traced. SGLang finds a kernel by its sources, the target
-(9.0a) and tvm-ffi's version, not by its path, so `pack --kernels FOLDER` brings them along. Needs CUDA_HOME with nvcc
-13.0 (the PyPI packages nvidia-cuda-nvcc, -nvvm, -cuda-crt and -cuda-cccl 13.0 unpacked over each other, with torch's
-CUDA headers), g++, ninja, and an unpacked `site` of the kit on PYTHONPATH. Half a minute a kernel.
+(9.0a) and tvm-ffi's version, not by its path, so `pack --kernels FOLDER` brings them along. Six seconds a kernel, with:
+* an environment of machine.txt, on its PATH, and in it, by `pip install --no-deps`, nvidia-cuda-nvcc, nvidia-nvvm and
+  nvidia-cuda-crt 13.0.88 and nvidia-cuda-cccl 13.0.85; CUDA_HOME is its nvidia/cu13, with links lib64 -> lib and
+  lib/libcudart.so -> libcudart.so.13; g++
+* PYTHONPATH: an unpacked `site` of the kit; SGLANG_IS_FLASHINFER_AVAILABLE=false
+* LD_LIBRARY_PATH: a libcuda.so.1, where there is no driver one of empty functions, named as `nm -D --undefined-only`
+  finds them in the site's libraries: cu, then a capital letter
 """
 
 import json

@@ -1,4 +1,4 @@
-"""report.py FOLDER: docs/reports/gpu.md, on stdout, of a run that dev/gpu/run has measured.
+"""report.py FOLDER…: docs/reports/gpu.md, on stdout, of runs that dev/gpu/run has measured, in this order.
 
 FOLDER is OUT/QUESTION of `run`: run.yaml, and if they are there measure.txt (what `paceline measure` printed) and
 gpu.csv (what sampler.py wrote), of which energy is computed, and machine.txt, there or a folder above; each as it is
@@ -82,22 +82,27 @@ def written(run: Run, printed: str = "", samples: Sequence[Mapping[str, str]] = 
     return "\n".join(line for part in parts for line in (*part, ""))
 
 
+TITLE = """# One GPU
+
+The target has 5.95 billion parameters and computes what a model of 4.5 million computes that was
+trained on Python's standard library (`dev/gpu/models.py`). Speed, memory, acceptance and power are
+real; the language is a toy, and acceptance that of a toy. Written by `dev/gpu/report.py`.
+"""
+
+
 def _head(run: Run, machine: str) -> Iterator[str]:
     status, spec = run["status"], run["spec"]
-    yield "# One GPU"
+    arms = [arm["name"] for arm in spec["arms"]]
+    yield f"## {_rounds(run)[0]['startedAt'][:10]}: {', '.join(arms[:-1])} and {arms[-1]}"
     yield ""
     if status.get("emulated"):
         yield "**The engine was emulated: nothing here is of a GPU.**"
     first, last = (entry[at][:16].replace("T", " ") for entry, at in _ends(run))
     engine = f"{spec['engine']['name']} {status.get('engineVersion') or spec['engine']['version']}"
     yield f"{engine} on {status.get('gpuModel') or 'an unnamed GPU'}, driver {status.get('driver') or 'unknown'},"
-    yield f"{first} to {last} UTC, by `paceline measure`. Written by `dev/gpu/report.py`."
+    yield f"{first} to {last} UTC, by `paceline measure`."
     if machine:
         yield f"Machine: {', '.join(machine.split(chr(10)))}."
-    yield ""
-    yield "The target has 5.95 billion parameters and computes what a model of 4.5 million computes that was"
-    yield "trained on Python's standard library (`dev/gpu/models.py`). Speed, memory, acceptance and power are"
-    yield "real; the language is a toy, and acceptance that of a toy."
 
 
 def _ends(run: Run) -> tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, str], str]]:
@@ -108,7 +113,7 @@ def _ends(run: Run) -> tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, s
 def _verdict(run: Run) -> Iterator[str]:
     (said,) = report([run]).runs
     looks = said.asked.rpartition("looked at after ")[2]
-    yield "## Verdict"
+    yield "### Verdict"
     yield ""
     if run["status"].get("verdict"):
         yield f"**{said.decision}**: {said.found}"
@@ -124,7 +129,7 @@ def _verdict(run: Run) -> Iterator[str]:
 
 
 def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
-    yield "## Loads"
+    yield "### Loads"
     yield ""
     yield "| arm | workload | round | tokens/s | of the baseline | acceptance length | J/token | W | SM, MHz | |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
@@ -156,7 +161,7 @@ def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
 
 def _servers(run: Run) -> Iterator[str]:
     """The same arm has to find the same memory in every round, whichever arm came before it."""
-    yield "## Servers"
+    yield "### Servers"
     yield ""
     yield "| round | arm | start, s | KV cache, tokens | SM clock, MHz | power limit, W | °C | throttled |"
     yield "|---|---|---|---|---|---|---|---|"
@@ -188,7 +193,7 @@ def _servers(run: Run) -> Iterator[str]:
 def _time(run: Run) -> Iterator[str]:
     starting, loading, idle = shares(run)
     held = ", ".join(str(entry["heldSeconds"]) for entry in _rounds(run))
-    yield "## Time"
+    yield "### Time"
     yield ""
     yield f"Rounds held the GPU for {held} s. Of this, servers started for {starting:.0%}, loads ran for"
     yield f"{loading:.0%}, and for {idle:.0%} neither went on by the operator's count."
@@ -220,13 +225,16 @@ def _text(folder: Path, name: str) -> str:
     return ""
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
+def of_folder(folder: Path) -> str:
     run = yaml.safe_load(_text(folder, "run.yaml"))
     samples = [row for row in csv.DictReader(io.StringIO(_text(folder, "gpu.csv"))) if row["energy_mj"]]
     machine = _text(folder, "machine.txt") or _text(folder.parent, "machine.txt")
-    print(written(run, _text(folder, "measure.txt"), samples, machine.strip()), end="")
+    return written(run, _text(folder, "measure.txt"), samples, machine.strip())
+
+
+def page(folders: Sequence[Path]) -> str:
+    return "\n".join((TITLE, *map(of_folder, folders))).rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    print(page([Path(folder) for folder in sys.argv[1:]]), end="")
