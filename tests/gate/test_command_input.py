@@ -173,6 +173,10 @@ def test_an_error_in_a_line_names_the_line(run: Run) -> None:
     assert err.startswith("cases.jsonl:3: measurements[3].arm: unknown arm 'wid'")
 
 
+def test_a_file_without_a_case_is_told(run: Run) -> None:
+    assert run("cases.jsonl", "\n") == (1, "", "cases.jsonl: it has no case: one JSON object on each line\n")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -109,6 +109,8 @@ def _run(file: Path) -> int:
             verdict = judged(text)
             print(json.dumps(result(verdict), indent=2, allow_nan=False))
             return EXIT[verdict.outcome]
+        if not text.strip():
+            raise ValueError("it has no case: one JSON object on each line")
         for number, line in enumerate(text.splitlines(), start=1):
             place = f"{file}:{number}"
             if line.strip():

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from paceline.api.problems import is_ours
 from paceline.cli import equipment, options
@@ -135,8 +135,8 @@ def run(args: argparse.Namespace) -> int:
     except (RefusedError, QuestionError) as refused:
         return _failed(*(f"{args.file}: {line}" if isinstance(refused, QuestionError) else line
                          for line in str(refused).splitlines()))  # fmt: skip
-    except DownloadError:
-        return 1
+    except DownloadError as error:  # by then the program itself has told it
+        return _failed(f"paceline measure: {error}") if args.emulated else 1
     except CANNOT as error:
         return _failed(f"paceline measure: {error}")
     except BrokenPipeError:  # who reads has seen enough
@@ -212,7 +212,8 @@ def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Mani
         tell(f"{file}: it has its end already; remove it to measure it again")
     else:
         rounds.check()
-        tell(machine.note)
+        if not machine.mark:  # its mark stands above all
+            tell(machine.note)
         watch(rounds)
     return rounds.run
 
@@ -261,11 +262,13 @@ def _downloaded(
     for model in question.models:
         if where := OF_THE_CLUSTER.get(model.address.scheme):
             raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
-    options = {"trust_remote_code": question.server.engine.trust_remote_code}
+    options: dict[str, Any] = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
         kinds = emulated.kinds(question.server.target, question.arms)
         with emulated.hub(folder, lock, kinds, _size_of(args, question)) as environ:
-            return models.downloaded(question.models, datasets, folder / "models", environ, lock, **options)
+            # Which commits the emulator invents is nobody's business.
+            log = folder / "fetch.log"
+            return models.downloaded(question.models, datasets, folder / "models", environ, lock, **options, log=log)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, lock, **options)
 

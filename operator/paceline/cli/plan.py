@@ -103,6 +103,12 @@ def run(args: argparse.Namespace) -> int:
         ]
         print("\n".join(lines))
         codes |= {1} if lower.stalled else {NO_ROOM} if crowded and crowded.waiting else {0}
+    servers = [_servers(spec_of(one)) for one in manifests if one["kind"] != RUN]
+    if len(servers) > 1:
+        print(f"\nServers of all {len(servers)} deployments take {sum(servers)} GPUs together.")
+        if args.gpus_free is not None and sum(servers) > args.gpus_free and not existing:
+            print(f"  Not all find room in {args.gpus_free}, whatever stands above of each alone.")
+            codes.add(NO_ROOM)
     return 1 if 1 in codes else max(codes)
 
 
@@ -224,7 +230,6 @@ def _shown(
 def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free: int | None) -> Iterator[str]:
     """How many GPUs are needed, and what waits if only `free` are free."""
     spec = spec_of(manifest)
-    each = spec.server.accelerator.count * spec.server.accelerator.nodes
     largest = max(cost.accelerators for cost in upper.pools.values())
     if manifest["kind"] == RUN and not largest:
         return
@@ -232,15 +237,19 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
         yield f"\nA round takes {largest} GPUs on one node."
     else:
         beside = f", a round takes {largest} on one node beside them" if largest else ""
-        # One where an autoscaler decides: with so many a Deployment begins that names no number.
-        servers = sum(1 if pool.replicas is None else pool.replicas for pool in spec.pools)
-        yield f"\nServers take {servers * each} GPUs in all{beside}."
+        yield f"\nServers take {_servers(spec)} GPUs in all{beside}."
     if crowded is None:
         return
     yield f"With {free} free:"
     yield from (f"  {message}" for message in crowded.waiting or ("everything finds room in the end",))
     if crowded.most_at_once:
         yield f"  {crowded.most_at_once} runs take turns: there is not room for a round of each at the same time"
+
+
+def _servers(spec: DeploymentSpec) -> int:
+    """GPUs of all servers: one server where an autoscaler decides, as a Deployment begins that names no number."""
+    servers = sum(1 if pool.replicas is None else pool.replicas for pool in spec.pools)
+    return servers * spec.server.accelerator.count * spec.server.accelerator.nodes
 
 
 def _steps(forecast: Forecast) -> Iterator[str]:

@@ -28,6 +28,12 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
             f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
             f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
         )
+    if engine.pod_template:
+        yield _note(
+            "spec.engine.podTemplate",
+            "only what Paceline reads of it is checked; the API server checks it all: "
+            "paceline render FILE | kubectl apply --dry-run=server -f -",
+        )
     if not with_models and isinstance(spec, DeploymentSpec):
         parallel = accelerator.tensor_parallel_size
         divides = f", and whether its heads divide by {parallel} (tensor parallelism)" if parallel > 1 else ""

@@ -149,7 +149,8 @@ def _unnamed(path: str, items: Sequence[Any]) -> Iterator[Fault]:
     for i, item in enumerate(items):
         name = item.get("name") if isinstance(item, Mapping) else None
         if not isinstance(name, str):
-            yield f"{path}[{i}].name", f"must be set; the engine's container is {SERVER}"
+            engines = f"; the engine's container is {SERVER}" if path == "spec.containers" else ""
+            yield f"{path}[{i}].name", f"must be set{engines}"
         elif name in seen:
             yield f"{path}[{i}].name", f"{name} is given twice; keep one"
         else:

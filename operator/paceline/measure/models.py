@@ -135,9 +135,10 @@ def downloaded(
     lock: int,
     *,
     trust_remote_code: bool,
+    log: Path | None = None,
 ) -> Found:
-    """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Raises DownloadError; or
-    FetchError, where the program was ended before it could say why."""
+    """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Without `log` it tells
+    on stderr what it does. Raises DownloadError; or FetchError, where the program was ended before it could say why."""
     directory.mkdir(parents=True, exist_ok=True)
     request = FetchRequest(
         models=tuple(map(_artifact, models)),
@@ -149,7 +150,7 @@ def downloaded(
     )
     message = directory / f"fetched-{os.getpid()}"
     own: dict[str, Any] = {FETCH_VARIABLE: request.to_json(), "PACELINE_TERMINATION_MESSAGE_PATH": str(message)}
-    process = pod.run(["python", "-m", "paceline.pods.fetch"], {**environ, **own}, None, lock)
+    process = pod.run(["python", "-m", "paceline.pods.fetch"], {**environ, **own}, log, lock)
     try:
         code = process.wait()
         said = message.read_text() if message.is_file() else ""

@@ -102,6 +102,7 @@ def test_a_mistake_is_answered_with_what_to_write_and_its_place(
         ("spec.engine.version", "0.6.0", "0.6.0 is not known"),
         ("spec.accelerator.product", "H100", "NVIDIA-H100-80GB-HBM3"),
         ("spec.accelerator.count", 3, "its heads divide by 3"),
+        ("spec.engine.podTemplate", {"spec": {"tolerations": [{"kee": "gpu"}]}}, "kubectl apply --dry-run=server"),
     ],
 )
 def test_what_was_not_checked_is_a_note_of_a_valid_file(

@@ -112,6 +112,15 @@ def test_what_never_finds_room_has_a_way_out_and_a_code(tmp_path: Path, capsys: 
     assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "3", replicas=2) == 0
 
 
+def test_deployments_of_one_file_share_what_is_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One server of one GPU each, and a round beside it: two GPUs are enough for one, and not for three."""
+    one, file = example("qwen3-8b"), tmp_path / "planned.yaml"
+    for many, code in ((1, 0), (3, NO_ROOM)):
+        file.write_text(yaml.safe_dump_all([one | {"metadata": {"name": f"chat-{number}"}} for number in range(many)]))
+        assert main(["plan", str(file), "--gpus-free", "2"]) == code
+    assert "Servers of all 3 deployments take 3 GPUs together.\n  Not all find room in 2" in capsys.readouterr().out
+
+
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [line.split() for line in output(capsys)[2:6]]
     assert rows == [

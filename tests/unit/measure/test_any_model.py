@@ -59,6 +59,7 @@ def test_an_unknown_model_is_measured_and_every_output_begins_with_that(tmp_path
     assert done.returncode == 0, done.stderr
     mark = "Emulated with invented speeds of a generic 70B model, 93 tokens/s for one request: nothing is published"
     assert done.stdout.startswith(mark)
+    assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if str(tmp_path) in line]
     written = (tmp_path / "run.yaml").read_text()
     assert written.startswith(f"# {mark}")
     run = yaml.safe_load(written)
