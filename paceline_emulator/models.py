@@ -60,6 +60,8 @@ def load(path: str, revision: str | None, *, cache: Path, offline: bool) -> Mode
         )
     try:
         config = json.loads((directory / "config.json").read_text())
+        if not isinstance(config, dict):
+            raise ValueError
     except FileNotFoundError:
         raise OSError(f"{path} does not appear to have a file named config.json.") from None
     except ValueError:

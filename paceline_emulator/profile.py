@@ -234,4 +234,7 @@ def _geometric(values: Iterable[float]) -> float:
 
 
 if __name__ == "__main__":  # `python -m paceline_emulator.profile DIR`: the name of the profile of the model in DIR
-    print(for_target(load(sys.argv[1], None, cache=Path(), offline=True)).name)
+    try:
+        print(for_target(load(sys.argv[1], None, cache=Path(), offline=True)).name)
+    except OSError as unreadable:
+        sys.exit(str(unreadable))

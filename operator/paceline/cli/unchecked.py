@@ -6,6 +6,7 @@ from paceline.api import Problem
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import ENGINES
 from paceline.engines.release import release
+from paceline.plan.run.steps.check import unpinned
 
 NVIDIA_LABEL = "nvidia.com/gpu.product"
 BEGINNINGS = ("NVIDIA-", "Tesla-", "GRID-", "Quadro-")
@@ -28,6 +29,8 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
             f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
             f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
         )
+    if isinstance(spec, RunSpec):
+        yield from (_note("", f"{message}; until then it is Stalled") for _, message in unpinned(spec))
     if engine.pod_template:
         yield _note(
             "spec.engine.podTemplate",

@@ -60,7 +60,7 @@ def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[s
     module = PROFILES.get(server.engine.name, f"{PACKAGE}.profile")
     asked = subprocess.run([sys.executable, "-m", module, str(place)], capture_output=True, text=True, check=False)
     if asked.returncode:
-        raise EmulatorError(f"the emulator cannot read {place}: {asked.stderr.strip()[-300:]}")
+        raise EmulatorError(f"the emulator cannot read {place}: {asked.stderr.strip().rpartition(chr(10))[2]}")
     source = server.target.source
     if asked.stdout.strip() != GENERIC:
         return f"Emulated with published speeds of {source}: no model runs", {}

@@ -116,6 +116,11 @@ def test_what_was_not_checked_is_a_note_of_a_valid_file(
     assert err.splitlines()[-1] == f"{file}: valid (1 SpeculativeDeployment)"
 
 
+def test_a_run_whose_commits_are_to_be_filled_in_is_told_that_it_would_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", str(EXAMPLES / "sweep-gb10.yaml")]) == 0
+    assert "note: spec.target.commit is missing; set it to the commit that" in capsys.readouterr().err
+
+
 def test_annotations_of_github_have_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = changed(tmp_path, ("spec.accelerator.count", "4"), ("spec.engine.version", "0.6.0"))
     assert main(["validate", "-o", "github", str(file)]) == 1

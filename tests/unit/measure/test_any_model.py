@@ -96,6 +96,13 @@ def test_the_size_of_models_that_are_here_is_read_from_their_configuration(tmp_p
     assert float(variables["PACELINE_EMULATE_SPEED"]) == pytest.approx(2.5, abs=0.1)  # four GPUs; 1 is 100 tokens/s
 
 
+@pytest.mark.parametrize("config", ["[]", "{"])
+def test_a_configuration_that_is_none_is_told_in_a_sentence(tmp_path: Path, config: str) -> None:
+    (tmp_path / "config.json").write_text(config)
+    with pytest.raises(emulated.EmulatorError, match=r"cannot read .*: It looks like .*is not a valid JSON file\.$"):
+        emulated.mark(deployment(manifest("hf://acme/wonder", None)).server, tmp_path, None)
+
+
 def test_a_custom_head_is_invented_and_a_missing_size_is_the_targets() -> None:
     custom = manifest("hf://acme/wonder")
     custom["spec"]["draft"] = {"algorithm": "Custom", "name": "UNO", "source": "hf://acme/head"}
