@@ -1,7 +1,7 @@
 """For all tests: properties are tried on the same examples each time, and a slow machine is no failure.
 
-Three processes share them (`make test`): stories on the cluster and what runs in real time mostly wait, so the rest is
-run meanwhile, at a lower priority.
+Three processes share them (`make test`), file by file. Stories on the cluster and what runs in real time mostly wait:
+the rest is run meanwhile, at a lower priority.
 """
 
 import os
@@ -17,25 +17,29 @@ settings.load_profile("paceline")
 
 
 IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/", "tests/api/test_health.py")
-"""Whichever process is free first takes the next of their files: they take long, and each by itself."""
+"""Also figures of theirs are tested, which must not tell of what runs beside them."""
 GOES_FIRST, GIVES_WAY = -5, 10
-"""Niceness of what runs in real time, and of what only computes: figures must not tell of what runs beside them."""
+"""Niceness of what runs in real time, and of what only computes."""
+STORIES = "tests/cluster/"
 
 
 class Lanes(LoadScopeScheduling):
-    """One process for the stories on the cluster, which must not meet each other, one for what computes, and files in
-    real time for the third and for who has ended."""
+    """One process for the stories on the cluster, which must not meet each other; whichever is free takes the next file
+    of all others."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(IN_REAL_TIME):
-            return nodeid.partition("::")[0]
-        return "cluster" if nodeid.startswith("tests/cluster/") else "rest"
+        return STORIES if nodeid.startswith(STORIES) else nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
-    config.option.loadscopereorder = False  # the two long ones first
+    config.option.loadscopereorder = False  # it would begin with the files of most tests
     return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The stories take longest, and begin first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(STORIES))
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -46,7 +50,7 @@ def pytest_runtest_logstart(nodeid: str) -> None:
 
 
 def _niceness(nodeid: str) -> int:
-    if nodeid.startswith("tests/cluster/"):
+    if nodeid.startswith(STORIES):
         return 0
     return GOES_FIRST if nodeid.startswith(IN_REAL_TIME) else GIVES_WAY
 
