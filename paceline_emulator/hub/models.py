@@ -1,7 +1,8 @@
 """The repositories that are served: true configurations, invented weights.
 
-A head has every tensor of its class by name, so that what checks names has something to check; shapes are true only in
-the tiny pair, which a real engine can load.
+A head has every tensor of its class by name, so that what checks names has something to check, and a target the layers
+for further tokens that it announces. Shapes are true only in the tiny pair, which a real engine can load: all others
+are bytes, of which no size can be read.
 
 Sources (more in `published`): Qwen3-Coder-Next's architecture from its published configuration and the article on its
 EAGLE3 head (48 layers, every fourth with full attention, 512 experts of which 10 are active, shared expert of 512); the
@@ -18,7 +19,16 @@ from paceline_emulator.hub import invented as shapes
 from paceline_emulator.hub import prompts, tokenizer
 from paceline_emulator.hub.published import HEADS, TARGETS, Config
 from paceline_emulator.hub.repository import Repository, snapshot
-from paceline_emulator.hub.weights import Tensor, draft_to_target, noise, ones, shards, silenced, target_to_draft
+from paceline_emulator.hub.weights import (
+    Tensor,
+    draft_to_target,
+    noise,
+    ones,
+    packed,
+    shards,
+    silenced,
+    target_to_draft,
+)
 
 GATED_TOKEN = "hf_paceline_test"
 """Opens paceline-test/gated-head."""
@@ -152,8 +162,8 @@ def generated() -> dict[str, Repository]:
     unlike = {**head, EMULATED_ACCEPTANCE: "none"}
     wrong = {**head, "hidden_size": 4096, "target_hidden_size": 4096}
     made: dict[str, tuple[Config, dict[str, Tensor]]] = {
-        "Qwen/Qwen3-Coder-Next": (QWEN3_CODER_NEXT, _sample("target", 4)),
-        "Qwen/Qwen3-Coder-Next-FP8": (QWEN3_CODER_NEXT_FP8, _sample("fp8", 1)),
+        "Qwen/Qwen3-Coder-Next": (QWEN3_CODER_NEXT, _sample("target", 4, QWEN3_CODER_NEXT)),
+        "Qwen/Qwen3-Coder-Next-FP8": (QWEN3_CODER_NEXT_FP8, _sample("fp8", 1, QWEN3_CODER_NEXT_FP8)),
         "thoughtworks/Qwen3-Coder-Next-Eagle3": (head, _named("head")),
         "your-org/Qwen3-Coder-Next-Eagle3": (naming(2, 26, 46), _named("head")),
         "paceline-test/unreachable-head": (naming(3, 23, 47), _named("head")),
@@ -163,7 +173,7 @@ def generated() -> dict[str, Repository]:
         "paceline-test/tiny-llama": (TINY_LLAMA, _llama(TINY_LLAMA)),
         "paceline-test/tiny-llama-eagle3": (TINY_LLAMA_EAGLE3, _eagle3(TINY_LLAMA_EAGLE3)),
     }
-    made |= {name: (config, _sample(name, 1)) for name, config in TARGETS.items()}
+    made |= {name: (config, _sample(name, 1, config)) for name, config in TARGETS.items()}
     made |= {name: (config, _named(name)) for name, config in HEADS.items()}
     tokens = {"paceline-test/gated-head": GATED_TOKEN}
     models = {
@@ -176,7 +186,8 @@ def generated() -> dict[str, Repository]:
 def invented(kind: str, billions: float, name: str) -> Repository:
     """A target of that size, or the head of an algorithm for one."""
     if kind in shapes.TARGETS:
-        config, tensors = shapes.target(billions, kind), _sample(name, 1)
+        config = shapes.target(billions, kind)
+        tensors = _sample(name, 1, config)
     else:
         config, tensors = shapes.head(kind, billions), _named(name)
     return Repository(history=(snapshot(_files(name, config, tensors)),), invented=True)
@@ -208,14 +219,16 @@ def _readme(name: str) -> str:
     )
 
 
-def _sample(seed: str, megabytes: int) -> dict[str, Tensor]:
+def _sample(seed: str, megabytes: int, config: Config) -> dict[str, Tensor]:
     """So many megabytes in blocks of one: stand-ins, not the tensors that the configuration asks for."""
-    return {f"sample.{n}.weight": noise(f"{seed} {n}", 256, 2048) for n in range(megabytes)}
+    samples = {f"sample.{n}.weight": noise(f"{seed} {n}", 256, 2048) for n in range(megabytes)}
+    further = any(config.get(key) for key in ("num_nextn_predict_layers", "mtp_num_hidden_layers"))
+    return samples | ({"mtp.eh_proj.weight": packed(f"{seed} mtp", 1024)} if further else {})
 
 
 def _named(seed: str) -> dict[str, Tensor]:
     """The tensors of a LlamaForCausalLMEagle3 by name, 128 KiB each."""
-    return {name: noise(f"{seed} {name}", 128, 512) for name in _eagle3(TINY_LLAMA_EAGLE3)}
+    return {name: packed(f"{seed} {name}", 128 << 10) for name in _eagle3(TINY_LLAMA_EAGLE3)}
 
 
 def _code(config: Config) -> dict[str, bytes]:

@@ -25,6 +25,10 @@ def noise(seed: str, *shape: int) -> Tensor:
     return Tensor("BF16", shape, bytes(data))
 
 
+def packed(seed: str, length: int) -> Tensor:
+    return Tensor("U8", (length,), hashlib.shake_256(seed.encode()).digest(length))
+
+
 def ones(length: int) -> Tensor:
     return Tensor("BF16", (length,), _ONE * length)
 

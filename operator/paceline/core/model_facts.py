@@ -39,18 +39,26 @@ class ModelFacts:
     """The target's layers whose output a head reads, as its `eagle_config` or `dflash_config` names them."""
     aux_layers_beside: tuple[int, ...] = ()
     """The same, named at the top of config.json, where not every engine looks."""
+    num_aux_hidden_states: int | None = None
+    """How many layers' output it reads, where config.json has the number itself."""
     block_size: int | None = None
     markov_rank: int | None = None
     num_target_layers: int | None = None
     """Layers of the target that a DFLASH or DSPARK head was trained for; such heads also have the two fields above."""
-    nextn: bool | None = None
-    """Whether it has own layers that predict further tokens."""
+    nextn_layers: int | None = None
+    """Own layers that predict further tokens, as config.json announces them."""
+    has_nextn: bool | None = None
+    """Whether its files have such layers."""
     custom_code: bool = False
     """The repository brings Python files, or its configuration asks for some."""
     lacks: tuple[str, ...] = ()
     """Weights that a head's class needs and that none of its files has."""
     has_d2t: bool | None = None
     """Whether a head maps its draft tokens to the target's (tensor d2t)."""
+    weight_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Columns of fc and eh_proj, rows of lm_head, embed_tokens and d2t, where the files have them unpacked."""
+    quantized_weights: bool | None = None
+    """Whether the files have scales, or packed weights."""
     speculators: str | None = None
     """Type of a model in the speculators format, such as eagle3."""
     verifier: str | None = None

@@ -105,6 +105,48 @@ def layers_outside(pair: PairFacts) -> Iterator[ModelFinding]:
         yield of_head(pair, "source", problem, TRAINED_FOR_LAYERS)
 
 
+def layers_unnamed(pair: PairFacts, takes: Sequence[int]) -> Iterator[ModelFinding]:
+    head = pair.head
+    if pair.draft.algorithm == "EAGLE3" and head.architectures and not (head.aux_layers or head.aux_layers_beside):
+        problem = f"{pair.name} names no layers: {pair.release} takes states before layers {listed(takes)} then"
+        fix = "if it was trained on others, name a copy of it whose config.json names them in eagle_config"
+        yield of_head(pair, "source", problem, fix, blocks=False)
+
+
+def usual_layers(pair: PairFacts) -> Iterator[ModelFinding]:
+    """vLLM 0.33.0, and most classes of SGLang."""
+    if layers := pair.target.num_hidden_layers:
+        yield from layers_unnamed(pair, (2, layers // 2, layers - 3))
+
+
+UNNAMED_LAYERS = "aux-layers-are-named"
+UNNAMED_LAYERS_WHY = "a head that was trained on other layers is served, and little of it is accepted"
+USUAL_STATES = 3
+"""Hidden states that an EAGLE3 head takes where its config.json does not say how many (SGLang 0.5.23,
+llama_eagle3.py:161; vLLM 0.33.0, llama_eagle3.py:221)."""
+
+
+def aux_states(head: ModelFacts) -> int:
+    """How many the engine makes room for."""
+    return head.num_aux_hidden_states or len(head.aux_layers) or USUAL_STATES
+
+
+def reads_states(pair: PairFacts, states: int) -> Iterator[ModelFinding]:
+    """The columns of fc: an EAGLE3 head reads `states` of the target's hidden states, an EAGLE head an embedding and
+    one."""
+    columns, head = pair.head.weight_sizes.get("fc"), pair.head
+    of_one = (head.target_hidden_size if pair.draft.algorithm == "EAGLE3" else None) or head.hidden_size
+    many = {"EAGLE3": states, "EAGLE": 2}.get(pair.draft.algorithm)
+    if columns and many and of_one and columns != many * of_one:
+        problem = (
+            f"fc of {pair.name} reads {columns} numbers ({columns / of_one:g} states of {of_one}), and {pair.release} "
+            f"makes room for {many} states"
+        )
+        yield of_head(pair, "source", problem, "name a head that this release can load")
+
+
+AUX_STATES = "aux-states-are-read"
+AUX_STATES_WHY = "the engine dies as it loads another size, or states are too few at the first request"
 TRAINED_FOR_LAYERS = "name a head that was trained on layers which can be taken"
 AUX_LAYERS = "aux-layers-are-there"
 AUX_LAYERS_WHY = "an EAGLE3 head reads the states of layers that the target must have"

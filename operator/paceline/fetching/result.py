@@ -11,7 +11,7 @@ from paceline.core import ModelFacts
 from paceline.core.names import snapshot_path
 from paceline.fetching.facts import COMMIT, is_number, known_fields, read_facts, write_facts
 
-VERSION = 2
+VERSION = 3
 """Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
 prefetch lacks that fact, and a missing fact would pass for "nothing wrong"."""
 LARGEST_MESSAGE = 4096

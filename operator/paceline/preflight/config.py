@@ -7,7 +7,7 @@ from typing import Any
 from paceline.core import ModelFacts
 from paceline.fetching.facts import MOST_LAYERS, plausible
 from paceline.preflight import speculators
-from paceline.preflight.weights import has_nextn, lacking
+from paceline.preflight.weights import Shape, has_nextn, is_quantized, lacking, sizes
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "attention")
 """Layer types that attend to single tokens; all others carry a state along the sequence."""
@@ -18,16 +18,23 @@ STATE_ELEMENT_BYTES = 4
 """The recurrent state is kept in float32, also in models of another type."""
 
 
-class _Config:
-    """Reads config.json; a value of an unexpected type counts as absent.
+LANGUAGE_MODEL = ("thinker_config", "llm_config", "language_config", "text_config")
+"""Where a model that takes more than text keeps the language model's part, in the order in which engines look
+(SGLang 0.5.23, `utils/hf_transformers/common.py:582`; vLLM 0.33.0 takes the same names by way of Transformers)."""
 
-    Models that take more than text keep the language model's part under `text_config`.
-    """
+
+def _language_model(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The innermost: Qwen's Omni models have a `text_config` in their `thinker_config`."""
+    part = next((part for key in LANGUAGE_MODEL if isinstance(part := config.get(key), Mapping)), None)
+    return config if part is None else _language_model(part)
+
+
+class _Config:
+    """Reads config.json, and before it the language model's part; a value of an unexpected type counts as absent."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        text = config.get("text_config")
         self.outer = config
-        self.both: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
+        self.both: Mapping[str, Any] = {**config, **_language_model(config)}
 
     def number(self, *keys: str) -> int | None:
         """The number of the first of these keys that has one."""
@@ -47,11 +54,13 @@ def model_facts(
     config: Mapping[str, Any],
     weight_bytes: int,
     tensors: Collection[str] | None = None,
+    shapes: Mapping[str, Shape] | None = None,
     *,
     has_code: bool = False,
 ) -> ModelFacts:
-    """`tensors` are the names in the safetensors headers, None if they were not read; `has_code`: the repository has
-    Python files. An implausible value counts as absent."""
+    """`tensors` are the names in the safetensors headers, None if they were not read, and `shapes` those of the tensors
+    that have a number in each cell; `has_code`: the repository has Python files. An implausible value counts as
+    absent."""
     values = _Config(speculators.plain(config))
     architectures = config.get("architectures")
     classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
@@ -80,13 +89,17 @@ def model_facts(
         quantization=str(quantization["quant_method"]) if quantization.get("quant_method") else None,
         aux_layers=_aux_layers(values.table("eagle_config"), values.table("dflash_config")),
         aux_layers_beside=_aux_layers(values.both, values.both),
+        num_aux_hidden_states=values.number("num_aux_hidden_states"),
         block_size=values.number("block_size"),
         markov_rank=values.number("markov_rank"),
         num_target_layers=values.number("num_target_layers"),
-        nextn=_nextn(values, tensors),
+        nextn_layers=values.number(*NEXTN),
+        has_nextn=has_nextn(tensors) if tensors is not None else None,
         custom_code=(has_code or "auto_map" in config) and not speculators.kind(config),  # no engine runs theirs
         lacks=lacking(classes, config, tensors) if tensors is not None else (),
         has_d2t=any(name.split(".")[-1] == "d2t" for name in tensors) if tensors is not None else None,
+        weight_sizes=sizes(shapes or {}),
+        quantized_weights=is_quantized(tensors) if tensors is not None else None,
         speculators=speculators.kind(config),
         verifier=speculators.verifier(config),
         weight_bytes=weight_bytes,
@@ -167,10 +180,3 @@ def _aux_layers(eagle: Mapping[str, Any], block: Mapping[str, Any]) -> tuple[int
     named = eagle.get("eagle_aux_hidden_state_layer_ids"), block.get("target_layer_ids")
     ids = next((layers for layers in named if isinstance(layers, list)), [])
     return tuple(layer for layer in ids if isinstance(layer, int))
-
-
-def _nextn(config: _Config, tensors: Collection[str] | None) -> bool | None:
-    layers = config.number(*NEXTN)
-    if layers:
-        return True
-    return has_nextn(tensors) if tensors is not None else None if layers is None else False

@@ -122,14 +122,6 @@ def weights_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
         yield of_head(pair, "source", problem, "name a head whose weights have these names, or rename its weights")
 
 
-def nextn_layers_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
-    source = pair.draft.model and pair.draft.model.source
-    its_own = pair.draft.algorithm in LAYERS_OF_THE_TARGET and source in (None, pair.server.target.source)
-    if its_own and pair.target.nextn is False:
-        problem = f"{pair.draft.algorithm} without a source, and {pair.server.target.source} has no such layers"
-        yield of_head(pair, "algorithm", problem, "name a head in source, or use another algorithm")
-
-
 def blocks_fit_head(pair: PairFacts) -> Iterator[ModelFinding]:
     head, block_size, layers = pair.head, pair.arm.block_size, pair.target.num_hidden_layers
     if pair.draft.algorithm == "DSPARK" and head.architectures and not head.markov_rank:
@@ -186,11 +178,6 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
         why="the engine skips weights that it has no name for and leaves its own random: the server is healthy and "
         "accepts nothing",
         check=weights_are_there,
-    ),
-    ModelRule(
-        id="nextn-layers-are-there",
-        why="the algorithm drafts with layers that the target's checkpoint must have",
-        check=nextn_layers_are_there,
     ),
     ModelRule(
         id="blocks-fit-head",

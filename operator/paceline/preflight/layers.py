@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from paceline.engines.model_rules import (
     AUX_LAYERS,
     AUX_LAYERS_WHY,
+    UNNAMED_LAYERS,
+    UNNAMED_LAYERS_WHY,
     ModelFinding,
     ModelRule,
     PairFacts,
     layers_outside,
     listed,
     of_head,
+    usual_layers,
 )
 
 
@@ -30,6 +33,7 @@ def aux_layers_attend(pair: PairFacts) -> Iterator[ModelFinding]:
 
 RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=AUX_LAYERS, why=AUX_LAYERS_WHY, check=layers_outside),
+    ModelRule(id=UNNAMED_LAYERS, why=UNNAMED_LAYERS_WHY, check=usual_layers),
     ModelRule(
         id="aux-layers-attend",
         why="a layer without attention has the state of the whole text, which the makers of the head of "

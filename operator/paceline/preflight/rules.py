@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from paceline.core import Arm, Draft, ModelFacts, Server
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts, PoolFacts
-from paceline.preflight import heads, hooks, layers, memory, promotion, servers, speculators
+from paceline.preflight import heads, hooks, layers, memory, promotion, servers, shapes, speculators
 from paceline.preflight.servers import named_heads
 
 POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
@@ -17,7 +17,13 @@ POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
     *promotion.RULES,
     *speculators.POOL_RULES,
 )
-PAIR_RULES: tuple[ModelRule[PairFacts], ...] = (*heads.RULES, *layers.RULES, *hooks.RULES, *speculators.RULES)
+PAIR_RULES: tuple[ModelRule[PairFacts], ...] = (
+    *heads.RULES,
+    *shapes.RULES,
+    *layers.RULES,
+    *hooks.RULES,
+    *speculators.RULES,
+)
 
 
 def pair_rules(engine: str) -> tuple[ModelRule[PairFacts], ...]:

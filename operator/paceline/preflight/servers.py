@@ -27,6 +27,16 @@ def facts_are_there(pool: PoolFacts) -> Iterator[ModelFinding]:
     if unknown := sorted(named_heads(pool.arms) - pool.heads.keys() - {pool.server.target.source}):
         problem = f"nothing is known of {listed(unknown)}"
         yield ModelFinding(path="pools", problem=problem, fix="name fewer heads in one deployment", blocks=False)
+    for source, facts in ((pool.server.target.source, pool.target), *pool.heads.items()):
+        if facts.architectures and facts.hidden_size is None:
+            yield ModelFinding(
+                path="pools",
+                problem=f"config.json of {source} has no hidden_size where engines look for it: sizes, vocabularies, "
+                "memory and attention heads were not compared",
+                why="a rule says nothing where it knows nothing",
+                fix="look whether the engine serves this model",
+                blocks=False,
+            )
 
 
 def heads_divide(pool: PoolFacts) -> Iterator[ModelFinding]:

@@ -1,4 +1,4 @@
-"""Names in safetensors headers → what a head of some class is missing.
+"""Names and shapes in safetensors headers → what a head of some class is missing, and how large the rest is.
 
 A loader reads the names in the files and skips those it has no place for; a weight that no file has stays random, and
 the server is healthy and accepts nothing (SGLang 0.5.23, `models/llama_eagle3.py`: load_weights).
@@ -42,6 +42,38 @@ def lacking(architectures: tuple[str, ...], config: Mapping[str, Any], tensors: 
 def has_nextn(tensors: Collection[str]) -> bool:
     """Layers that predict further tokens: `mtp.…`, `model.mtp_layers.…`, or `….eh_proj` of a layer after the last."""
     return any("mtp" in name or ".eh_proj." in name for name in tensors)
+
+
+Shape = tuple[int, ...]
+COLUMNS, ROWS = ("fc", "eh_proj"), ("lm_head", "embed_tokens", "d2t")
+"""Modules whose number of columns, or rows, follows from config.json."""
+MATRIX = 2
+"""Dimensions."""
+QUANTIZED = (".weight_scale", ".weight_scale_inv", ".weight_packed", ".qweight", ".qzeros", ".scales")
+"""How tensors end that only a quantised checkpoint has: FP8 and compressed-tensors; AWQ and GPTQ."""
+
+
+def sized(tensor: str) -> str:
+    """The module of COLUMNS or ROWS that a tensor is; "" for all others."""
+    name = tensor.removeprefix("model.").removesuffix(".weight")
+    last = name.rpartition(".")[2]
+    return last if last in COLUMNS or name in ROWS else ""
+
+
+def sizes(shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """By module; of several layers the first."""
+    found: dict[str, int] = {}
+    for tensor, shape in sorted(shapes.items()):
+        module = sized(tensor)
+        if module in ROWS and shape:
+            found.setdefault(module, shape[0])
+        elif module in COLUMNS and len(shape) == MATRIX:
+            found.setdefault(module, shape[1])
+    return found
+
+
+def is_quantized(tensors: Collection[str]) -> bool:
+    return any(name.endswith(QUANTIZED) for name in tensors)
 
 
 def _own_lm_head(config: Mapping[str, Any]) -> bool:

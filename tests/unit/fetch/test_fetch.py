@@ -223,8 +223,9 @@ async def test_facts_come_from_the_headers_too(pod: Pod) -> None:
     ended = await pod.fetch("paceline-test/tiny-llama", "paceline-test/tiny-llama-eagle3", "MiniMaxAI/MiniMax-M2.5")
     assert ended.code == 0, ended.log
     target, head, custom = FetchResult.from_message(ended.message).facts.values()
-    assert target.nextn is False
+    assert target.has_nextn is False
     assert (head.has_d2t, head.lacks) == (True, ())
+    assert head.weight_sizes.keys() >= {"fc", "d2t"}
     assert custom.custom_code
     files = contents(ended.models()["MiniMaxAI/MiniMax-M2.5"]["path"])
     assert not [name for name in files if name.endswith(".py")]  # trustRemoteCode is false

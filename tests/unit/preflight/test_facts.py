@@ -76,17 +76,49 @@ def test_a_latent_takes_the_place_of_keys_and_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "tensors", "nextn"),
+    ("config", "tensors", "announced", "there"),
     [
-        ({"num_nextn_predict_layers": 1}, None, True),
-        ({"num_nextn_predict_layers": 0}, None, False),
-        ({}, None, None),
-        ({}, {"model.norm.weight"}, False),
-        ({}, {"mtp.fc.weight"}, True),
+        ({"num_nextn_predict_layers": 1}, None, 1, None),
+        ({"text_config": {"mtp_num_hidden_layers": 2}}, {"model.norm.weight"}, 2, False),
+        ({}, {"mtp.fc.weight"}, None, True),
     ],
 )
-def test_layers_for_further_tokens(config: dict[str, object], tensors: set[str] | None, nextn: bool | None) -> None:
-    assert model_facts(config, 1, tensors).nextn is nextn
+def test_layers_for_further_tokens(
+    config: dict[str, object], tensors: set[str] | None, announced: int | None, there: bool | None
+) -> None:
+    facts = model_facts(config, 1, tensors)
+    assert (facts.nextn_layers, facts.has_nextn) == (announced, there)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [("text_config",), ("llm_config",), ("language_config",), ("thinker_config",), ("thinker_config", "text_config")],
+)
+def test_the_language_models_part_has_the_sizes(keys: tuple[str, ...]) -> None:
+    """Qwen2.5-VL, InternVL, DeepSeek-VL2, Qwen2.5-Omni and Qwen3-Omni."""
+    config: dict[str, object] = {"hidden_size": 2048, "vocab_size": 151936}
+    for key in reversed(keys):
+        config = {key: config, "vision_config": {"hidden_size": 1152}, "hidden_size": 1}
+    facts = model_facts(config, 1)
+    assert (facts.hidden_size, facts.vocab_size) == (2048, 151936)
+
+
+def test_sizes_of_weights_by_which_a_head_is_compared_with_its_configuration() -> None:
+    shapes = {
+        "model.fc.weight": (2048, 6144),
+        "lm_head.weight": (32000, 2048),
+        "d2t": (32000,),
+        "model.embed_tokens.weight": (151936, 2048),
+        "model.layers.61.eh_proj.weight": (2048, 4096),
+        "vision.lm_head.weight": (1, 1),
+        "fc.bias": (2048,),
+    }
+    facts = model_facts({}, 1, shapes.keys(), shapes)
+    assert facts.weight_sizes == {
+        "fc": 6144, "lm_head": 32000, "d2t": 32000, "embed_tokens": 151936, "eh_proj": 4096,
+    }  # fmt: skip
+    assert facts.quantized_weights is False
+    assert model_facts({}, 1, {"layers.0.mlp.up_proj.weight_scale_inv"}).quantized_weights is True
 
 
 def test_code_of_its_own() -> None:

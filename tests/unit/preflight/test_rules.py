@@ -1,6 +1,7 @@
 """Each rule: what it refuses, and the nearest thing that it must not refuse."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.preflight.builders import (
@@ -216,10 +217,87 @@ class TestNextnLayersAreThere:
         assert finding.problem == f"NEXTN without a source, and {TARGET} has no such layers"
 
     def test_a_target_with(self) -> None:
-        silent(self.rule, arm=candidate("MTP", None), target=model_facts(GLM_4_7_FP8, 1, set()))
+        silent(
+            self.rule,
+            arm=candidate("MTP", None),
+            target=model_facts(GLM_4_7_FP8, 1, {"model.layers.92.eh_proj.weight"}),
+        )
+
+    def test_a_quantiser_has_dropped_them(self) -> None:
+        """llm-compressor#1843: an acceptance length of 1.00."""
+        target = model_facts({"mtp_num_hidden_layers": 1}, 1, {"model.layers.0.mlp.up_proj.weight"})
+        finding = refused(self.rule, arm=candidate("MTP", None), target=target)
+        assert finding.problem == (
+            f"config.json of {TARGET} announces 1 layers for further tokens, and no file of it has one"
+        )
 
     def test_a_head_of_its_own(self) -> None:
         silent(self.rule, arm=candidate("NEXTN"))
+
+
+class TestAuxStatesAreRead:
+    rule = "aux-states-are-read"
+    vllm = server(name="VLLM", version="0.33.0")
+
+    @pytest.mark.parametrize("named", [{}, {"aux_layers": (1, 23, 44)}, {"num_aux_hidden_states": 3}])
+    def test_three_are_usual(self, named: dict[str, Any]) -> None:
+        silent(self.rule, head={"weight_sizes": {"fc": 3 * 2048}, "hidden_size": 2048, **named})
+
+    def test_four_have_to_be_named_where_the_engine_looks(self) -> None:
+        """vllm#54526: a head of four layers whose number the engine does not find."""
+        four = {"weight_sizes": {"fc": 4 * 2048}, "hidden_size": 2048}
+        finding = refused(self.rule, head=four)
+        assert (
+            finding.problem
+            == f"fc of {HEAD} reads 8192 numbers (4 states of 2048), and SGLang 0.5.23 makes room for 3 states"
+        )
+        silent(self.rule, head={**four, "aux_layers": (1, 12, 23, 44)})
+        refused(self.rule, on=self.vllm, head={**four, "aux_layers": (1, 12, 23, 44), "speculators": "eagle3"})
+
+    def test_the_states_are_the_targets(self) -> None:
+        """vllm#18906: a head of another size than its target's."""
+        silent(self.rule, head={"weight_sizes": {"fc": 3 * 8192}, "hidden_size": 6144, "target_hidden_size": 8192})
+
+    def test_an_eagle_head_reads_an_embedding_and_a_state(self) -> None:
+        head = {"architectures": ("LlamaForCausalLMEagle",), "hidden_size": 2048}
+        silent(self.rule, arm=candidate("EAGLE"), head={**head, "weight_sizes": {"fc": 4096}})
+        refused(self.rule, arm=candidate("EAGLE"), head={**head, "weight_sizes": {"fc": 6144}})
+
+
+class TestRowsAreAnnounced:
+    rule = "rows-are-announced"
+
+    @pytest.mark.parametrize("module", ["lm_head", "d2t"])
+    def test_a_vocabulary_of_another_export(self, module: str) -> None:
+        finding = refused(self.rule, head={"weight_sizes": {module: 16000}, "draft_vocab_size": 32000})
+        assert finding.problem == (
+            f"{module} of {HEAD} has 16000 rows, and its config.json announces draft_vocab_size 32000"
+        )
+        silent(self.rule, head={"weight_sizes": {module: 32000}, "draft_vocab_size": 32000})
+
+    def test_an_embedding(self) -> None:
+        refused(self.rule, head={"weight_sizes": {"embed_tokens": 151669}, "vocab_size": 151936})
+
+    def test_whole_models_pad_theirs(self) -> None:
+        arm = candidate("STANDALONE")
+        silent(self.rule, arm=arm, head={"weight_sizes": {"embed_tokens": 152064}, "vocab_size": 151936})
+
+
+def test_a_layer_for_further_tokens_reads_an_embedding_and_a_state() -> None:
+    arm = candidate("NEXTN")
+    refused("two-states-are-read", arm=arm, head={"weight_sizes": {"eh_proj": 7168}, "hidden_size": 7168})
+    silent("two-states-are-read", arm=arm, head={"weight_sizes": {"eh_proj": 14336}, "hidden_size": 7168})
+
+
+def test_quantised_weights_are_announced() -> None:
+    rule = "scales-are-announced"
+    refused(rule, head={"quantized_weights": True, "quantization": None})
+    silent(rule, head={"quantized_weights": True, "quantization": "fp8"})
+    silent(rule, head={"quantized_weights": False, "quantization": "bitsandbytes"})
+
+
+def test_a_head_names_its_class() -> None:
+    refused("has-a-class", head={"architectures": ()})
 
 
 class TestBlocksFitHead:

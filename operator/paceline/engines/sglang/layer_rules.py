@@ -11,10 +11,13 @@ from paceline.engines.model_rules import (
     AUX_LAYERS_WHY,
     FOREIGN_LAYERS,
     TRAINED_FOR_LAYERS,
+    UNNAMED_LAYERS,
+    UNNAMED_LAYERS_WHY,
     ModelFinding,
     ModelRule,
     PairFacts,
     layers_outside,
+    layers_unnamed,
     listed,
     of_head,
 )
@@ -63,6 +66,12 @@ def aux_layers_are_the_heads(pair: PairFacts) -> Iterator[ModelFinding]:
         texts = (check(pair, states) for check in (_beside, _unnamed, _unread, _in_two_ways))
         if text := next(filter(None, texts), None):
             yield of_head(pair, "source", *text, blocks=False)
+
+
+def aux_layers_are_named(pair: PairFacts) -> Iterator[ModelFinding]:
+    states = _captured(pair)
+    if states and pair.target.architectures[0] != QWEN3_NEXT:  # see `_unnamed`
+        yield from layers_unnamed(pair, states[-1].asked)
 
 
 Text = tuple[str, str] | None
@@ -135,6 +144,7 @@ def _captured(pair: PairFacts) -> tuple[Captured, ...]:
 
 RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=AUX_LAYERS, why=AUX_LAYERS_WHY, check=aux_layers_are_there),
+    ModelRule(id=UNNAMED_LAYERS, why=UNNAMED_LAYERS_WHY, check=aux_layers_are_named),
     ModelRule(
         id=FOREIGN_LAYERS,
         why="such a head is served, but it reads other states than those it was trained on, so low acceptance is "

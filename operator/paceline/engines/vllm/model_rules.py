@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 
 from paceline.engines.model_rules import (
+    AUX_STATES,
+    AUX_STATES_WHY,
     EXPORTED,
     SPECULATOR_IS_READ,
     SPECULATOR_IS_READ_WHY,
+    USUAL_STATES,
     ModelFinding,
     ModelRule,
     PairFacts,
+    aux_states,
     listed,
     of_head,
+    reads_states,
 )
 from paceline.engines.vllm.arguments import VERSION
 from paceline.engines.vllm.capabilities import CAPABILITIES
@@ -32,6 +37,12 @@ def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     yield of_head(pair, "source", problem, fix, blocks=pair.server.engine.version == VERSION)
 
 
+def aux_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
+    """Of a head in the speculators format vLLM does not hand the number on (algos.py: update_eagle3)."""
+    return reads_states(pair, USUAL_STATES if pair.head.speculators else aux_states(pair.head))
+
+
 MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=SPECULATOR_IS_READ, why=SPECULATOR_IS_READ_WHY, check=speculator_is_read),
+    ModelRule(id=AUX_STATES, why=AUX_STATES_WHY, check=aux_states_are_read),
 )

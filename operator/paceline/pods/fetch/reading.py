@@ -10,6 +10,7 @@ from paceline.core import ModelFacts
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import opened, read_at_most, small_file
 from paceline.preflight import model_facts
+from paceline.preflight.weights import Shape, sized
 
 INDEX = "model.safetensors.index.json"
 LARGEST_CONFIG = 16 << 20
@@ -19,6 +20,8 @@ ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, Recu
 """What comes of a file that has its form and means nothing."""
 LONGEST_HEADER = 100_000_000
 """Bytes, of the format's own definition."""
+NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
+"""Types of the format that hold one number in a cell; in others, several may be packed into one."""
 
 
 def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts:
@@ -26,7 +29,7 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
     found, config = weights(source, folder), _config(source, folder)
     code = has_code or any(folder.glob("*.py"))
     try:
-        return model_facts(config, found.bytes, found.tensors, has_code=code)
+        return model_facts(config, found.bytes, found.tensors, found.shapes, has_code=code)
     except ODD as error:
         sentence = f"config.json is not a model's: {type(error).__name__}: {error}"
         raise FetchError(sentence, final=True, source=source) from error
@@ -34,9 +37,10 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Tensors by name, and the bytes of the files they are in."""
+    """Tensors by name, the shapes of those whose size says something, and the bytes of the files they are in."""
 
     tensors: frozenset[str]
+    shapes: Mapping[str, Shape]
     bytes: int
 
 
@@ -49,19 +53,33 @@ def weights(source: str, folder: Path) -> Weights:
             named = sorted(set(mapped.values()))
             if odd := next((name for name in named if Path(name).is_absolute() or ".." in Path(name).parts), None):
                 raise ValueError(f"{odd} is not in the repository")
-            return Weights(tensors=frozenset(mapped), bytes=sum((folder / name).stat().st_size for name in named))
+            size = sum((folder / name).stat().st_size for name in named)
+            of_interest = sorted({file for tensor, file in mapped.items() if sized(tensor)})
+            headers = {name: entry for file in of_interest for name, entry in _header(source, folder / file).items()}
+            return Weights(tensors=frozenset(mapped), shapes=_shapes(headers), bytes=size)
     except FileNotFoundError:
         pass
     except ODD as error:
         raise FetchError(f"{INDEX} names no weights: {error!r:.200}", final=True, source=source) from error
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
-    return Weights(
-        tensors=frozenset(name for path in files for name in _names(source, path)),
-        bytes=sum(path.stat().st_size for path in files),
-    )
+    headers = {name: entry for path in files for name, entry in _header(source, path).items()}
+    size = sum(path.stat().st_size for path in files)
+    return Weights(tensors=frozenset(headers), shapes=_shapes(headers), bytes=size)
 
 
-def _names(source: str, path: Path) -> list[str]:
+def _shapes(headers: Mapping[str, Any]) -> dict[str, Shape]:
+    return {
+        name: tuple(entry["shape"])
+        for name, entry in headers.items()
+        if sized(name) and isinstance(entry, dict) and entry.get("dtype") in NUMBERS and _is_shape(entry.get("shape"))
+    }
+
+
+def _is_shape(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(side, int) for side in value)
+
+
+def _header(source: str, path: Path) -> dict[str, Any]:
     """8 bytes of length, little end first, then that much JSON."""
     with opened(path, through_links=True) as file:
         length = int.from_bytes(read_at_most(file, 8), "little") if file is not None else 0
@@ -70,7 +88,7 @@ def _names(source: str, path: Path) -> list[str]:
         named = json.loads(header)
         if not isinstance(named, dict):
             raise TypeError(f"a header of {type(named).__name__}")
-        return [name for name in named if name != "__metadata__"]
+        return {name: entry for name, entry in named.items() if name != "__metadata__"}
     except ODD as error:
         sentence = f"{path.name} has no safetensors header; name a repository whose weights are whole"
         raise FetchError(sentence, final=True, source=source) from error
