@@ -92,6 +92,10 @@ class Adapter:
     """Engine version → how a round asks a server and reads its pages."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
+    parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()
+    """What the arguments of all arms ask for and the accelerators do not give (`engines.parallel`)."""
+    attention_groups: Callable[[Server], int] = lambda _: 1
+    """Into how many tensor parallelism is divided, each of which has all attention heads."""
     threshold: Callable[[int], int] = lambda size: size
     """Batch size → the next one from which an entry of a schedule can begin."""
     interrupted: str = ""

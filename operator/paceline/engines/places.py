@@ -146,6 +146,7 @@ def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Plac
     able = engines_with(lambda capabilities: capabilities.several_nodes)
     for refusal in (
         *adapter.refusals(server, arms),
+        *adapter.parallel(server),
         *nodes.refusals(server, able),
         *pod_template.refusals(server, adapter),
     ):

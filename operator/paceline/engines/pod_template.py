@@ -201,6 +201,16 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
             yield from _server_container(where, container, server, adapter)
         elif container["name"] in (SERVER, CLIENT):
             yield f"{where}.name", f"{container['name']} is a container of Paceline's own: take another name"
+        elif where.startswith("spec.containers") or container.get("restartPolicy") == SIDECAR:
+            yield from _accelerators(where, container, accelerator.resource_name)
+
+
+def _accelerators(where: str, container: Mapping[str, Any], resource: str) -> Iterator[Fault]:
+    """A pod would take more than `accelerator.count`, by which plan, borrowing and the room for a round go."""
+    for kind in ("limits", "requests"):
+        asked = (container.get("resources", {}).get(kind) or {}).get(resource)
+        if str(asked or 0) != "0":
+            yield f"{where}.resources.{kind}", f"{resource} beside the server's is counted nowhere: leave it out"
 
 
 def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:

@@ -41,7 +41,8 @@ def facts_are_there(pool: PoolFacts) -> Iterator[ModelFinding]:
 
 def heads_divide(pool: PoolFacts) -> Iterator[ModelFinding]:
     """Every GPU takes the same number of attention heads; key-value heads are split or repeated evenly."""
-    size = pool.server.accelerator.tensor_parallel_size
+    groups = ENGINES[pool.server.engine.name].attention_groups(pool.server)
+    size = pool.server.accelerator.tensor_parallel_size // groups or 1
     for whose, model in (("", pool.target), *((f" of {source}", head) for source, head in pool.heads.items())):
         heads, keys = model.num_attention_heads, model.num_key_value_heads
         if heads and heads % size:

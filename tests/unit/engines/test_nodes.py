@@ -70,9 +70,9 @@ def test_a_run_of_several_nodes_is_refused() -> None:
 
 def test_the_model_is_split_evenly_among_the_nodes() -> None:
     of = manifest(2)
-    of["spec"]["accelerator"]["tensorParallelSize"] = 5
+    of["spec"]["accelerator"]["tensorParallelSize"] = 3
     (problem,) = problems(of)
-    assert problem == "spec.accelerator.tensorParallelSize: 5 cannot be divided among 2 nodes: take a multiple of 2"
+    assert problem == "spec.accelerator.tensorParallelSize: 3 cannot be divided among 2 nodes: take a multiple of 2"
 
     of["spec"]["engine"]["args"].append("--pp-size=2")
     assert [one.partition(":")[0] for one in problems(of)] == ["spec.engine.args[2]"], "no EAGLE3 with pipelines"

@@ -167,6 +167,16 @@ def test_another_container_does_not_listen_where_the_engine_does(fields: dict[st
     assert faults({"spec": {"initContainers": [proxy]}}) == {}  # it has ended when the engine starts
 
 
+def test_another_container_takes_no_accelerators_that_nothing_counts() -> None:
+    router = {"name": "router", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "2"}}}
+    ((path, message),) = faults({"spec": {"containers": [router]}}).items()
+    assert path == "spec.containers[0].resources.limits"
+    assert "nvidia.com/gpu beside the server's is counted nowhere" in message
+    sidecar = {**router, "restartPolicy": "Always"}
+    assert list(faults({"spec": {"initContainers": [sidecar]}})) == ["spec.initContainers[0].resources.limits"]
+    assert faults({"spec": {"initContainers": [router]}}) == {}  # it gives them back before the server starts
+
+
 def test_other_ports_are_free() -> None:
     words = ["--port=3000", "--port", "8000", "--target-port=30000"]
     assert faults({"spec": {"containers": [{"name": "p", "ports": [{"containerPort": 8000}], "args": words}]}}) == {}

@@ -387,6 +387,11 @@ class TestTensorParallelDividesHeads:
         finding = refused(self.rule, target={"num_attention_heads": 24, "num_key_value_heads": 6})
         assert finding.problem == "6 key-value heads on 4 GPUs"
 
+    def test_each_group_of_attention_has_all_heads(self) -> None:
+        target = {"num_attention_heads": 20, "num_key_value_heads": 4}
+        refused(self.rule, on=server(tp=8), target=target)
+        silent(self.rule, on=server("--attn-dp-size=4", "--enable-dp-lm-head", tp=8), target=target)
+
     def test_the_draft_is_split_as_well(self) -> None:
         finding = refused(self.rule, head={"num_attention_heads": 42})
         assert finding.problem == f"42 attention heads of {HEAD} on 4 GPUs"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
+from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang import custom, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
@@ -38,6 +39,18 @@ def bounds(server: Server) -> Mapping[str, Bound]:
     return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), BOUNDS)
 
 
+PARALLELISM = Parallelism(
+    copies=("--dp-size", "--data-parallel-size", "--pp-size", "--pipeline-parallel-size"),
+    groups=(
+        "--attn-dp-size",
+        "--attention-data-parallel-size",
+        "--attn-cp-size",
+        "--attention-context-parallel-size",
+    ),
+    grouping="--enable-dp-attention",
+    regrouped=("--dp-size", "--data-parallel-size"),
+    source="arg_groups/parallel_hook.py:52, :157 and :326",
+)
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
@@ -51,6 +64,8 @@ ADAPTER = Adapter(
     moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,
     bounds=bounds,
+    parallel=lambda server: PARALLELISM.refusals(server, flag_list(server.engine.version)),
+    attention_groups=lambda server: PARALLELISM.attention_groups(server, flag_list(server.engine.version)),
     eagle3_targets=eagle3_targets,
     eagle3_since=eagle3_since,
     whole_models=lambda version: eagle3_targets(version) or frozenset(),

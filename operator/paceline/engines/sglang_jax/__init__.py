@@ -10,12 +10,20 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
+from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses, refuses, tools_need
 from paceline.engines.sglang_jax.monitor import MONITOR
 from paceline.engines.sglang_jax.probe import probe
-from paceline.engines.sglang_jax.rules import COMPARED, LISTED, MOVED, eagle3_targets, flag_list, refusals
+from paceline.engines.sglang_jax.rules import (
+    COMPARED,
+    LISTED,
+    MOVED,
+    eagle3_targets,
+    flag_list,
+    refusals,
+)
 
 BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
@@ -24,6 +32,10 @@ def bounds(server: Server) -> Mapping[str, Bound]:
     return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), BOUNDS)
 
 
+PARALLELISM = Parallelism(
+    groups=("--dp-size", "--data-parallel-size"),  # its tensor parallelism counts all devices
+    source="managers/scheduler.py:350",
+)
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
@@ -37,6 +49,8 @@ ADAPTER = Adapter(
     moved=lambda _: MOVED,
     refusals=refusals,
     bounds=bounds,
+    parallel=lambda server: PARALLELISM.refusals(server, flag_list(server.engine.version)),
+    attention_groups=lambda server: PARALLELISM.attention_groups(server, flag_list(server.engine.version)),
     eagle3_targets=eagle3_targets,
     memory_flags=MemoryFlags(
         static_share="--mem-fraction-static",

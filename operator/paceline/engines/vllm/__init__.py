@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
+from paceline.engines.parallel import Parallelism
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
@@ -28,6 +29,15 @@ def bounds(server: Server) -> Mapping[str, Bound]:
     return limits.bounds(FLAGS.parse(server.engine.args), BOUNDS, auto=AUTO)
 
 
+PARALLELISM = Parallelism(
+    copies=(
+        "--data-parallel-size",
+        "--pipeline-parallel-size",
+        "--prefill-context-parallel-size",
+    ),
+    shares=("--decode-context-parallel-size",),
+    source="config/parallel.py: world_size, and decode_context_parallel_size divides tensor_parallel_size",
+)
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
@@ -41,6 +51,8 @@ ADAPTER = Adapter(
     moved=lambda _: MOVED,
     refusals=refusals,
     bounds=bounds,
+    parallel=lambda server: PARALLELISM.refusals(server, FLAGS),
+    attention_groups=lambda server: PARALLELISM.attention_groups(server, FLAGS),
     eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see without_hidden_states
     model_rules=MODEL_RULES,
     memory_flags=MemoryFlags(

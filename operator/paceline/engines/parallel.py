@@ -1,0 +1,65 @@
+"""How many accelerators the arguments of all arms ask for, against what the resource gives a server."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from paceline.core import Server
+from paceline.engines.adapter import Refusal
+from paceline.engines.arguments import FlagList, ParsedFlag
+from paceline.engines.bounds import number
+
+RULE = "parallel-fits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallelism:
+    """The flags of an engine, by all their names.
+
+    Each unit of `copies` takes accelerators of its own, as many as tensor parallelism. `groups` divide those of tensor
+    parallelism, and each group has all attention heads; so do the `regrouped` of the copies beside the flag `grouping`.
+    `shares` divide them without that. `source` is where the engine counts them.
+    """
+
+    copies: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    grouping: str = ""
+    regrouped: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+    source: str
+
+    def attention_groups(self, server: Server, flags: FlagList) -> int:
+        """Into how many tensor parallelism is divided, each of which has all attention heads."""
+        return _product(self._divide(flags.parse(server.engine.args), self.groups))
+
+    def refusals(self, server: Server, flags: FlagList) -> Iterator[Refusal]:
+        """Otherwise the engine ends at its start: an assertion, or too few devices."""
+        accelerator, shared = server.accelerator, flags.parse(server.engine.args)
+        size, there = accelerator.tensor_parallel_size, accelerator.count * accelerator.nodes
+        divide = self._divide(shared, (*self.groups, *self.shares))
+        if divide and size % _product(divide):
+            message = f"tensorParallelSize {size} must be divisible by {_written(divide)}"
+            yield replace(divide[0].refused(message), rule=RULE)
+        copies = [one for one in _above_one(shared, self.copies) if one not in divide]
+        if copies and (taken := size * _product(copies)) > there:
+            message = (
+                f"{_written(copies)} x tensorParallelSize {size} takes {taken} accelerators, and a server has {there}: "
+                "set spec.accelerator.tensorParallelSize lower, or count higher"
+            )
+            yield replace(copies[0].refused(message), rule=RULE)
+
+    def _divide(self, shared: tuple[ParsedFlag, ...], groups: tuple[str, ...]) -> list[ParsedFlag]:
+        grouped = any(parsed.name == self.grouping for parsed in shared)
+        return _above_one(shared, (*groups, *(self.regrouped if grouped else ())))
+
+
+def _above_one(shared: tuple[ParsedFlag, ...], names: tuple[str, ...]) -> list[ParsedFlag]:
+    return [parsed for parsed in shared if parsed.name in names and (number(parsed.value) or 1) > 1]
+
+
+def _product(parsed: list[ParsedFlag]) -> int:
+    return math.prod(number(one.value) or 1 for one in parsed)
+
+
+def _written(parsed: list[ParsedFlag]) -> str:
+    return " x ".join(f"{one.written}={one.value}" for one in parsed)
