@@ -1,10 +1,10 @@
-"""What SGLang's releases speak, read in the published wheels: `python dev/sglang/extract_flags.py [VERSION…]`.
+"""What SGLang's releases speak, read in the published wheels: `python dev/sglang/extract_flags.py [FOLDER]`.
 
-Downloads each wheel (pip; nothing is installed or imported), reads the sources as syntax trees and writes
-operator/paceline/engines/data/sglang-VERSION.json: the flags of the server, and the target architectures whose class
-has the hook that an EAGLE3 head needs. Older versions call `parser.add_argument` for every flag; since then flags are
-annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments; first in server_args.py
-(0.5.17), then in modules of their own.
+Downloads each wheel into FOLDER (pip; nothing is installed or imported), reads the sources as syntax trees and writes
+operator/paceline/engines/data/sglang-flags.json: the flags of the server, and the target architectures whose class has
+the hook that an EAGLE3 head needs, each with the releases that have it. Older versions call `parser.add_argument` for
+every flag; since then flags are annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the
+arguments; first in server_args.py (0.5.17), then in modules of their own.
 """
 
 import ast
@@ -13,13 +13,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VERSIONS = ("0.4.5", "0.5.6", "0.5.17", "0.5.23")
-TO = Path(__file__).parents[2] / "operator/paceline/engines/data"
+VERSIONS = ("0.4.5", *(f"0.5.{number}" for number in range(5, 24)))
+TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-flags.json"
 SERVER_ARGS = "sglang.srt.server_args"
 FIELDS = "sglang/srt/arg_groups/fields/"
 MODELS = "sglang/srt/models/"
@@ -224,24 +224,50 @@ def _name(node: ast.expr) -> str:
     return text if text in KINDS else text.rsplit(".", 1)[-1]
 
 
-def main(versions: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        for version in versions or VERSIONS:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch]
-            subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
-            (wheel,) = Path(scratch).glob(f"sglang-{version}-*.whl")
-            with zipfile.ZipFile(wheel) as file:
-                path = TO / f"sglang-{version}.json"
-                path.write_text(data(version, Wheel(file)))
-            print(path)
+Spans = dict[str, list[list[str]]]
+"""What some releases have → the first and last of each unbroken row of them."""
 
 
-def data(version: str, wheel: Wheel) -> str:
-    """One line a flag, so that a change can be read."""
-    said = {"source": f"sglang {version}, its wheel on PyPI", "eagle3Targets": eagle3_targets(wheel)}
-    rows = ",\n".join(json.dumps(flag) for flag in flags(wheel))
-    return json.dumps(said, indent=1)[:-2] + f',\n "flags": [\n{rows}\n]}}\n'
+def spans(found: Mapping[str, Iterable[str]]) -> Spans:
+    """`found` is by release, from the oldest on."""
+    kept: Spans = {}
+    before: set[str] = set()
+    for version, had in found.items():
+        now = set(had)
+        for one in had:
+            if one in before:
+                kept[one][-1][1] = version
+            else:
+                kept.setdefault(one, []).append([version, version])
+        before = now
+    return kept
+
+
+def main(folder: Path) -> None:
+    flags_of, targets_of = dict[str, list[str]](), dict[str, list[str]]()
+    for version in VERSIONS:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+        subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
+        (file,) = folder.glob(f"sglang-{version}-*.whl")
+        with zipfile.ZipFile(file) as opened:
+            wheel = Wheel(opened)
+            flags_of[version] = [json.dumps(flag)[1:-1] for flag in flags(wheel)]
+            targets_of[version] = eagle3_targets(wheel)
+    TO.write_text(data(flags_of, targets_of))
+
+
+def data(flags_of: Mapping[str, list[str]], targets_of: Mapping[str, list[str]]) -> str:
+    """One line a flag or target, so that a change can be read."""
+    rows = [f'{{{flag}, "in": {json.dumps(span)}}}' for flag, span in spans(flags_of).items()]
+    targets = [f"{json.dumps(name)}: {json.dumps(span)}" for name, span in sorted(spans(targets_of).items())]
+    said = {"source": "wheels of SGLang on PyPI, by dev/sglang/extract_flags.py", "releases": list(flags_of)}
+    return (
+        json.dumps(said)[:-1]
+        + ',\n"eagle3Targets": {\n' + ",\n".join(targets)
+        + '},\n"flags": [\n' + ",\n".join(rows) + "\n]}\n"
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with tempfile.TemporaryDirectory() as scratch:
+        main(Path(sys.argv[1] if len(sys.argv) > 1 else scratch))

@@ -35,14 +35,13 @@ NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A row of a flag list: `name` is the first of its names, `many` argparse's nargs unless it is one value, `instead`
-    the replacement that the engine itself names. `optional`: the words in NONE stand for no value."""
+    """A row of a flag list: `name` is the first of its names, `many` argparse's nargs unless it is one value.
+    `optional`: the words in NONE stand for no value."""
 
     name: str
     kind: str
     many: str = ""
     choices: tuple[Any, ...] = ()
-    instead: str = ""
     optional: bool = False
 
 
@@ -98,8 +97,8 @@ class FlagList:
     complete, too. `source` names the list in messages.
     `managed` are flags that Paceline renders, with the way out; a name that ends in an asterisk covers all that begins
     so. `forbidden` are flags with the reason why they are. `own` are flags that a candidate may set, and so are those
-    that begin with `newer_own` if an incomplete list lacks them. `retired` are flags with their replacement;
-    `first_with` names the release that brings one.
+    that begin with `newer_own` if an incomplete list lacks them. `renamed` are flags with their replacement, those that
+    still work among them; `first_with` names the release that brings one.
     """
 
     source: str
@@ -110,7 +109,7 @@ class FlagList:
     forbidden: Mapping[str, str] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
     newer_own: str = ""
-    retired: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     first_with: Callable[[str], str | None] = lambda _: None
     spelling: Callable[[str], str] = lambda written: written
     """A name as written → as the list spells it."""
@@ -143,6 +142,10 @@ class FlagList:
     def is_ours(self, parsed: ParsedFlag) -> bool:
         """Whether it is managed or forbidden: other rules have nothing to add."""
         return bool(self.managed_as(parsed) or self.forbidden_as(parsed))
+
+    def retired(self, written: str) -> str:
+        """The replacement of a flag that is gone; "" for all others."""
+        return "" if written in self.flags else self.renamed.get(written, "")
 
     def is_own(self, parsed: ParsedFlag) -> bool:
         """Whether a candidate may set it: a flag that no known release has may be a fork's, or of a newer release."""
@@ -214,20 +217,19 @@ def flag_value(args: Sequence[str], name: str, flags: FlagList = UNLISTED) -> st
 
 def read_flags(name: str) -> Mapping[str, Flag]:
     """Every name of every flag of a file in `data`, without positional arguments."""
-    rows = read_data(name)["flags"]
-    return {
-        written: Flag(
-            name=row["names"][0],
-            kind=row["kind"],
-            many=row.get("many", ""),
-            choices=tuple(row.get("choices", ())),
-            instead=row.get("instead", ""),
-            optional=row.get("optional", False),
-        )
-        for row in rows
-        for written in row["names"]
-        if written.startswith("-")
-    }
+    return {written: flag for row in read_data(name)["flags"] for written, flag in read_flag(row)}
+
+
+def read_flag(row: Mapping[str, Any]) -> Iterator[tuple[str, Flag]]:
+    """Each of its names, with the flag."""
+    flag = Flag(
+        name=row["names"][0],
+        kind=row["kind"],
+        many=row.get("many", ""),
+        choices=tuple(row.get("choices", ())),
+        optional=row.get("optional", False),
+    )
+    yield from ((written, flag) for written in row["names"] if written.startswith("-"))
 
 
 def read_data(name: str) -> Mapping[str, Any]:

@@ -140,7 +140,7 @@ def _abbreviated(configuration: Configuration) -> Iterator[Refusal]:
 
 def _retired(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
-        if instead := configuration.flags.retired.get(parsed.written):
+        if instead := configuration.flags.retired(parsed.written):
             yield parsed.refused(f"{parsed.written} is no longer a flag of {configuration.engine}; write {instead}")
 
 
@@ -204,7 +204,7 @@ ABBREVIATED = EngineRule(
     reason="another release may have one more flag that begins so, and rules and limits look for full names",
     source="argparse, allow_abbrev",
 )
-RETIRED = EngineRule(id="retired", check=_retired, reason="the server exits 2, or soon will", source="the flag lists")
+RETIRED = EngineRule(id="retired", check=_retired, reason="the server exits 2", source="the flag lists")
 UNKNOWN = replace(STRAY, id="unknown", check=_unknown, source="the flag lists")
 MISVALUED = EngineRule(
     id="value", check=_misvalued, reason="the server exits 2: invalid value", source="the flag lists"
@@ -223,7 +223,7 @@ def _unlisted(configuration: Configuration) -> Iterator[ParsedFlag]:
     """Flags that are neither listed nor retired nor ours, nor with a value in the same word, which `_stray` refuses."""
     flags = configuration.flags
     for parsed in configuration.all:
-        known = parsed.flag or parsed.written in flags.retired or flags.is_ours(parsed)
+        known = parsed.flag or flags.retired(parsed.written) or flags.is_ours(parsed)
         if parsed.written and not known and " " not in parsed.written:
             yield parsed
 

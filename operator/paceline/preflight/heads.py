@@ -32,8 +32,41 @@ ALGORITHM_OF = {
     "DSparkMiniMaxDraftModel": "DSPARK",
     "Lfm2DSparkDraftModel": "DSPARK",
     "DeepseekV4ForCausalLMDSpark": "DSPARK",
+    **dict.fromkeys(
+        (
+            "BailingMoeForCausalLMNextN",
+            "DeepseekV3ForCausalLMNextN",
+            "DeepseekV4ForCausalLMNextN",
+            "Dots3MTPHead",
+            "Dots3NoteForCausalLMNextN",
+            "ExaoneMoEForCausalLMMTP",
+            "Gemma4AssistantForCausalLM",
+            "Gemma4UnifiedAssistantForCausalLM",
+            "GigaChat35ForCausalLMNextN",
+            "Glm4MoeForCausalLMNextN",
+            "Glm4MoeLiteForCausalLMNextN",
+            "Glm5NextForConditionalGenerationNextN",
+            "GlmOcrForConditionalGenerationNextN",
+            "HYV3ForCausalLMNextN",
+            "HYV4ForCausalLMNextN",
+            "IQuestQ1MTP",
+            "LongcatFlashForCausalLMNextN",
+            "MiMoMTP",
+            "MiMoV2MTP",
+            "NemotronHForCausalLMMTP",
+            "Qwen3MoeForCausalLMMTP",
+            "Qwen3NextForCausalLMMTP",
+            "Qwen3_5ForCausalLMMTP",
+            "Qwen4ExpForCausalLMMTP",
+            "Step3p5MTP",
+        ),
+        "MTP",
+    ),
 }
-"""Class of a head → the algorithm that it is made for (model registry of SGLang 0.5.23)."""
+"""Class of a head → the algorithm that it is made for (model registry of SGLang 0.5.23, models/*.py). vLLM 0.33.0 reads
+an assistant of Gemma 4 as MTP, too, whatever the method says (config/speculative.py)."""
+HEAD_CLASSES = {"EAGLE": "LlamaForCausalLMEagle", "EAGLE3": "LlamaForCausalLMEagle3"}
+"""Algorithm → the class that a head of one layer has to announce; the first heads announced that of their target."""
 
 MANY = 8
 """Layers: more than any head has."""
@@ -58,8 +91,8 @@ def target_takes_eagle3(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def algorithm_fits_head(pair: PairFacts) -> Iterator[ModelFinding]:
     for architecture in pair.head.architectures[:1]:
-        made_for = ALGORITHM_OF.get(architecture)
-        if made_for and made_for != pair.draft.algorithm:
+        made_for, chosen = ALGORITHM_OF.get(architecture), pair.draft.algorithm
+        if made_for and made_for != ("MTP" if chosen in LAYERS_OF_THE_TARGET else chosen):
             problem = f"{pair.draft.algorithm} with a head of class {architecture}"
             fix = f"set the algorithm to {made_for}, or name another head"
             yield of_head(pair, "algorithm", problem, fix)
@@ -73,13 +106,19 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
     whole_models = ENGINES[engine.name].whole_models(engine.version)
     is_target = made_of == pair.target.architectures[:1] and layers >= MANY
     whole = made_of and made_of[0] not in ALGORITHM_OF and (is_target or made_of[0] in whole_models)
+    fix = "name a draft head; a small model of its own drafts with STANDALONE"
     if draft.model.source == target.source:
         problem = f"{target.source} is to draft for itself"
+        if pair.target.nextn_layers or pair.target.has_nextn:
+            fix = "write algorithm: MTP and no source: it has layers for that"
     elif whole and draft.algorithm != "STANDALONE":
         problem = f"{draft.model.source} is a whole {made_of[0]} of {layers} layers, no head for {draft.algorithm}"
+        if draft.algorithm in HEAD_CLASSES and (layers == 1 or "fc" in pair.head.weight_sizes):
+            problem = f"{draft.model.source} announces the class {made_of[0]}, a whole model's"
+            fix = f"if it is a head, name a copy whose config.json has architectures [{HEAD_CLASSES[draft.algorithm]}]"
     else:
         return
-    yield of_head(pair, "source", problem, "name a draft head; a small model of its own drafts with STANDALONE")
+    yield of_head(pair, "source", problem, fix)
 
 
 def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:

@@ -2,12 +2,14 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from importlib import resources
+from typing import Any
 
 import pytest
 from tests.support.rendered import FILES, argv, arms, example
 
-LISTS = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "VLLM": "vllm"}
+LISTS = {"SGLang": "sglang-flags", "SGLangJAX": "sglang-jax-0.1.0rc0", "VLLM": "vllm-0.33.0"}
 TYPES = {"int": int, "float": float, "json": json.loads}
 PROGRAM = {"SGLang": 3, "SGLangJAX": 4, "VLLM": 2}
 """So many words start the server: python3 -m MODULE, python3 -u -m MODULE, vllm serve."""
@@ -24,14 +26,23 @@ def parser(engine: str, version: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
     if engine == "VLLM":
         made.add_argument("model")
-    name = f"data/{LISTS[engine]}-{version}.json"
-    for flag in json.loads((resources.files("paceline.engines") / name).read_text())["flags"]:
+    for flag in rows(engine, version):
         if flag["kind"] == "switch":
             made.add_argument(*flag["names"], action="store_true")
         else:
             many = {"nargs": flag["many"]} if flag.get("many") else {}
             made.add_argument(*flag["names"], type=TYPES.get(flag["kind"], str), choices=flag.get("choices"), **many)
     return made
+
+
+def rows(engine: str, version: str) -> Iterator[dict[str, Any]]:
+    """SGLang's say in which releases they are: from the first of each pair to the last."""
+    data = json.loads((resources.files("paceline.engines") / f"data/{LISTS[engine]}.json").read_text())
+    place = {one: number for number, one in enumerate(data.get("releases", ()))}
+    for row in data["flags"]:
+        spans = row.get("in", [])
+        if not spans or any(place[first] <= place[version] <= place[last] for first, last in spans):
+            yield row
 
 
 @pytest.mark.parametrize(("name", "pool", "arm"), EVERY)

@@ -13,7 +13,7 @@ EAGLE3 = "--speculative-algorithm EAGLE3 --speculative-draft-model-path a/head"
 
 def of(engine: str, version: str, *args: str) -> tuple[Any, Any, list[str]]:
     said = told(engine, version, ["--model", "a/b", *args])
-    found = speculation(engine, version, said.speculative, lambda named: f"hf://{named}")
+    found = speculation(engine, version, said.speculative, lambda named: f"hf://{named}", "a/b")
     return found.draft, found.candidates[0] if found.candidates else None, [str(note) for note in found.notes]
 
 
@@ -70,6 +70,16 @@ def test_sglang(flags: str, draft: Any, shape: Any) -> None:
     assert (found, candidate) == (draft, {"name": "current", **shape})
     assert len(notes) == 1
     assert "is the candidate current" in notes[0]
+
+
+@pytest.mark.parametrize("draft", ["", " --speculative-draft-model-path a/b"])
+def test_eagle_without_a_head_is_mtp(draft: str) -> None:
+    """What SGLang's own pages write for DeepSeek, GLM and Kimi (sglang#30296)."""
+    shape = "--speculative-num-steps 1 --speculative-eagle-topk 1"
+    found, candidate, notes = of("SGLang", "0.5.23", *f"--speculative-algorithm EAGLE{draft} {shape}".split())
+    assert found == {"algorithm": "MTP"}
+    assert candidate == {"name": "current", "tree": {"numSteps": 1, "topK": 1, "numDraftTokens": 2}}
+    assert "--speculative-algorithm EAGLE: is MTP: the target drafts with layers of its own" in notes
 
 
 def test_what_sglang_chooses_by_itself_is_a_guess_and_said() -> None:

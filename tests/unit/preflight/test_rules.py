@@ -81,7 +81,7 @@ class TestTargetTakesEagle3:
         finding = refused(self.rule, on=server(version="0.4.5"), target=target)
         assert finding.path == "engine.version"
         assert finding.problem == "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM"
-        assert finding.fix.startswith("first seen in 0.5.6: ")
+        assert finding.fix.startswith("first seen in 0.5.5: ")
         assert finding.fix.endswith("or declare spec.engine.eagle3Targets: [Qwen3MoeForCausalLM] if the image adds it")
 
     def test_a_fork_declares_the_hook_that_it_adds(self) -> None:
@@ -233,6 +233,34 @@ class TestNextnLayersAreThere:
 
     def test_a_head_of_its_own(self) -> None:
         silent(self.rule, arm=candidate("NEXTN"))
+
+
+class TestOtherNamesOfMTP:
+    @pytest.mark.parametrize("algorithm", ["EAGLE", "EAGLE3", "STANDALONE"])
+    def test_an_assistant_or_a_nextn_repository_is_mtp(self, algorithm: str) -> None:
+        """vllm#42005, sglang#24436 (Gemma 4); lmsys' own DeepSeek-V3-NextN."""
+        for made_of in ("Gemma4AssistantForCausalLM", "DeepseekV3ForCausalLMNextN"):
+            head = {"architectures": (made_of,), "num_hidden_layers": 4}
+            finding = refused("algorithm-fits-head", arm=candidate(algorithm), head=head)
+            assert finding.fix == "set the algorithm to MTP, or name another head"
+            silent("head-is-no-full-model", arm=candidate(algorithm), head=head)
+
+    @pytest.mark.parametrize("algorithm", ["MTP", "NEXTN"])
+    def test_both_words_go(self, algorithm: str) -> None:
+        silent("algorithm-fits-head", arm=candidate(algorithm), head={"architectures": ("Qwen3NextForCausalLMMTP",)})
+
+    def test_the_target_as_its_own_draft(self) -> None:
+        """sglang#30296: EAGLE with the target's path."""
+        rule, arm = "head-is-no-full-model", candidate("EAGLE", TARGET)
+        target = {"nextn_layers": 1, "has_nextn": True}
+        assert refused(rule, arm=arm, target=target).fix == "write algorithm: MTP and no source: it has layers for that"
+        assert refused(rule, arm=arm).fix.endswith("a small model of its own drafts with STANDALONE")
+
+    def test_the_first_heads_announce_the_class_of_their_target(self) -> None:
+        """EAGLE#60: SafeAILab's heads of one layer."""
+        head = {"architectures": ("LlamaForCausalLM",), "num_hidden_layers": 1}
+        finding = refused("head-is-no-full-model", arm=candidate("EAGLE"), head=head)
+        assert finding.fix.endswith("a copy whose config.json has architectures [LlamaForCausalLMEagle]")
 
 
 class TestAuxStatesAreRead:

@@ -123,7 +123,7 @@ def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], 
     new, notes = dict[str, list[str]](), list[Note]()
     for one in parsed:
         older = "" if one.flag or not one.written else flags.first_with(one.name)
-        instead = flags.retired.get(one.written) or (older and FLAG_LISTS[engine](older).retired.get(one.written)) or ""
+        instead = flags.renamed.get(one.written) or (older and FLAG_LISTS[engine](older).renamed.get(one.written)) or ""
         if words := _successor(one, instead, flags, given):
             template = TEMPLATE.search(instead)  # of which the new flag says what both said
             both = [one, *(each for each in parsed if template and each.name == f"--{template[1]}")]

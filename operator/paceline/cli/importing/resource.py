@@ -231,7 +231,7 @@ def _named(name: str) -> str:
 
 def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculation:
     """What the Deployment has, and what `--head` names beside it."""
-    found = speculation(engine, version, said.speculative, place)
+    found = speculation(engine, version, said.speculative, place, said.model)
     if found.draft and not options.head:
         return found
     offered = proposed(engine, options.head, options.algorithm)

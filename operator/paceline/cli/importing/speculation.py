@@ -11,6 +11,7 @@ from paceline.cli.importing.note import Note, UnansweredError
 from paceline.core import ALGORITHMS, CUSTOM
 from paceline.engines import ENGINES
 from paceline.engines.arguments import ParsedFlag
+from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
 from paceline.engines.sglang.versions import known_release
 from paceline.engines.vllm.rules import METHODS
 
@@ -41,8 +42,9 @@ class Speculation:
     notes: tuple[Note, ...] = ()
 
 
-def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place) -> Speculation:
-    found = _of_vllm(flags, place) if engine == "VLLM" else _of_sglang(engine, version, flags, place)
+def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculation:
+    """`target` as the Deployment names it."""
+    found = _of_vllm(flags, place) if engine == "VLLM" else _of_sglang(engine, version, flags, place, target)
     if found.draft is None:
         return found
     text = f"is the candidate {NAME}: the baseline is measured and served without it until it is shown to be faster"
@@ -73,20 +75,26 @@ def proposed(engine: str, head: str, algorithm: str) -> Speculation:
     )
 
 
-def _of_sglang(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place) -> Speculation:
+def _of_sglang(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculation:
     said = {parsed.name: parsed for parsed in flags}
     algorithm = _of(flags, ALGORITHM)
     if algorithm.upper() in ("", "NONE"):
         left = tuple(Note(path=_text(one), text=f"is left out: there is no {ALGORITHM}") for one in flags)
         return Speculation(notes=left)
     name = ENGINES[engine].capabilities.aliases.get(algorithm.upper(), algorithm.upper())
+    path = _of(flags, DRAFT)
+    by_itself = name in ("EAGLE", *LAYERS_OF_THE_TARGET) and path in ("", target)
+    if by_itself and name == "EAGLE":  # as SGLang takes it (0.5.23, speculative_hook.py:1120)
+        name = "MTP"
     known = name in ALGORITHMS and name != CUSTOM
     draft: dict[str, Any] = {"algorithm": name} if known else {"algorithm": CUSTOM, "name": algorithm}
-    if path := _of(flags, DRAFT):
+    if path and not by_itself:
         draft["source"] = place(path)
-    if revision := _of(flags, REVISION):
+    if (revision := _of(flags, REVISION)) and not by_itself:
         draft["revision"] = revision
     fields, held, notes = _shape_of(name, version, said) if known else ({}, (), [])
+    if name == "MTP" and by_itself:
+        notes.append(Note(path=f"{ALGORITHM} {algorithm}", text="is MTP: the target drafts with layers of its own"))
     rest = [word for flag in said if flag not in (ALGORITHM, DRAFT, REVISION, *held) for word in _words(said[flag])]
     own = ({"args": rest} if rest else {}) if known else {"custom": {"args": rest}}
     return Speculation(draft=draft, candidates=({"name": NAME, **fields, **own},), notes=tuple(notes))

@@ -10,7 +10,7 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.parallel import Parallelism
-from paceline.engines.sglang import custom, schedule
+from paceline.engines.sglang import custom, flags, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
@@ -18,18 +18,16 @@ from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.monitor import monitor
 from paceline.engines.sglang.probe import probe
 from paceline.engines.sglang.rules import refusals
-from paceline.engines.sglang.versions import KNOWN, eagle3_hooks, is_newer, known_release, neighbours
+from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 
 
 def eagle3_targets(version: str) -> frozenset[str] | None:
-    """Those of either neighbour for a version between two known ones; a newer one may have gained any."""
-    if is_newer(version):
-        return None
-    return frozenset[str]().union(*(eagle3_hooks(row.version) for row in neighbours(version)))
+    """A newer release than all may have gained any."""
+    return None if is_newer(version) else flags.eagle3_targets(version)
 
 
 def eagle3_since(architecture: str) -> str | None:
-    return next((row.version for row in KNOWN if architecture in (eagle3_targets(row.version) or ())), None)
+    return next((one for one in flags.releases() if architecture in flags.eagle3_targets(one)), None)
 
 
 BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}

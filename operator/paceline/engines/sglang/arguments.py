@@ -11,7 +11,9 @@ from paceline.engines.arguments import FlagList
 from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.engines.managed import managed_flags
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang.versions import first_with, flags, is_known, is_newer, neighbours
+from paceline.engines.sglang import flags as by_release
+from paceline.engines.sglang.flags import first_with, flags
+from paceline.engines.sglang.versions import is_newer
 
 SPECULATIVE = "--speculative-"
 """How the flags begin that render a candidate's draft and shape."""
@@ -87,39 +89,31 @@ the KV cache that a draft leaves; and the counters that 0.4.5 shows beside its a
 `data/sglang-moves.json` and to captures: tests/contract/test_arguments.py."""
 
 RETIRED: Mapping[str, str] = {
-    "--cuda-graph-max-bs": "--cuda-graph-max-bs-decode",
-    "--cuda-graph-bs": "--cuda-graph-bs-decode",
     "--enable-ep-moe": "--ep-size",
     "--enable-deepep-moe": "--moe-a2a-backend=deepep",
     "--enable-flashmla": "--attention-backend=flashmla",
     "--enable-flashinfer-mla": "--attention-backend=flashinfer",
-    "--fp8-gemm-runner-backend": "--fp8-gemm-backend",
-    "--nsa-prefill-backend": "--dsa-prefill-backend",
-    "--nsa-decode-backend": "--dsa-decode-backend",
-    "--grpc-mode": "--smg-grpc-mode",
-    "--enable-flashinfer-allreduce-fusion": "--flashinfer-allreduce-fusion-backend=auto",
-    "--disable-fast-image-processor": "--image-processor-backend=pil",
 }
-"""Flags that some release has dropped or deprecated → their replacement, in a release that has it."""
+"""Flags of 0.4.5 that were dropped before 0.5.5 → a replacement; later ones are named by releases themselves
+(`flags.successors`)."""
 
 
 @cache
 def flag_list(version: str) -> FlagList:
-    """A newer release may have added flags of speculation, which pass."""
-    known = flags(version)
-    replacements = {name: known[name].instead if name in known else "" for name in (*known, *RETIRED)}
-    replacements = {name: instead or RETIRED.get(name, "") for name, instead in replacements.items()}
-    basis = "" if is_known(version) else f" (judged by {' and '.join(row.version for row in neighbours(version))})"
+    """A newer release may have added flags of speculation, which pass. A flag that is only deprecated works."""
+    known, is_listed = flags(version), by_release.is_listed(version)
+    successors = {**by_release.successors(), **RETIRED}
+    basis = "" if is_listed else f" (judged by {' and '.join(by_release.around(version))})"
     return FlagList(
         source=f"SGLang {version}{basis}",
         flags=known,
         complete=not is_newer(version),
-        exact=is_known(version),
+        exact=is_listed,
         managed=MANAGED,
         forbidden=LOSSY,
         own=TUNING | OWN_FLAGS,
         newer_own=SPECULATIVE,
-        retired={name: instead for name, instead in replacements.items() if instead and _is_there(instead, known)},
+        renamed={name: new for name, new in successors.items() if _is_there(new, known)},
         first_with=first_with,
     )
 

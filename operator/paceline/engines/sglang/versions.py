@@ -1,15 +1,13 @@
-"""SGLang's known releases: their flags, pages and counters. Source: their wheels, read; 0.5.23 also run.
+"""SGLang's known releases: their pages and counters. Source: their wheels, read; 0.5.23 also run.
 
-A release that is not in the table is treated as the newest one before it. One between two known releases gets the
-benefit of the doubt: flags and EAGLE3 targets of either neighbour pass; its algorithms are known (`moves`). One that is
-newer than all may have gained anything, so there we refuse only what is known to be wrong.
+A release that is not in the table is treated as the newest one before it; one between two of them gets the benefit of
+the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moves`) are known all the same. One that is newer than
+all may have gained anything, so there we refuse only what is known to be wrong.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
-from paceline.engines.arguments import Flag, read_data, read_flags
 from paceline.engines.release import release
 
 EAGLE_FAMILY = ("EAGLE", "EAGLE3", "NEXTN", "MTP")
@@ -145,30 +143,6 @@ def is_older(version: str) -> bool:
 def is_known(version: str) -> bool:
     """Whether a version is a known release, or a build of one."""
     return release(version) == _number(known_release(version))
-
-
-@cache
-def listed(version: str) -> Mapping[str, Flag]:
-    """Every name of every flag of a known release, read in its wheel by dev/sglang/extract_flags.py."""
-    return read_flags(f"sglang-{version}.json")
-
-
-@cache
-def flags(version: str) -> Mapping[str, Flag]:
-    """The flags that a version may have: its own, or those of the known releases before and after it."""
-    older, *newer = (listed(row.version) for row in neighbours(version))
-    return {name: flag for more in newer for name, flag in more.items()} | dict(older)
-
-
-def first_with(name: str) -> str | None:
-    """The first known release that has a flag."""
-    return next((row.version for row in KNOWN if name in listed(row.version)), None)
-
-
-@cache
-def eagle3_hooks(version: str) -> frozenset[str]:
-    """Target architectures of a known release that can carry an EAGLE3 head."""
-    return frozenset(read_data(f"sglang-{version}.json")["eagle3Targets"])
 
 
 def _number(row: KnownRelease) -> tuple[int, ...]:
