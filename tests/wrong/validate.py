@@ -136,7 +136,7 @@ VALIDATE: tuple[Told, ...] = (
     one("a tree on a backend that drafts chains alone", "spec.engine.args", ["--attention-backend=trtllm_mha"],
         "spec.pools[0].candidates[0].tree.topK", "write 1 (a chain) or --attention-backend=flashinfer"),
     one("a tree on pages that are not verified",
-        "spec.engine.args", ["--attention-backend=torch_native", "--page-size=16"],
+        "spec.engine.args", ["--attention-backend=fa4", "--page-size=16"],
         "spec.pools[0].candidates[0].tree.topK", "--page-size=1"),
     one("rejection sampling of a tree", f"{FIRST}.args", ["--speculative-use-rejection-sampling"],
         "spec.pools[0].candidates[0].args[0]", "verifies chains only"),

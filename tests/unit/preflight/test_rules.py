@@ -18,7 +18,7 @@ from tests.unit.preflight.builders import (
     silent,
 )
 
-from paceline.core import Arm, Custom
+from paceline.core import Arm, Custom, Server
 from paceline.engines import ENGINES
 from paceline.preflight import ModelFacts, findings, model_facts
 from paceline.preflight.rules import POOL_RULES, pair_rules
@@ -233,6 +233,53 @@ class TestNextnLayersAreThere:
 
     def test_a_head_of_its_own(self) -> None:
         silent(self.rule, arm=candidate("NEXTN"))
+
+
+MLA_TARGET: dict[str, Any] = {
+    "architectures": ("KimiK25ForConditionalGeneration",),
+    "kv_lora_rank": 512,
+    "num_attention_heads": 64,
+    "attention_layers": (),
+    "layer_types": {},
+}
+LATENT_HEAD: dict[str, Any] = {"architectures": ("Eagle3DeepseekV2ForCausalLM",), "kv_lora_rank": 512}
+
+
+class TestBackendsAttend:
+    """Kimi K2 with a head of the Llama kind (sglang#23490), and the matrix around it."""
+
+    @pytest.mark.parametrize("backend", ["trtllm_mha", "hpc_ops"])
+    def test_a_latent_target_needs_a_backend_for_it(self, backend: str) -> None:
+        finding = refused("backend-attends-target", on=server(f"--attention-backend={backend}"), target=MLA_TARGET)
+        assert finding.problem == f"--attention-backend={backend} for a target with latent attention (MLA)"
+
+    @pytest.mark.parametrize("backend", ["trtllm_mla", "cutedsl_mla", "flashmla", "dsa"])
+    def test_and_the_other_way_round(self, backend: str) -> None:
+        refused("backend-attends-target", on=server(f"--decode-attention-backend={backend}"))
+
+    @pytest.mark.parametrize("backend", ["triton", "fa3", "flashinfer", "brand_new"])
+    def test_most_do_both(self, backend: str) -> None:
+        silent("backend-attends-target", on=server(f"--attention-backend={backend}"), target=MLA_TARGET)
+        silent("backend-attends-target", on=server(f"--attention-backend={backend}"))
+
+    @pytest.mark.parametrize(
+        "on", [server("--attention-backend=trtllm_mla"), server(product="NVIDIA-GB300")], ids=["named", "by itself"]
+    )
+    def test_a_head_of_the_other_kind_needs_a_backend_of_its_own(self, on: Server) -> None:
+        rule = "backend-attends-draft"
+        finding = refused(rule, on=on, target=MLA_TARGET)
+        assert finding.fix == "add --speculative-draft-attention-backend=triton here"
+        silent(rule, on=on, target=MLA_TARGET, head=LATENT_HEAD)
+        silent(rule, on=on, target=MLA_TARGET, arm=candidate(args=("--speculative-draft-attention-backend=triton",)))
+
+    def test_on_hopper_the_engine_takes_one_that_does_both(self) -> None:
+        silent("backend-attends-draft", target=MLA_TARGET)
+
+    def test_mixed_layers_on_blackwell(self) -> None:
+        rule = "backend-attends-target"
+        refused(rule, on=server("--attention-backend=fa3", product="NVIDIA-B200"))
+        silent(rule, on=server("--attention-backend=triton", product="NVIDIA-B200"))
+        silent(rule, on=server("--attention-backend=fa3"))
 
 
 class TestOtherNamesOfMTP:

@@ -117,14 +117,6 @@ FEATURES = (
         source="model_path_hook.py:281, tried",
     ),
     Feature(
-        id="flex-attention",
-        flags=("--attention-backend", "--prefill-attention-backend", "--decode-attention-backend"),
-        on=lambda _, parsed: parsed.value == "flex_attention",
-        algorithms=NONE,
-        reason="AssertionError: speculative decoding is not supported",
-        source="attention_hook.py:161, tried",
-    ),
-    Feature(
         id="multi-layer",
         flags=("--enable-multi-layer-eagle",),
         algorithms=frozenset({"EAGLE"}),

@@ -4,28 +4,10 @@ from collections.abc import Iterator
 
 from paceline.engines.arguments import flag_value
 from paceline.engines.model_rules import HIDDEN_STATE_READERS, ModelFinding, ModelRule, PairFacts, of_head
-from paceline.engines.sglang import layer_rules
+from paceline.engines.sglang import backends, layer_rules
 
 UNQUANTISED = "--speculative-draft-model-quantization=unquant"
 SAMPLES_BY_REJECTION = ("--speculative-use-rejection-sampling", "--speculative-use-block-verification")
-MLA_BRANCHES = ("triton", "fa3")
-"""Backends whose multi-step drafts over a latent cache branch. flashmla, flashinfer and trtllm_mla refuse at start
-(flashmla_backend.py:608, flashinfer_mla_backend.py:1196, trtllm_mla_backend.py:1768)."""
-
-
-def mla_drafts_chains(pair: PairFacts) -> Iterator[ModelFinding]:
-    tree, args = pair.arm.tree, pair.server.engine.args
-    if pair.target.kv_lora_rank is None or tree is None or tree.top_k == 1:
-        return
-    backend = flag_value(args, "--attention-backend") or flag_value(args, "--decode-attention-backend")
-    if backend not in MLA_BRANCHES:
-        yield ModelFinding(
-            arm=pair.arm.name,
-            path="tree.topK",
-            problem=f"topK {tree.top_k} on a target with latent attention (MLA), backend {backend or 'not chosen'}",
-            fix="set topK to 1 and numDraftTokens to numSteps + 1, or add --attention-backend=triton to "
-            "spec.engine.args",
-        )
 
 
 def positions_reach(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -67,12 +49,7 @@ def rejection_sampling_needs_one_vocabulary(pair: PairFacts) -> Iterator[ModelFi
 
 
 MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
-    ModelRule(
-        id="mla-drafts-chains",
-        why="flashinfer, flashmla and trtllm_mla draft only chains over a latent cache and refuse at start",
-        check=mla_drafts_chains,
-        each_candidate=True,
-    ),
+    *backends.MODEL_RULES,
     ModelRule(
         id="positions-reach",
         why="the engine refuses such a head without SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which Paceline sets; "

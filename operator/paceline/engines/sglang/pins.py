@@ -10,8 +10,8 @@ from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import moves
+from paceline.engines.sglang.backends import PINNED_BY as BACKENDS_PINNED_BY
 from paceline.engines.sglang.candidate import RUNS_AS, Candidate, candidates
-from paceline.engines.sglang.shapes import BACKENDS_PINNED_BY
 
 PINNED_BY = "--mem-fraction-static"
 LIKE = (

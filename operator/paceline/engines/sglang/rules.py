@@ -4,10 +4,11 @@ from paceline.core import Arm, Server
 from paceline.engines import rules
 from paceline.engines.adapter import Refusal
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang import arguments, custom, draft_rules, features, pins, schedule, shapes
+from paceline.engines.sglang import arguments, backends, custom, draft_rules, features, pins, schedule, shapes
 
 RULES: tuple[EngineRule[Configuration], ...] = (
     *shapes.RULES,
+    *backends.RULES,
     *schedule.RULES,
     *pins.RULES,
     *draft_rules.RULES,

@@ -6,26 +6,13 @@ from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang import moves
+from paceline.engines.sglang import backends, moves
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
 from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, known_release, neighbours
 
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)
 """Depths of 0.5.23's own adaptive configuration."""
-BACKENDS_PINNED_BY = (("--attention-backend",), ("--prefill-attention-backend", "--decode-attention-backend"))
-"""Either of these leaves SGLang no choice of attention backend."""
-BACKEND_FLAGS = tuple(dict.fromkeys(flag for flags in BACKENDS_PINNED_BY for flag in flags))
-CHAINS_ONLY = {
-    "trtllm_mha": "speculative_hook.py:1176",
-    "flashmla": "flashmla_backend.py:608",
-    "trtllm_mla": "trtllm_mla_backend.py:1768",
-    "cutlass_mla": "trtllm_mla_backend.py:1768",
-    "aiter": "aiter_backend.py:1396",
-}
-"""Attention backends that cannot draft a tree, and where they say so."""
-
-
 REJECTION = {
     "--speculative-use-rejection-sampling": ("EAGLE", "EAGLE3"),
     "--speculative-use-block-verification": ("EAGLE", "EAGLE3", "DFLASH", "DSPARK"),
@@ -97,7 +84,7 @@ def _ngram(configuration: Configuration) -> Iterator[Refusal]:
 
 def _backend_moves(configuration: Configuration) -> Iterator[Refusal]:
     given = {parsed.name for parsed in configuration.shared}
-    if any(given.issuperset(flags) for flags in BACKENDS_PINNED_BY):
+    if any(given.issuperset(flags) for flags in backends.PINNED_BY):
         return
     for candidate in candidates(configuration):
         if candidate.branching > 1:
@@ -109,14 +96,13 @@ def _backend_moves(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _backend_branches(configuration: Configuration) -> Iterator[Refusal]:
-    backends = _or(_tree_backends(configuration))
+    able = _or(_tree_backends(configuration))
     for candidate in candidates(configuration):
-        for flag in BACKEND_FLAGS:
-            if candidate.branching > 1 and (backend := candidate.value(flag)) in CHAINS_ONLY:
+        for flag in backends.in_force(candidate.flags):
+            if candidate.branching > 1 and backends.chains_only(backend := candidate.value(flag)):
                 yield candidate.refused(
                     candidate.branching_field,
-                    f"{candidate.branching_text} cannot be drafted on {backend}: write 1 (a chain) or "
-                    f"{flag}={backends}",
+                    f"{candidate.branching_text} cannot be drafted on {backend}: write 1 (a chain) or {flag}={able}",
                 )
 
 
@@ -205,7 +191,9 @@ RULES = (
         id="tree-backend",
         check=_backend_branches,
         reason="ValueError or NotImplementedError, most of them only after the weights are loaded",
-        source="; ".join(f"{backend}: {where}" for backend, where in CHAINS_ONLY.items()),
+        source="; ".join(
+            f"{name}: {row.source}" for name, row in backends.BACKENDS.items() if backends.chains_only(name)
+        ),
     ),
     EngineRule(
         id="tree-pages",
