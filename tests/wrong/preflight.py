@@ -142,7 +142,7 @@ PREFLIGHT: tuple[Row, ...] = (
         ("spec.pools.0.candidates", [{"name": "block", "blockSize": 8}]), on="qwen3-8b"),
     head("a speculator of another size", "hf://test/speculator", "reads hidden states of 4096, the target's have 2048",
          on="qwen3-coder-30b-vllm"),
-    head("a speculator that drafts in parallel", "hf://test/peagle", "which the second model runner does not do",
+    head("a speculator that drafts in parallel", "hf://test/peagle", "which vLLM's second model runner does not drive",
          on="qwen3-coder-30b-vllm"),
     head("a speculator that vLLM has no reader of", "hf://test/mtp", "name one of type eagle3, dflash, dflash2, dspark",
          on="qwen3-coder-30b-vllm"),

@@ -263,7 +263,7 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
         (f"{FIRST}.tree", GONE), (f"{FIRST}.schedule", falling((1, 4), (9, 0))), ("spec.engine.args", ["-dp", "2"])),
      f"{FIRST_OF_VLLM}.schedule", "makes the depth static"),
     ("acceptance that is made up, of an algorithm that no rule knows", (
-        ("spec.draft", {"algorithm": "Custom", "name": "suffix"}), ("spec.pools", [
+        ("spec.draft", {"algorithm": "Custom", "name": "ngram_gpu"}), ("spec.pools", [
             {"name": "single", "concurrency": [1], "candidates": [{"name": "suffix", "custom": {
                 "args": ["--speculative-config.rejection_sample_method=synthetic"]}}]}])),
      f"{FIRST_OF_VLLM}.custom.args[0]", "remove it"),

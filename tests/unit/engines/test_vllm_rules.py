@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
-from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Server
+from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Server, Tree
 from paceline.engines import ENGINES
 from paceline.engines.vllm.rules import RULES
 
@@ -17,8 +17,8 @@ def named(algorithm: str, **shape: object) -> Arm:
     return Arm(name="four", draft=Draft(algorithm=algorithm, model=HEAD), **shape)  # type: ignore[arg-type]
 
 
-def custom(*args: str) -> Arm:
-    return Arm(name="four", draft=Draft(algorithm=CUSTOM, name="suffix"), custom=Custom(args=args))
+def custom(*args: str, name: str = "ngram_gpu") -> Arm:
+    return Arm(name="four", draft=Draft(algorithm=CUSTOM, name=name), custom=Custom(args=args))
 
 
 def newer(*args: str) -> Server:
@@ -27,6 +27,9 @@ def newer(*args: str) -> Server:
     return replace(known, engine=replace(known.engine, version="0.33.1"))
 
 
+OTHER_VOCABULARY = "--speculative-config.use_heterogeneous_vocab=true"
+CHAIN = Tree(num_steps=4, top_k=1, num_draft_tokens=5)
+FIRST = server(env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},))
 ADAPTS = named("EAGLE3", adaptive=Adaptive())
 SCHEDULED = named("EAGLE3", schedule=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=9, num_steps=0)))
 ROWS: list[Row] = [
@@ -35,10 +38,9 @@ ROWS: list[Row] = [
     ("vllm-owned", server("-tp", "2"), BASE, "engine.args[0]",
      "-tp is set by Paceline from the resource; write spec.accelerator.tensorParallelSize"),
     ("vllm-owned", server(), chain(4, "--served_model_name", "x"), "args[0]", "--served_model_name is set by Paceline"),
-    ("vllm-owned", server("--speculative-config.rejection_sample_method=synthetic"), BASE, "engine.args[0]",
-     "is set by Paceline from the resource; remove it"),
-    ("vllm-owned", server(), chain(4, "-sc", '{"method":"ngram"}'), "args[0]", "-sc is set by Paceline"),
-    ("vllm-owned", server("--speculative-conf", "{}"), BASE, "engine.args[0]", "is set by Paceline"),
+    ("vllm-shortened", server("--speculative-conf", "{}"), BASE, "engine.args[0]", "short for --speculative-config"),
+    ("vllm-gone", server("--guided-decoding-backend=xgrammar"), BASE, "engine.args[0]",
+     "is no longer a flag of VLLM 0.33.0; write --structured-outputs-config.backend"),
     ("vllm-unknown", server("--max-model-length=4096"), BASE, "engine.args[0]",
      "vLLM 0.33.0 has no flag --max-model-length; did you mean --max-model-len?"),
     ("vllm-unknown", server("--mem-fraction-static", "0.8"), BASE, "engine.args[0]",
@@ -76,41 +78,61 @@ ROWS: list[Row] = [
      "names lm-format-enforcer, which does not go with drafts, and four has them; write xgrammar, or leave it out"),
     ("vllm-enforcer", server('--structured_outputs_config={"backend": "lm-format-enforcer"}'), chain(4),
      "engine.args[0]", "does not go with drafts"),
-    ("vllm-enforcer", server("--guided-decoding-backend=lm-format-enforcer", version="0.10.0"), chain(4),
-     "engine.args[0]", "write xgrammar"),
     ("vllm-adaptive", server("--enable-lora"), ADAPTS, "adaptive", "--enable-lora does not go with adaptive: remove"),
     ("vllm-adaptive", server("--enforce-eager"), ADAPTS, "adaptive", "--enforce-eager does not go with adaptive"),
     ("vllm-adaptive", server("-pp", "2"), ADAPTS, "adaptive", "-pp 2 does not go with adaptive"),
     ("vllm-adaptive", server("-O1"), ADAPTS, "adaptive", "-O1, which has no full CUDA graphs, does not go"),
     ("vllm-adaptive", server("-cc", '{"cudagraph_mode": "PIECEWISE"}'), ADAPTS, "adaptive", "without full CUDA graphs"),
     ("vllm-adaptive", server("--compilation-config.cudagraph_mode=NONE"), ADAPTS, "adaptive", "without full CUDA"),
-    ("vllm-adaptive", server(env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},)), ADAPTS, "adaptive",
-     "VLLM_USE_V2_MODEL_RUNNER=0 does not go with adaptive"),
+    ("vllm-runner", FIRST, ADAPTS, "adaptive", "first model runner has no adaptive verification: remove VLLM_USE_V2"),
+    ("vllm-runner", FIRST, SCHEDULED, "schedule", "no full CUDA graphs under a schedule"),  # vllm#49986
+    ("vllm-runner", FIRST, named("DSPARK", block_size=4), "draft.algorithm", "no DSPARK"),
+    ("vllm-runner", FIRST, chain(4, "--speculative-config.draft_lm_head_quantization=fp8"), "args", "output layers"),
+    ("vllm-runner", server(), custom(name="suffix"), "draft.name",  # vllm#30661
+     'second model runner has no suffix: write VLLM_USE_V2_MODEL_RUNNER: "0" in spec.engine.env'),
+    ("vllm-runner", server(), custom("--speculative-config.model=a.B", name="custom_class"), "draft.name", "no custom"),
+    ("vllm-runner", server(), chain(4, "--speculative-config.parallel_drafting=true"), "args", "P-EAGLE, PARD"),
+    ("vllm-runner", server(), named("STANDALONE", tree=CHAIN, args=(OTHER_VOCABULARY,)), "args", "another vocabulary"),
+    ("vllm-runner", server("--enable-dbo"), chain(4), "engine.args[0]", "does not go with the drafts of four"),
+    ("vllm-runner", server("--enable-dbo", "--enable-lora"), BASE, "engine.args[0]", "does not go with --enable-lora"),
+    ("vllm-runner", server("-pcp", "2", env=FIRST.engine.env), BASE, "engine.args[0]", "first model runner has no"),
+    ("vllm-version", server(version="0.11.0"), BASE, "engine.version", "older than 0.24.0"),  # vllm#31030 was 0.11
+    ("vllm-version", server(version="0.6.6"), BASE, "engine.version", "take a newer image"),
+    ("vllm-version", server(version="nightly"), BASE, "engine.version", "is not a version"),
+    ("vllm-keys", server("--speculative-config.rejection_sample_method=block"), BASE, "engine.args[0]",
+     "is a candidate's own; move it to the args of the candidates"),
+    ("vllm-keys", server(), chain(4, "-sc", '{"method":"ngram"}'), "args[0]", "-sc is not a key of it"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.num_speculative_tokens=3"), "args[0]", "candidate's shape"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.rejection_sample_method=fly"), "args[0]",
+     "lets tokens pass"),
     ("vllm-schedule", server("--data-parallel-size=2"), SCHEDULED, "schedule",
      "--data-parallel-size 2 makes the depth static, and only the log says so: remove it, or name chains"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.method=eagle3"), "custom.args[0]", "write draft.name"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.rejection_sample_method=fly"), "custom.args[0]",
+    ("vllm-keys", server(), custom("--speculative-config.method=eagle3"), "custom.args[0]", "write draft.name"),
+    ("vllm-keys", server(), custom("--speculative-config.rejection_sample_method=fly"), "custom.args[0]",
      "lets tokens pass that the target would not have written; remove it"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.synthetic_acceptance_length=3"), "custom.args[0]",
+    ("vllm-keys", server(), custom("--speculative-config.synthetic_acceptance_length=3"), "custom.args[0]",
      "lets tokens pass that the target would not have written; remove it"),
-    ("vllm-custom-keys", server(), custom("--max-num-seqs=8"), "custom.args[0]",
+    ("vllm-keys", server(), custom("--max-num-seqs=8"), "custom.args[0]",
      "--max-num-seqs is not a key of it; write --speculative-config.KEY=VALUE"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.suffix_decoding_max_spec_factor"), "custom.args[0]",
+    ("vllm-keys", server(), custom("--speculative-config.suffix_decoding_max_spec_factor"), "custom.args[0]",
      "has no value"),
-    ("vllm-custom-keys", server(), custom(*["--speculative-config.num_speculative_tokens=8"] * 2), "custom.args[1]",
+    ("vllm-keys", server(), custom(*["--speculative-config.num_speculative_tokens=8"] * 2), "custom.args[1]",
      "num_speculative_tokens is given twice; keep one"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.model=$(PLUGIN)"), "custom.args[0]", "is not filled"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.a=1", "--speculative-config.a.b=2"), "custom.args[1]",
+    ("vllm-keys", server(), custom("--speculative-config.model=$(PLUGIN)"), "custom.args[0]", "is not filled"),
+    ("vllm-keys", server(), custom("--speculative-config.a=1", "--speculative-config.a.b=2"), "custom.args[1]",
      "a.b is within a, which has a value already; keep one of the two"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.a.b=2", "--speculative-config.a=1"), "custom.args[1]",
+    ("vllm-keys", server(), custom("--speculative-config.a.b=2", "--speculative-config.a=1"), "custom.args[1]",
      "a would take the place of a.b; keep one of the two"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.method.x=1"), "custom.args[0]", "write draft.name"),
-    ("vllm-custom-keys", server(), custom("--speculative-config.a..b=1"), "custom.args[0]", "is not a key of it"),
-    ("vllm-custom-keys", server(), custom(f"--speculative-config.a={'[' * 101}"), "custom.args[0]",
+    ("vllm-keys", server(), custom("--speculative-config.method.x=1"), "custom.args[0]", "write draft.name"),
+    ("vllm-keys", server(), custom("--speculative-config.a..b=1"), "custom.args[0]", "is not a key of it"),
+    ("vllm-keys", server(), custom(f"--speculative-config.a={'[' * 101}"), "custom.args[0]",
      "a has more than 100 brackets; write fewer"),
     ("vllm-custom-known", server(), replace(custom(), draft=Draft(algorithm=CUSTOM, name="deepseek_mtp")), "draft.name",
      "deepseek_mtp is vLLM's name of MTP on one model; write algorithm: MTP"),
-    ("vllm-custom-stray", server(), custom("8"), "custom.args[0]", "8 belongs to no key"),
+    ("vllm-custom-known", server(), custom(name="Sufix"), "draft.name", "has no method Sufix; did you mean suffix?"),
+    ("vllm-custom-known", server(), custom(name="medusa"), "draft.name", "VLLM 0.33.0 has no method medusa; it has"),
+    ("vllm-custom-known", FIRST, custom(name="custom_class"), "custom.args", "custom_class names no model"),
+    ("vllm-keys-stray", server(), custom("8"), "custom.args[0]", "8 belongs to no key"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),
 ]  # fmt: skip

@@ -142,11 +142,9 @@ def test_vllm_key_by_key() -> None:
     assert candidate["tree"]["numSteps"] == 3
 
 
-def test_what_vllm_guesses_and_what_has_no_field_is_said() -> None:
+def test_what_vllm_guesses_is_said_and_what_has_no_field_is_an_argument() -> None:
     said = {"model": "a/Eagle3-x", "num_speculative_tokens": 3, "draft_tensor_parallel_size": 1}
-    draft, _, notes = of("VLLM", "0.33.0", "--speculative-config", json.dumps(said))
+    draft, candidate, notes = of("VLLM", "0.33.0", "--speculative-config", json.dumps(said))
     assert draft == {"algorithm": "EAGLE3", "source": "hf://a/Eagle3-x"}
-    assert notes[1:] == [
-        "--speculative-config.method: is not given; eagle3 is a guess, by the model's name",
-        "--speculative-config.draft_tensor_parallel_size: 1 is left out: the resource has no field for it",
-    ]
+    assert candidate["args"] == ["--speculative-config.draft_tensor_parallel_size=1"]
+    assert notes[1:] == ["--speculative-config.method: is not given; eagle3 is a guess, by the model's name"]

@@ -312,7 +312,6 @@ class TestOtherNamesOfMTP:
 
 class TestAuxStatesAreRead:
     rule = "aux-states-are-read"
-    vllm = server(name="VLLM", version="0.33.0")
 
     @pytest.mark.parametrize("named", [{}, {"aux_layers": (1, 23, 44)}, {"num_aux_hidden_states": 3}])
     def test_three_are_usual(self, named: dict[str, Any]) -> None:
@@ -327,7 +326,7 @@ class TestAuxStatesAreRead:
             == f"fc of {HEAD} reads 8192 numbers (4 states of 2048), and SGLang 0.5.23 makes room for 3 states"
         )
         silent(self.rule, head={**four, "aux_layers": (1, 12, 23, 44)})
-        refused(self.rule, on=self.vllm, head={**four, "aux_layers": (1, 12, 23, 44), "speculators": "eagle3"})
+        refused(self.rule, on=VLLM, head={**four, "aux_layers": (1, 12, 23, 44), "speculators": "eagle3"})
 
     def test_the_states_are_the_targets(self) -> None:
         """vllm#18906: a head of another size than its target's."""
@@ -337,6 +336,33 @@ class TestAuxStatesAreRead:
         head = {"architectures": ("LlamaForCausalLMEagle",), "hidden_size": 2048}
         silent(self.rule, arm=candidate("EAGLE"), head={**head, "weight_sizes": {"fc": 4096}})
         refused(self.rule, arm=candidate("EAGLE"), head={**head, "weight_sizes": {"fc": 6144}})
+
+
+VLLM = server(name="VLLM", version="0.33.0")
+FIRST_RUNNER = server(name="VLLM", version="0.33.0", env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},))
+
+
+class TestVLLM:
+    def test_a_draft_does_not_shorten_the_context(self) -> None:
+        """vllm#7859: a draft of 8k for a target of 128k."""
+        rule, arm, head = "context-stays", candidate("STANDALONE"), {"max_position_embeddings": 8192}
+        finding = refused(rule, on=VLLM, arm=arm, head=head)
+        assert (finding.path, finding.fix) == ("engine.args", "write --max-model-len=8192, for all arms")
+        silent(rule, on=server("--max-model-len=8k", name="VLLM", version="0.33.0"), arm=arm, head=head)
+        silent(rule, on=FIRST_RUNNER, arm=arm, head=head)
+        silent(rule, on=VLLM, head=head)
+
+    @pytest.mark.parametrize(("layers", "fits"), [(1, True), (2, False), (5, True)])
+    def test_layers_for_further_tokens_divide_them(self, layers: int, fits: bool) -> None:
+        """vllm#52688: 3 tokens of 2 layers."""
+        (silent if fits else refused)(
+            "layers-divide-tokens", on=VLLM, arm=candidate("MTP", None), target={"nextn_layers": layers}
+        )
+
+    def test_a_head_that_drafts_in_parallel_is_driven_by_the_first_runner(self) -> None:
+        head = {"speculators": "peagle", "architectures": ("PEagleDraftModel",)}
+        assert "VLLM_USE_V2_MODEL_RUNNER" in refused("speculator-is-read", on=VLLM, head=head).fix
+        silent("speculator-is-read", on=FIRST_RUNNER, head=head)
 
 
 class TestRowsAreAnnounced:

@@ -168,10 +168,8 @@ def _of_vllm(flags: Sequence[ParsedFlag], place: Place) -> Speculation:
     if tokens is None and algorithm != "NGRAM":
         tokens = GUESSED["numSteps"]
         notes.append(Note(path="candidates", text=f"num_speculative_tokens is not given; {tokens} is a guess"))
-    candidate = {"name": NAME, **_shape(algorithm, settings, tokens)}
-    for key in settings.keys() - set(VLLM_TAKES):
-        text = f"{_as_text(settings[key])} is left out: the resource has no field for it"
-        notes.append(Note(path=f"--speculative-config.{key}", text=text))
+    own = [f"--speculative-config.{key}={_as_text(settings[key])}" for key in settings if key not in VLLM_TAKES]
+    candidate = {"name": NAME, **_shape(algorithm, settings, tokens), **({"args": own} if own else {})}
     return Speculation(draft=draft, candidates=(candidate,), notes=tuple(notes))
 
 

@@ -20,8 +20,7 @@ MANAGED: Mapping[str, str] = {
     ),
     "--spec*": "remove it",
 }  # fmt: skip
-"""Flag → way out. The last row is the speculative configuration and its short cuts, whole or in part:
-`rejection_sample_method` among its keys can fake acceptance or loosen what is accepted."""
+"""Flag → way out. The last row are short cuts of the speculative configuration."""
 FORBIDDEN = {
     "--disable-log-stats": "there would be no metrics to measure speculation by",
     "--root-path": "pages would not be where they are read",
@@ -41,9 +40,14 @@ MOVED = (
 )  # fmt: skip
 """Not compared: speculation's own, and sizes and mode of CUDA graphs. These follow from the tokens of a
 verify step (`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of the cost of speculation."""
-OWN_FLAGS: frozenset[str] = frozenset()
-"""Flags that a candidate's `args` may hold: none. All of speculation is in --speculative-config, which is rendered from
-the resource, and everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
+OWN_FLAGS = frozenset({"--speculative-config"})
+"""Flags that a candidate's `args` may hold: keys of the speculative configuration that the resource has no field for
+(`keys`). Everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
+RENAMED: Mapping[str, str] = {
+    "--guided-decoding-backend": "--structured-outputs-config.backend",
+    "--enable-reasoning": "--reasoning-parser",
+}
+"""Flags that 0.33.0 has no more → their replacement in it."""
 
 
 @cache
@@ -56,6 +60,7 @@ def flag_list(version: str) -> FlagList:
         managed=MANAGED,
         forbidden=FORBIDDEN,
         own=OWN_FLAGS,
+        renamed=RENAMED,
         spelling=_spelling,
     )
 

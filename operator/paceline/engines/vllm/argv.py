@@ -9,7 +9,9 @@ from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.release import release
 from paceline.engines.vllm.arguments import FLAGS
+from paceline.engines.vllm.keys import other_words
 from paceline.engines.vllm.rules import KEY, RUNNING_REQUESTS, running_requests
+from paceline.engines.vllm.runner import RUNNER
 from paceline.engines.vllm.speculative import expected as of_speculation
 from paceline.engines.vllm.speculative import speculation
 
@@ -32,7 +34,7 @@ DRAIN_SECONDS = 120
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
     """The whole command of one arm; what is measured and what is served are this, byte for byte."""
-    return (*_common(server), *speculation(server, arm), *server.engine.args, *arm.args)
+    return (*_common(server), *speculation(server, arm), *server.engine.args, *other_words(arm))
 
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
@@ -41,7 +43,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
         "VLLM_CACHE_ROOT": JIT_CACHE,
         "VLLM_NO_USAGE_STATS": "1",
         # Otherwise vLLM takes the first runner for features that the second lacks: another engine than the baseline's.
-        "VLLM_USE_V2_MODEL_RUNNER": "1",
+        RUNNER: "1",
     }
     key = server.engine.api_key
     reference = {"secretKeyRef": {"name": key.name, "key": key.key}} if key else None

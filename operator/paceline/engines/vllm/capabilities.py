@@ -2,7 +2,7 @@
 arguments that differ between nodes: not offered."""
 
 from paceline.core import ALGORITHMS, SPECULATORS, WITH_A_HEAD
-from paceline.engines.capabilities import Capabilities
+from paceline.engines.capabilities import TPU, Capabilities
 from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
 
 CAPABILITIES = Capabilities(
@@ -14,5 +14,6 @@ CAPABILITIES = Capabilities(
     schedule=WITH_A_HEAD,
     custom_args="keys of the speculative configuration, as --speculative-config.KEY=VALUE",
     speculators=tuple(SPECULATORS),  # transformers_utils/configs/speculators/algos.py
+    not_on=(TPU,),  # another distribution serves them, vllm-tpu, which was not read
     underscores=True,  # utils/argparse_utils.py:120-145
 )

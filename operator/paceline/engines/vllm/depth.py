@@ -5,7 +5,7 @@ are verified. `schedule` sets the number of proposed tokens by batch size.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from paceline.engines.adapter import Refusal
 from paceline.engines.rules import Configuration
@@ -13,7 +13,6 @@ from paceline.engines.rules import Configuration
 ADAPTIVE_DEPTH = 7
 """The most tokens that an adaptive arm proposes by default: vLLM itself has none for most heads. From the example in
 its documentation (docs/features/speculative_decoding/adaptive_verification.md)."""
-RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 PIECES = re.compile(r"cudagraph_mode\W+(NONE|PIECEWISE)\b")
 
 
@@ -36,8 +35,6 @@ def _obstacles(configuration: Configuration) -> Iterator[str]:
             yield f"{written}, which has no full CUDA graphs,"
         elif parsed.name == "--compilation-config" and PIECES.search(f"{written} {value}"):
             yield f"{written} without full CUDA graphs"
-    if _first_runner(configuration.server.engine.env):
-        yield f"{RUNNER}=0"
 
 
 def schedule(configuration: Configuration) -> Iterator[Refusal]:
@@ -46,14 +43,6 @@ def schedule(configuration: Configuration) -> Iterator[Refusal]:
         if arm.schedule and spread:
             message = f"{spread[0].written} {spread[0].value} makes the depth static, and only the log says so"
             yield Refusal(arm=arm.name, path="schedule", message=f"{message}: remove it, or name chains")
-        dspark = arm.draft is not None and arm.draft.algorithm == "DSPARK"
-        if arm.schedule and dspark and _first_runner(configuration.server.engine.env):
-            message = f"{RUNNER}=0 has no DSPARK with a schedule: remove it"
-            yield Refusal(arm=arm.name, path="schedule", message=message)
-
-
-def _first_runner(env: tuple[Mapping[str, object], ...]) -> bool:
-    return any(variable["name"] == RUNNER and variable.get("value") == "0" for variable in env)
 
 
 def _above_one(text: str) -> bool:

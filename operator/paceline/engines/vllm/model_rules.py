@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
+from paceline.engines.arguments import flag_value
+from paceline.engines.bounds import number
 from paceline.engines.model_rules import (
     AUX_STATES,
     AUX_STATES_WHY,
     EXPORTED,
+    LAYERS_OF_THE_TARGET,
     SPECULATOR_IS_READ,
     SPECULATOR_IS_READ_WHY,
     USUAL_STATES,
@@ -17,13 +20,13 @@ from paceline.engines.model_rules import (
     of_head,
     reads_states,
 )
-from paceline.engines.vllm.arguments import VERSION
+from paceline.engines.vllm.arguments import FLAGS, VERSION
 from paceline.engines.vllm.capabilities import CAPABILITIES
+from paceline.engines.vllm.rules import draft_tokens
+from paceline.engines.vllm.runner import TO_THE_FIRST, is_first
 
-UNREAD = {
-    "peagle": "it drafts in parallel, which the second model runner does not do (config/vllm.py:3072)",
-}
-"""Type of a speculator → why no server starts with it."""
+PARALLEL = "peagle"
+"""Type of a speculator that drafts in parallel, which the first runner alone does (config/vllm.py:3072)."""
 NO_READER = "there is no reader of it (transformers_utils/configs/speculators/algos.py)"
 
 
@@ -32,8 +35,16 @@ def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     type_ = pair.head.speculators
     if type_ is None or EXPORTED in pair.head.architectures or type_ in CAPABILITIES.speculators:
         return
-    problem = f"{pair.name} is a speculator of type {type_}: {UNREAD.get(type_, NO_READER)}"
-    fix = f"name one of type {listed(CAPABILITIES.speculators)}"
+    problem, fix = (
+        f"{pair.name} is a speculator of type {type_}",
+        f"name one of type {listed(CAPABILITIES.speculators)}",
+    )
+    if type_ == PARALLEL and is_first(pair.server):
+        return
+    if type_ == PARALLEL:
+        problem, fix = f"{problem}, which vLLM's second model runner does not drive", TO_THE_FIRST
+    else:
+        problem = f"{problem}: {NO_READER}"
     yield of_head(pair, "source", problem, fix, blocks=pair.server.engine.version == VERSION)
 
 
@@ -42,7 +53,42 @@ def aux_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
     return reads_states(pair, USUAL_STATES if pair.head.speculators else aux_states(pair.head))
 
 
+def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
+    """Of a small model of its own; the positions of a head are raised to the target's (config/speculative.py:2151)."""
+    given = number(flag_value(pair.server.engine.args, "--max-model-len", FLAGS) or "")
+    ours, theirs = pair.head.max_position_embeddings, given or pair.target.max_position_embeddings
+    if pair.draft.algorithm == "STANDALONE" and ours and theirs and ours < theirs and not is_first(pair.server):
+        yield ModelFinding(
+            path="engine.args",
+            problem=f"{pair.name} has {ours} positions, the servers {theirs}",
+            fix=f"write --max-model-len={ours}, for all arms",
+        )
+
+
+def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
+    layers, tokens = pair.target.nextn_layers or 0, draft_tokens(pair.arm)
+    if pair.draft.algorithm in LAYERS_OF_THE_TARGET and pair.draft.model is None and layers > 1 and tokens % layers:
+        yield ModelFinding(
+            arm=pair.arm.name,
+            path="tree.numSteps" if pair.arm.tree else "schedule" if pair.arm.schedule else "adaptive.numSteps",
+            problem=f"{tokens} tokens from a target with {layers} layers for further tokens",
+            fix=f"take a multiple of {layers}",
+        )
+
+
 MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=SPECULATOR_IS_READ, why=SPECULATOR_IS_READ_WHY, check=speculator_is_read),
     ModelRule(id=AUX_STATES, why=AUX_STATES_WHY, check=aux_states_are_read),
+    ModelRule(
+        id="context-stays",
+        why="the second model runner lowers the candidate's context to its draft's, and long requests get 400 once it is "
+        "promoted (config/vllm.py: _limit_max_model_len_to_draft)",
+        check=context_stays,
+    ),
+    ModelRule(
+        id="layers-divide-tokens",
+        why="vLLM ends at its start: num_speculative_tokens must be divisible by n_predict (config/speculative.py)",
+        check=layers_divide,
+        each_candidate=True,
+    ),
 )

@@ -11,9 +11,10 @@ from paceline.core import Arm, Server
 from paceline.engines import command, rules
 from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
+from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.vllm import custom, depth
-from paceline.engines.vllm.arguments import FLAGS, flag_list
+from paceline.engines.vllm import custom, depth, keys, runner
+from paceline.engines.vllm.arguments import FLAGS, VERSION, flag_list
 from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
 
 METHODS: Mapping[str, str] = {
@@ -38,7 +39,7 @@ QUIET = frozenset({"WARNING", "ERROR", "CRITICAL"})
 ENFORCER, INSTEAD = "lm-format-enforcer", "xgrammar"
 """A backend of structured outputs that cannot take a draft back, and one that can."""
 CHOICE, PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
-STRUCTURED, OLDER = "--structured-outputs-config", "--guided-decoding-backend"
+STRUCTURED = "--structured-outputs-config"
 
 
 def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
@@ -68,6 +69,21 @@ def draft_tokens(arm: Arm) -> int:
 
 def running_requests(server: Server) -> int:
     return command.running_requests(server, RUNNING_REQUESTS, FEWEST_RUNNING_REQUESTS, FLAGS)
+
+
+FLOOR = "0.24.0"
+"""The oldest release that is served: the first with a schedule. Its log, metrics and keys are those that are read here
+(v1/engine/core.py, v1/spec_decode/metrics.py and config/speculative.py of the wheels of 0.10 to 0.33, compared)."""
+
+
+def _version(configuration: Configuration) -> Iterator[Refusal]:
+    number = release(configuration.version)
+    if number is None:
+        message = f"{configuration.version} is not a version; write the one that the image has, such as {VERSION}"
+        yield Refusal(path="engine.version", message=message)
+    elif number < (release(FLOOR) or ()):
+        message = f"{configuration.engine} is older than {FLOOR}, the oldest that is known; take a newer image"
+        yield Refusal(path="engine.version", message=message)
 
 
 def _quiet(configuration: Configuration) -> Iterator[Refusal]:
@@ -121,7 +137,7 @@ def _enforcer(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _structured_backend(parsed: ParsedFlag) -> str:
-    if parsed.name == OLDER or parsed.written.replace("_", "-") == f"{STRUCTURED}.backend":
+    if parsed.written.replace("_", "-") == f"{STRUCTURED}.backend":
         return parsed.value
     if parsed.name != STRUCTURED or "." in parsed.written:
         return ""
@@ -132,8 +148,22 @@ def _structured_backend(parsed: ParsedFlag) -> str:
     return str(settings.get("backend", "")) if isinstance(settings, dict) else ""
 
 
+def _runner(configuration: Configuration) -> Iterator[Refusal]:
+    methods = {arm.name: (arm.draft.name or METHODS.get(arm.draft.algorithm)) if arm.draft else None
+               for arm in configuration.arms}  # fmt: skip
+    yield from runner.of_arms(configuration, methods)
+    yield from runner.of_all_arms(configuration)
+
+
 RULES: tuple[EngineRule[Configuration], ...] = (
+    EngineRule(
+        id="vllm-version",
+        check=_version,
+        reason="another start log, other metrics and keys: every round would end in Error",
+        source="the wheels of 0.10.0 to 0.33.0",
+    ),
     replace(rules.MANAGED, id="vllm-owned"),
+    replace(rules.RETIRED, id="vllm-gone", source="engine/arg_utils.py"),
     replace(rules.UNKNOWN, id="vllm-unknown", source="engine/arg_utils.py"),
     replace(rules.ABBREVIATED, id="vllm-shortened"),
     replace(rules.STRAY, id="vllm-stray"),
@@ -184,6 +214,12 @@ RULES: tuple[EngineRule[Configuration], ...] = (
         source="v1/structured_output/backend_lm_format_enforcer.py:133",
     ),
     EngineRule(
+        id="vllm-runner",
+        check=_runner,
+        reason="ValueError: Model Runner V2 does not yet support …; on the first, only the log says what an arm loses",
+        source="config/vllm.py:3053, :3089 and :1080",
+    ),
+    EngineRule(
         id="vllm-adaptive",
         check=depth.adaptive,
         reason="vLLM ends at its start",
@@ -196,18 +232,18 @@ RULES: tuple[EngineRule[Configuration], ...] = (
         source="config/vllm.py:1082 and :1110",
     ),
     EngineRule(
-        id="vllm-custom-keys",
-        check=custom.keys,
+        id="vllm-keys",
+        check=keys.faults,
         reason="a setting of the resource, a lossy verification or an unreadable key would be rendered",
         source="config/speculative.py; ours",
     ),
     EngineRule(
         id="vllm-custom-known",
         check=custom.known,
-        reason="no rule about MTP would apply, nor would its depth be rendered",
-        source="config/speculative.py:1246",
+        reason="vLLM ends at its start; of a name of MTP no rule would apply, nor would its depth be rendered",
+        source="config/speculative.py:74, :1246 and :1284",
     ),
-    EngineRule(id="vllm-custom-stray", check=custom.stray, reason="argparse exits with 2", source="argparse"),
+    EngineRule(id="vllm-keys-stray", check=keys.stray, reason="argparse exits with 2", source="argparse"),
     EngineRule(
         id="vllm-key",
         check=rules.reserved_variables({KEY: "write apiKeySecretRef"}),

@@ -10,7 +10,8 @@ from typing import Any
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Scalar
 from paceline.engines.command import model_path
-from paceline.engines.vllm.custom import FLAG, parsed_keys
+from paceline.engines.vllm.keys import FLAG
+from paceline.engines.vllm.keys import settings as of_candidate
 from paceline.engines.vllm.rules import METHODS, draft_tokens, running_requests
 
 DEPTH = "speculative_depth"
@@ -25,7 +26,7 @@ def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
     if arm.draft.model:
         settings["model"] = model_path(arm.draft.model)
     if arm.custom:
-        return FLAG, _json({**settings, **custom_settings(arm)})
+        return FLAG, _json({**settings, **of_candidate(arm)})
     settings["num_speculative_tokens"] = draft_tokens(arm)
     if arm.ngram and arm.ngram.min_match:
         settings["prompt_lookup_min"] = arm.ngram.min_match
@@ -35,13 +36,13 @@ def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
         settings["enable_adaptive_verification"] = True
     if arm.schedule:
         settings["num_speculative_tokens_per_batch_size"] = list(_ranges(arm, running_requests(server)))
-    return FLAG, _json(settings)
+    return FLAG, _json({**settings, **of_candidate(arm)})
 
 
 def expected(arm: Arm) -> Mapping[str, Scalar]:
     """In the start log and the metrics. For a custom algorithm its name, and its draft tokens where they are set."""
     if arm.custom:
-        tokens = custom_settings(arm).get("num_speculative_tokens")
+        tokens = of_candidate(arm).get("num_speculative_tokens")
         counted = {"num_spec_tokens": tokens, "draft_positions": tokens} if isinstance(tokens, int) else {}
         return {"method": method(arm), **counted}
     tokens = draft_tokens(arm)
@@ -57,31 +58,12 @@ def method(arm: Arm) -> str | None:
     return arm.draft.name or METHODS[arm.draft.algorithm]
 
 
-def custom_settings(arm: Arm) -> dict[str, Any]:
-    """`--speculative-config.KEY=VALUE` as vLLM reads it: JSON where it is some, else text; dots lead further in."""
-    settings: dict[str, Any] = {}
-    for parsed in parsed_keys(arm):
-        *outer, last = parsed.written.split(".")[1:] or [""]
-        inner = settings
-        for key in outer:
-            inner = inner.setdefault(key, {})
-        inner[last] = _read(parsed.value)
-    return settings
-
-
 def _ranges(arm: Arm, largest: int) -> Iterator[list[int]]:
     """Inclusive, from 1 without a gap; larger batches take the last depth (`build_dynamic_sd_schedule_lookup`)."""
     starts = [depth.from_batch_size for depth in arm.schedule]
     ends = [*(start - 1 for start in starts[1:]), max(largest, starts[-1])]
     for depth, end in zip(arm.schedule, ends, strict=True):
         yield [depth.from_batch_size, end, depth.num_steps]
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _json(settings: Mapping[str, Any]) -> str:

@@ -1,0 +1,90 @@
+"""vLLM's two model runners: what each lacks, by its own closed lists (0.33.0, `config/vllm.py`).
+
+Paceline asks for the second on every arm, as vLLM would take the first for an arm with a feature that the second lacks,
+and the baseline would run on another engine. `VLLM_USE_V2_MODEL_RUNNER: "0"` in `spec.engine.env` is a choice of the
+whole run: all arms are on the first then.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from paceline.core import Arm, Server
+from paceline.engines.adapter import Refusal
+from paceline.engines.rules import Configuration
+from paceline.engines.vllm.keys import settings
+
+RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
+TO_THE_FIRST = f'write {RUNNER}: "0" in spec.engine.env: all arms, the baseline too, run on the first runner then'
+OWN_BLOCKS = ("dflash", "dspark")
+"""Methods that draft in parallel on the second runner by speculators of their own."""
+
+
+def is_first(server: Server) -> bool:
+    value = next((one.get("value") for one in server.engine.env if one["name"] == RUNNER), "1")
+    return str(value).strip().lower() in ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """A feature of an arm that a runner has not: where it is asked for, and what it is."""
+
+    path: str
+    what: str
+
+
+def second_lacks(arm: Arm, method: str | None) -> Iterator[Lack]:
+    """`_get_v2_model_runner_unsupported_features`, :3053; without pipelines under torchrun, which no pod has."""
+    asked, path = settings(arm), "custom.args" if arm.custom else "args"
+    if method in ("suffix", "custom_class"):
+        yield Lack(path="draft.name", what=method)
+    if asked.get("parallel_drafting") and method not in OWN_BLOCKS:
+        yield Lack(path=path, what="parallel drafting (P-EAGLE, PARD)")
+    if asked.get("use_heterogeneous_vocab"):
+        yield Lack(path=path, what="drafts of another vocabulary")
+
+
+def first_lacks(arm: Arm, method: str | None) -> Iterator[Lack]:
+    """`_get_v1_model_runner_unsupported_features`, :3089, as far as an arm asks for it; and :1080, where a schedule
+    costs its arm the full CUDA graphs (vllm#49986: 20 to 31 % below no speculation)."""
+    asked = settings(arm)
+    if method == "dspark":
+        yield Lack(path="draft.algorithm", what="DSPARK")
+    if arm.adaptive or asked.get("enable_adaptive_verification"):
+        yield Lack(path="adaptive" if arm.adaptive else "custom.args", what="adaptive verification")
+    if arm.schedule:
+        yield Lack(path="schedule", what="full CUDA graphs under a schedule")
+    if asked.get("draft_lm_head_quantization"):
+        yield Lack(path="custom.args" if arm.custom else "args", what="quantised output layers of drafts")
+
+
+OVERLAP, ALONE = "--enable-dbo", ("--enable-lora",)
+
+
+def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
+    """`methods`: arm → vLLM's name of its method."""
+    first = is_first(configuration.server)
+    for arm in configuration.arms if configuration.flags.exact else ():
+        method = methods[arm.name]
+        for lack in (first_lacks if first else second_lacks)(arm, method):
+            way_out = f"remove {RUNNER} from spec.engine.env" if first else TO_THE_FIRST
+            runner = "first" if first else "second"
+            message = f"vLLM's {runner} model runner has no {lack.what}: {way_out}"
+            yield Refusal(arm=arm.name, path=lack.path, message=message)
+
+
+def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
+    first = is_first(configuration.server)
+    drafting = next((arm.name for arm in configuration.arms if arm.draft), None)
+    for parsed in configuration.find("--prefill-context-parallel-size") if first else ():
+        if parsed.value not in ("", "1"):
+            yield parsed.refused(f"vLLM's first model runner has no {parsed.written}: remove {RUNNER}=0, or it")
+    for parsed in configuration.find(OVERLAP) if not first and not _off(configuration) else ():
+        beside = next((other.written for other in configuration.shared if other.name in ALONE), None) or (
+            drafting and f"the drafts of {drafting}"
+        )
+        if beside:
+            yield parsed.refused(f"{parsed.written} does not go with {beside} on vLLM's second runner: {TO_THE_FIRST}")
+
+
+def _off(configuration: Configuration) -> bool:
+    return any(parsed.written == "--no-enable-dbo" for parsed in configuration.shared)
