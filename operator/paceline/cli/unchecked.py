@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from paceline.api import Problem
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import ENGINES
-from paceline.engines.release import release
 from paceline.plan.run.steps.check import unpinned
 
 NVIDIA_LABEL = "nvidia.com/gpu.product"
@@ -16,13 +15,9 @@ BEGINNINGS = ("NVIDIA-", "Tesla-", "GRID-", "Quadro-")
 def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Problem]:
     """`with_models`: whether the models' files are checked, too."""
     engine, accelerator = spec.server.engine, spec.server.accelerator
-    newest, asked = release(ENGINES[engine.name].newest), release(engine.version)
-    if asked is None or newest is None or asked > newest:
-        yield _note(
-            "spec.engine.version",
-            f"{engine.version} is not known: flags are checked as far as {engine.name} {ENGINES[engine.name].newest} "
-            "knows them",
-        )
+    if not ENGINES[engine.name].reads(engine.version):
+        newest = f"{engine.name} {ENGINES[engine.name].newest}"
+        yield _note("spec.engine.version", f"{engine.version} is not known: flags are checked as {newest} knows them")
     if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
         yield _note(
             "spec.accelerator.product",

@@ -64,6 +64,8 @@ class Adapter:
     port: int
     newest: str
     """The newest release whose flags were read."""
+    reads: Callable[[str], bool]
+    """Engine version → whether its flags were read, or those of the releases before and after it."""
     argv: Callable[[Server, Arm], tuple[str, ...]]
     """The whole command of an arm's server."""
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]

@@ -155,6 +155,7 @@ ADAPTER = Adapter(
     program=PROGRAM,
     port=PORT,
     newest="1.0.0",
+    reads=lambda _: True,
     argv=argv,
     env=lambda server: environment(server, {"TOY_KERNELS": JIT_CACHE}, ()),
     expected=expected,

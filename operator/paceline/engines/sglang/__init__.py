@@ -54,6 +54,7 @@ ADAPTER = Adapter(
     program=PROGRAM,
     port=PORT,
     newest=KNOWN[-1].version,
+    reads=lambda version: not is_newer(version),
     argv=argv,
     env=env,
     expected=expected,

@@ -22,6 +22,7 @@ from paceline.engines.sglang_jax.rules import (
     MOVED,
     eagle3_targets,
     flag_list,
+    is_known,
     refusals,
 )
 
@@ -41,6 +42,7 @@ ADAPTER = Adapter(
     program=PROGRAM,
     port=PORT,
     newest=LISTED,
+    reads=is_known,
     argv=argv,
     env=env,
     expected=expected,

@@ -70,8 +70,8 @@ def flag_list(version: str) -> FlagList:
     return FlagList(
         source=f"sglang-jax {LISTED}",
         flags=read_flags(f"sglang-jax-{LISTED}.json"),
-        complete=_is_known(version),
-        exact=_is_known(version),
+        complete=is_known(version),
+        exact=is_known(version),
         managed=MANAGED,
         forbidden=FORBIDDEN,
         own=OWN_FLAGS,
@@ -79,10 +79,10 @@ def flag_list(version: str) -> FlagList:
 
 
 def eagle3_targets(version: str) -> frozenset[str] | None:
-    return HOOKED if _is_known(version) else None
+    return HOOKED if is_known(version) else None
 
 
-def _is_known(version: str) -> bool:
+def is_known(version: str) -> bool:
     """Whether all of its flags are listed; those of a name that is not a version may be any."""
     number, listed = release(version), release(LISTED)
     return number is not None and listed is not None and number <= listed

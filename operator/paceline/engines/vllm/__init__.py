@@ -11,6 +11,7 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.parallel import Parallelism
+from paceline.engines.release import release
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
@@ -43,6 +44,7 @@ ADAPTER = Adapter(
     program=PROGRAM,
     port=PORT,
     newest=VERSION,
+    reads=lambda version: release(version) == release(VERSION),
     argv=argv,
     env=env,
     expected=expected,

@@ -67,7 +67,12 @@ def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
     layers, tokens = pair.target.nextn_layers or 0, draft_tokens(pair.arm)
-    if pair.draft.algorithm in LAYERS_OF_THE_TARGET and pair.draft.model is None and layers > 1 and tokens % layers:
+    if (
+        pair.draft.algorithm in LAYERS_OF_THE_TARGET
+        and pair.draft.model is None
+        and tokens > layers > 1
+        and tokens % layers
+    ):
         yield ModelFinding(
             arm=pair.arm.name,
             path="tree.numSteps" if pair.arm.tree else "schedule" if pair.arm.schedule else "adaptive.numSteps",
@@ -81,8 +86,8 @@ MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=AUX_STATES, why=AUX_STATES_WHY, check=aux_states_are_read),
     ModelRule(
         id="context-stays",
-        why="the second model runner lowers the candidate's context to its draft's, and long requests get 400 once it is "
-        "promoted (config/vllm.py: _limit_max_model_len_to_draft)",
+        why="the second model runner lowers the candidate's context to its draft's, and long requests get 400 once it "
+        "is promoted (config/vllm.py: _limit_max_model_len_to_draft)",
         check=context_stays,
     ),
     ModelRule(
