@@ -123,7 +123,8 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
     made_for, has = pair.head.target_hidden_size or pair.head.hidden_size, pair.target.hidden_size
-    if pair.draft.algorithm in HIDDEN_STATE_READERS and made_for and has and made_for != has:
+    other = ALGORITHM_OF.get(next(iter(pair.head.architectures), ""), pair.draft.algorithm) != pair.draft.algorithm
+    if pair.draft.algorithm in HIDDEN_STATE_READERS and not other and made_for and has and made_for != has:
         yield of_head(
             pair, "source", f"{pair.name} reads hidden states of {made_for}, the target's have {has}", TRAINED_FOR_IT
         )
