@@ -1,0 +1,258 @@
+"""Configurations that people have published, in bug reports and manifests: read rightly, or told why not.
+
+The shapes are theirs, written anew; the numbers name the reports. Everything goes through `paceline validate`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paceline.cli import main
+
+SPEC: dict[str, Any] = {
+    "target": {"source": "hf://acme/target", "servedName": "target"},
+    "draft": {"algorithm": "EAGLE3", "source": "hf://acme/head"},
+    "engine": {"name": "SGLang", "version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23"},
+    "accelerator": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8},
+    "cache": {"claim": {"name": "models", "size": "400Gi"}},
+    "pools": [
+        {
+            "name": "chat",
+            "concurrency": [1],
+            "candidates": [{"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}],
+        }
+    ],
+}
+LLAMA: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+HEAD = {
+    **LLAMA,
+    "architectures": ["LlamaForCausalLMEagle3"],
+    "num_hidden_layers": 1,
+    "draft_vocab_size": 32000,
+    "eagle_config": {"eagle_aux_hidden_state_layer_ids": [1, 15, 28]},
+}
+PARTS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj",
+         "mlp.down_proj")  # fmt: skip
+TENSORS: Mapping[str, Sequence[int]] = {
+    "fc.weight": (4096, 12288),
+    "norm.weight": (4096,),
+    "lm_head.weight": (32000, 4096),
+    "d2t": (32000,),
+    **{f"layers.0.{part}.weight": (1,) for part in PARTS},
+}
+MLA = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+NESTED: Mapping[str, Any] = {
+    "Qwen3-Omni": {"architectures": ["Q"], "thinker_config": {"text_config": LLAMA}},
+    "InternVL": {"architectures": ["I"], "llm_config": LLAMA},
+    "DeepSeek-VL2": {"architectures": ["D"], "language_config": LLAMA},
+}
+KIMI = {**LLAMA, **MLA, "architectures": ["KimiK25ForConditionalGeneration"], "num_attention_heads": 64}
+GLM = {**LLAMA, "architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1}
+NEXTN = {"model.layers.32.eh_proj.weight": (4096, 8192)}
+SHARE = "--mem-fraction-static=0.8"
+FIRST = [{"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"}]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """`says`: a part of the line that refuses, of a note if it begins with "note: "; "" where the file is valid."""
+
+    of: str
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    target: Mapping[str, Any] = field(default_factory=lambda: LLAMA)
+    head: Mapping[str, Any] = field(default_factory=lambda: HEAD)
+    weights: Mapping[str, Sequence[int]] = field(default_factory=lambda: TENSORS)
+    of_target: Mapping[str, Sequence[int]] = field(default_factory=lambda: {"model.layers.0.x": (1,)})
+    says: str = ""
+
+
+def sglang(*args: str, version: str = "0.5.23", **spec: Any) -> dict[str, Any]:
+    engine = {"name": "SGLang", "version": version, "image": f"lmsysorg/sglang:v{version}"}
+    return {"engine": {**engine, **({"args": list(args)} if args else {})}, **spec}
+
+
+def vllm(*args: str, version: str = "0.33.0", env: Any = (), **spec: Any) -> dict[str, Any]:
+    engine = {"name": "VLLM", "version": version, "image": f"vllm/vllm-openai:v{version}"}
+    more = {name: list(value) for name, value in (("args", args), ("env", env)) if value}
+    return {"engine": {**engine, **more}, **spec}
+
+
+def draft(algorithm: str, source: str | None = "hf://acme/head", name: str = "") -> dict[str, Any]:
+    return {"algorithm": algorithm, **({"source": source} if source else {}), **({"name": name} if name else {})}
+
+
+def candidate(**shape: Any) -> list[dict[str, Any]]:
+    return [{"name": "chat", "concurrency": [1], "candidates": [{"name": "one", **shape}]}]
+
+
+def chain(steps: int = 3, *args: str) -> list[dict[str, Any]]:
+    tree = {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1}
+    return candidate(tree=tree, **({"args": list(args)} if args else {}))
+
+
+CASES: Mapping[str, Sequence[Case]] = {
+    "renames": (
+        Case(of="sglang#3362: the cure of an OOM", spec=sglang("--cuda-graph-max-bs=32", SHARE, version="0.5.12")),
+        Case(of="QwenLM/Qwen3.8#108", spec=sglang("--mamba-scheduler-strategy=extra_buffer", SHARE, version="0.5.12")),
+        Case(of="sglang#19169, on a newer image", spec=sglang("--mamba-scheduler-strategy=extra_buffer"),
+             says="write --mamba-radix-cache-strategy"),
+        Case(of="sglang#5873: deprecated, and works", spec=sglang("--dp-size=8", "--enable-dp-attention")),
+        Case(of="sglang#5491, as it is written today", spec=sglang("--cuda-graph-max-bs=8"),
+             says="write --cuda-graph-max-bs-decode"),
+        Case(of="a name that the older release has not", spec=sglang("--cuda-graph-max-bs-decode=32", version="0.5.12"),
+             says="0.5.14 has it"),
+    ),
+    "other names of MTP": (
+        Case(of="sglang#30296: the target as its own draft", spec={"draft": draft("EAGLE", "hf://acme/target")},
+             target=GLM, of_target=NEXTN, says="write algorithm: MTP and no source"),
+        Case(of="vllm#42005: an assistant with EAGLE", spec={"draft": draft("EAGLE")}, says="set the algorithm to MTP",
+             head={**HEAD, "architectures": ["Gemma4AssistantForCausalLM"], "hidden_size": 1024}),
+        Case(of="vllm#41789: an assistant as a small model", spec=vllm(draft=draft("STANDALONE")),
+             head={**HEAD, "architectures": ["Gemma4AssistantForCausalLM"]}, says="set the algorithm to MTP"),
+        Case(of="sglang#6296: a NextN repository", spec={"draft": draft("EAGLE")},
+             head={**HEAD, "architectures": ["DeepseekV3ForCausalLMNextN"]}, says="set the algorithm to MTP"),
+        Case(of="sglang#6296, as MTP", spec={"draft": draft("MTP")}, weights=NEXTN,
+             head={**LLAMA, "architectures": ["DeepseekV3ForCausalLMNextN"], "num_hidden_layers": 1}),
+        Case(of="EAGLE#60: a first head", spec={"draft": draft("EAGLE")}, head={**LLAMA, "num_hidden_layers": 1},
+             says="architectures [LlamaForCausalLMEagle]"),
+    ),
+    "weights": (
+        Case(of="llm-compressor#1843: acceptance length 1.00", spec={"draft": draft("MTP", None)}, target=GLM,
+             says="announces 1 layers for further tokens, and no file of it has one"),
+        Case(of="ms-swift#7848", spec=vllm(draft=draft("MTP", None), pools=chain(1)), target=GLM,
+             says="no file of it has one"),
+        Case(of="vllm#35548, kept", spec=vllm(draft=draft("MTP", None), pools=chain(1)), target=GLM, of_target=NEXTN),
+        Case(of="vllm#54526: four layers, counted as three", spec=vllm(), says="makes room for 3 states",
+             head={"speculators_model_type": "eagle3", "architectures": ["Eagle3Speculator"],
+                   "eagle_aux_hidden_state_layer_ids": [2, 12, 20, 29], "transformer_layer_config": HEAD},
+             weights={**TENSORS, "fc.weight": (4096, 16384)}),
+        Case(of="vllm#17957: another hidden size", spec=vllm(), weights={**TENSORS, "fc.weight": (4096, 24576)},
+             says="6 states of 4096"),
+        Case(of="slime#1177: a vocabulary of another export", weights={**TENSORS, "d2t": (16000,)},
+             says="d2t of hf://acme/head has 16000 rows"),
+        Case(of="a head whose scales nothing announces", says="has no quantization_config",
+             weights={**TENSORS, "layers.0.mlp.up_proj.weight_scale": (1,)}),
+        Case(of="a head without a class", head={**HEAD, "architectures": None}, says="names no class"),
+        Case(of="vllm#50170: no layers named", spec=vllm(), head={**HEAD, "eagle_config": {}},
+             says="note: spec.draft.source: hf://acme/head names no layers: VLLM 0.33.0 takes states before layers 2,"),
+    ),
+    "attention backends": (
+        Case(of="sglang#36352: EAGLE3", spec=sglang("--attention-backend=torch_native"), says="does not speculate"),
+        Case(of="sglang#36352: NGRAM", spec=sglang("--attention-backend=torch_native", draft=draft("NGRAM", None),
+             pools=candidate(ngram={"numDraftTokens": 8, "breadth": 1})), says="does not speculate"),
+        Case(of="sglang#23490: Kimi K2.6", spec=sglang("--attention-backend=trtllm_mla"), target=KIMI,
+             says="add --speculative-draft-attention-backend=triton"),
+        Case(of="sglang#23490, on GB300 by itself", target=KIMI, says="add --attention-backend=triton",
+             spec={"accelerator": {"product": "NVIDIA-GB300", "count": 4}}),
+        Case(of="sglang#23490, mended", target=KIMI, spec=sglang("--attention-backend=trtllm_mla",
+             pools=chain(3, "--speculative-draft-attention-backend=triton"))),
+        Case(of="sglang#16755: a chain on trtllm_mha", spec=sglang("--attention-backend=trtllm_mha")),
+        Case(of="sglang#27942: a tree on trtllm_mha", says="cannot be drafted on trtllm_mha",
+             spec=sglang("--attention-backend=trtllm_mha",
+                         pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 16}))),
+    ),
+    "parallelism": (
+        Case(of="two replicas on the GPUs of one", spec=sglang("--dp-size=2"), says="takes 16 accelerators"),
+        Case(of="sglang#3750: groups that do not divide", spec=sglang("--attn-dp-size=3"), says="must be divisible by"),
+        Case(of="sglang#19760: tp 8, dp 4", spec=sglang("--dp-size=4", "--enable-dp-attention", version="0.5.17")),
+        Case(of="vllm-ascend#11299: tp 4, dp 4 on eight", says="takes 16 accelerators", spec=vllm(
+             "--data-parallel-size=4",
+             accelerator={"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "tensorParallelSize": 4})),
+        Case(of="vllm#52688: two layers, three tokens", spec=vllm(draft=draft("MTP", None)), of_target=NEXTN,
+             target={**GLM, "num_nextn_predict_layers": 2}, says="take a multiple of 2"),
+    ),
+    "vLLM's runners": (
+        Case(of="vllm#30661: suffix", says='write VLLM_USE_V2_MODEL_RUNNER: "0"',
+             spec=vllm(draft=draft("Custom", None, "suffix"), pools=candidate(custom={}))),
+        Case(of="vllm#30661, on the first", spec=vllm(
+             env=FIRST, draft=draft("Custom", None, "suffix"), pools=candidate(custom={}))),
+        Case(of="vllm#43010: P-EAGLE", spec=vllm(), says="second model runner does not drive",
+             head={"speculators_model_type": "peagle", "architectures": ["PEagleDraftModel"],
+                   "transformer_layer_config": HEAD}),
+        Case(of="vllm#49986: a schedule on the first", says="full CUDA graphs under a schedule", spec=vllm(
+             env=FIRST, pools=candidate(schedule=[{"fromBatchSize": n, "numSteps": s} for n, s in ((1, 3), (9, 0))]))),
+        Case(of="vllm#7859: a draft of 8k", spec=vllm(draft=draft("STANDALONE")), says="write --max-model-len=8192",
+             head={**LLAMA, "max_position_embeddings": 8192}, weights={"model.norm.weight": (1,)}),
+    ),
+    "vLLM's releases, methods and flags": (
+        Case(of="vllm#8849: 0.6.6", spec=vllm(version="0.6.6"), says="older than"),
+        Case(of="vllm#31030: 0.11.0", spec=vllm(version="0.11.0"), says="take a newer image"),
+        Case(of="0.27.1, which was not read", spec=vllm(version="0.27.1"), says="note: spec.engine.version: 0.27.1"),
+        Case(of="vllm#16971: medusa", says="has no method medusa",
+             spec=vllm(draft=draft("Custom", None, "medusa"), pools=candidate(custom={}))),
+        Case(of="a class without a name", says="custom_class names no model", spec=vllm(
+             env=FIRST, draft=draft("Custom", None, "custom_class"), pools=candidate(custom={}))),
+        Case(of="a flag of before", spec=vllm("--guided-decoding-backend=xgrammar"),
+             says="write --structured-outputs-config.backend"),
+        Case(of="field W5: a TPU", says="google.com/tpu",
+             spec=vllm(accelerator={"product": "tpu-v6e-slice", "count": 4, "resourceName": "google.com/tpu"})),
+    ),
+    "settings of a draft": (
+        Case(of="vllm/recipes#694", spec=vllm(pools=chain(3, "--speculative-config.attention_backend=FLASH_ATTN"))),
+        Case(of="vllm#24322", spec=vllm(pools=chain(3, "--speculative-config.draft_tensor_parallel_size=1"))),
+        Case(of="block verification", spec=vllm(pools=chain(3, "--speculative-config.rejection_sample_method=block"))),
+        Case(of="fly, which is lossy", says="lets tokens pass",
+             spec=vllm(pools=chain(3, "--speculative-config.rejection_sample_method=fly"))),
+        Case(of="a key that has a field", says="write the candidate's shape",
+             spec=vllm(pools=chain(3, "--speculative-config.num_speculative_tokens=5"))),
+    ),
+    "nested configurations": (
+        *(Case(of=of, spec=vllm(), target=nested, head={**HEAD, "hidden_size": 5120},
+               weights={**TENSORS, "fc.weight": (5120, 15360)},
+               says="reads hidden states of 5120, the target's have 4096") for of, nested in NESTED.items()),
+        Case(of="Qwen2.5-VL, right", spec=vllm(),
+             target={"architectures": ["Qwen2_5_VLForConditionalGeneration"], "text_config": LLAMA}),
+        Case(of="one that nothing is known of", target={"architectures": ["LlamaForCausalLM"], "d_model": 4096},
+             says="note: spec.pools: config.json of hf://acme/target has no hidden_size"),
+    ),
+}  # fmt: skip
+
+
+def every() -> Iterator[Any]:
+    for kind, cases in CASES.items():
+        yield from (pytest.param(case, id=f"{kind}: {case.of}") for case in cases)
+
+
+def model(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Sequence[int]]) -> None:
+    """A header with these shapes, and no weights."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+    entries = {
+        name: {"dtype": "I64" if name == "d2t" else "BF16", "shape": list(shape), "data_offsets": [0, 0]}
+        for name, shape in tensors.items()
+    }
+    header = json.dumps(entries).encode()
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+@pytest.mark.parametrize("case", every())
+def test_a_case(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model(tmp_path / "acme" / "target", case.target, case.of_target)
+    model(tmp_path / "acme" / "head", case.head, case.weights)
+    kind = {"apiVersion": "paceline.dev/v1alpha1", "kind": "SpeculativeDeployment", "metadata": {"name": "case"}}
+    file = tmp_path / "case.yaml"
+    file.write_text(yaml.safe_dump({**kind, "spec": {**deepcopy(SPEC), **case.spec}}))
+    code = main(["validate", "--models", str(tmp_path), str(file)])
+    out, err = capsys.readouterr()
+    if not case.says or case.says.startswith("note: "):
+        assert (code, out) == (0, "")
+        assert case.says in err
+    else:
+        assert code == 1
+        assert case.says in out
