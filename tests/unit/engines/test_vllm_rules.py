@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
-from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Server, Tree
+from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Ngram, Server, Tree
 from paceline.engines import ENGINES
 from paceline.engines.vllm.rules import RULES
 
@@ -93,6 +93,10 @@ ROWS: list[Row] = [
     ("vllm-runner", server(), custom("--speculative-config.model=a.B", name="custom_class"), "draft.name", "no custom"),
     ("vllm-runner", server(), chain(4, "--speculative-config.parallel_drafting=true"), "args", "P-EAGLE, PARD"),
     ("vllm-runner", server(), named("STANDALONE", tree=CHAIN, args=(OTHER_VOCABULARY,)), "args", "another vocabulary"),
+    ("vllm-runner", server(version="0.31.0"), named("NGRAM", ngram=Ngram(num_draft_tokens=5)), "draft.algorithm",
+     "second model runner has no ngram"),  # intel-xpu-backend-for-triton#7166
+    ("vllm-runner", server(version="0.24.0"), SCHEDULED, "schedule", "second model runner has no schedules"),
+    ("vllm-runner", server(version="0.27.1"), ADAPTS, "adaptive", "does not adapt its depth; 0.28 does: name chains"),
     ("vllm-runner", server("--enable-dbo"), chain(4), "engine.args[0]", "does not go with the drafts of four"),
     ("vllm-runner", server("--enable-dbo", "--enable-lora"), BASE, "engine.args[0]", "does not go with --enable-lora"),
     ("vllm-runner", server("-pcp", "2", env=FIRST.engine.env), BASE, "engine.args[0]", "first model runner has no"),

@@ -1,22 +1,38 @@
-"""vLLM's two model runners: what each lacks, by its own closed lists (0.33.0, `config/vllm.py`).
+"""vLLM's two model runners: what each lacks, by its own closed lists (`config/vllm.py` of the wheels of 0.24 to 0.33;
+lines are of 0.33.0).
 
 Paceline asks for the second on every arm, as vLLM would take the first for an arm with a feature that the second lacks,
 and the baseline would run on another engine. `VLLM_USE_V2_MODEL_RUNNER: "0"` in `spec.engine.env` is a choice of the
 whole run: all arms are on the first then.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
+from paceline.engines.release import Release, release
 from paceline.engines.rules import Configuration
+from paceline.engines.vllm.arguments import VERSION
 from paceline.engines.vllm.keys import settings
 
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 TO_THE_FIRST = f'write {RUNNER}: "0" in spec.engine.env: all arms, the baseline too, run on the first runner then'
 OWN_BLOCKS = ("dflash", "dspark")
 """Methods that draft in parallel on the second runner by speculators of their own."""
+NEVER = (sys.maxsize,)
+SECOND_SINCE: Mapping[str, Release] = {
+    "dspark": (0, 25),
+    "extract_hidden_states": (0, 29),
+    "draft_model": (0, 31),
+    "ngram": (0, 32),
+    "ngram_gpu": (0, 32),
+    "suffix": NEVER,
+    "custom_class": NEVER,
+}
+"""Method → the first release whose second runner has it; of others 0.24."""
+SCHEDULES_SINCE, ADAPTS_SINCE = (0, 25), (0, 28)
 
 
 def is_first(server: Server) -> bool:
@@ -32,18 +48,20 @@ class Lack:
     what: str
 
 
-def second_lacks(arm: Arm, method: str | None) -> Iterator[Lack]:
+def second_lacks(arm: Arm, method: str | None, at: Release) -> Iterator[Lack]:
     """`_get_v2_model_runner_unsupported_features`, :3053; without pipelines under torchrun, which no pod has."""
     asked, path = settings(arm), "custom.args" if arm.custom else "args"
-    if method in ("suffix", "custom_class"):
-        yield Lack(path="draft.name", what=method)
+    if method and SECOND_SINCE.get(method, ()) > at:
+        yield Lack(path="draft.name" if arm.custom else "draft.algorithm", what=method)
+    if arm.schedule and at < SCHEDULES_SINCE:
+        yield Lack(path="schedule", what="schedules")
     if asked.get("parallel_drafting") and method not in OWN_BLOCKS:
         yield Lack(path=path, what="parallel drafting (P-EAGLE, PARD)")
     if asked.get("use_heterogeneous_vocab"):
         yield Lack(path=path, what="drafts of another vocabulary")
 
 
-def first_lacks(arm: Arm, method: str | None) -> Iterator[Lack]:
+def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
     """`_get_v1_model_runner_unsupported_features`, :3089, as far as an arm asks for it; and :1080, where a schedule
     costs its arm the full CUDA graphs (vllm#49986: 20 to 31 % below no speculation)."""
     asked = settings(arm)
@@ -62,14 +80,21 @@ OVERLAP, ALONE = "--enable-dbo", ("--enable-lora",)
 
 def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
     """`methods`: arm → vLLM's name of its method."""
-    first = is_first(configuration.server)
-    for arm in configuration.arms if configuration.flags.exact else ():
-        method = methods[arm.name]
-        for lack in (first_lacks if first else second_lacks)(arm, method):
+    first, at = is_first(configuration.server), release(configuration.version) or NEVER
+    for arm in configuration.arms if at <= (release(VERSION) or ()) else ():
+        if arm.adaptive and at < ADAPTS_SINCE:
+            message = f"{configuration.engine} does not adapt its depth; {_written(ADAPTS_SINCE)} does: name chains"
+            yield Refusal(arm=arm.name, path="adaptive", message=message)
+            continue
+        for lack in (first_lacks if first else second_lacks)(arm, methods[arm.name], at):
             way_out = f"remove {RUNNER} from spec.engine.env" if first else TO_THE_FIRST
             runner = "first" if first else "second"
             message = f"vLLM's {runner} model runner has no {lack.what}: {way_out}"
             yield Refusal(arm=arm.name, path=lack.path, message=message)
+
+
+def _written(number: Release) -> str:
+    return ".".join(map(str, number))
 
 
 def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
