@@ -20,6 +20,7 @@ from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, Manifest, RefusedError, ours
 from paceline.cli.patience import too_slow
 from paceline.cli.smallest import Shown, noises, smallest, table
+from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read, wrong
 from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Server, Workload
 from paceline.plan.costs import Assumptions, Cost
@@ -96,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         )
         lines = [
             *costs(manifest, lower, upper, bounds, existing),
+            *(f"\nKnown problem, {known}." for known in known_of(spec_of(manifest))),
             *opening(spec_of(manifest).window, now),
             *capacity(manifest, upper, crowded, args.gpus_free),
             *_way_out(manifest, existing, bounds.lower, crowded, args.gpus_free, now),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paceline.api import Problem
 from paceline.core import DeploymentSpec, RunSpec
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, known_problems
 from paceline.plan.run.steps.check import unpinned
 
 NVIDIA_LABEL = "nvidia.com/gpu.product"
@@ -32,10 +32,17 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
             "only what Paceline reads of it is checked; the API server checks it all: "
             "paceline render FILE | kubectl apply --dry-run=server -f -",
         )
+    yield from (_note("", f"known problem, {known}") for known in known_of(spec))
     if not with_models and isinstance(spec, DeploymentSpec):
         parallel = accelerator.tensor_parallel_size
         divides = f", and whether its heads divide by {parallel} (tensor parallelism)" if parallel > 1 else ""
         yield _note("", f"not checked without --models DIR: whether heads fit the target and all of it memory{divides}")
+
+
+def known_of(spec: DeploymentSpec | RunSpec) -> Iterator[str]:
+    """Problems that people have reported of this release with such drafts."""
+    arms = spec.arms if isinstance(spec, RunSpec) else [arm for pool in spec.pools for arm in pool.arms]
+    yield from known_problems.found(spec.server, arms)
 
 
 LABELS = {

@@ -241,7 +241,7 @@ def model(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Sequenc
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
 
 
-@pytest.mark.parametrize("case", every())
+@pytest.mark.parametrize("case", list(every()))
 def test_a_case(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model(tmp_path / "acme" / "target", case.target, case.of_target)
     model(tmp_path / "acme" / "head", case.head, case.weights)

@@ -43,6 +43,8 @@ class Deployment:
     pools: tuple[Pool, ...]
     stored: Manifest
     """The status as the API server holds it."""
+    manifest: Manifest
+    """The whole object."""
 
     @property
     def seen(self) -> bool:
@@ -119,4 +121,5 @@ def deployment(
         status=status,
         pools=tuple(pools),
         stored=manifest.get("status") or {},
+        manifest=manifest,
     )

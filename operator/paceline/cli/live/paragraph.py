@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from paceline import api
 from paceline.api.record import finite
 from paceline.api.status import Hold, PoolVerdict
 from paceline.cli.live.advice import UNDECIDED, advice, promotable
@@ -10,7 +11,9 @@ from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import rounds, time_left
 from paceline.cli.live.searching import in_short
 from paceline.cli.live.words import faster, held, marked, since
+from paceline.cli.validate import wrong
 from paceline.core import BASELINE
+from paceline.engines import known_problems
 from paceline.plan.deployment.hold import BY_A_PERSON
 from paceline.report.text import capital, count
 
@@ -181,6 +184,16 @@ CHANGES: tuple[Callable[[Deployment, Pool], Sentences], ...] = (
 )
 """The first that has something to say says what comes next."""
 
+
+def _known(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+    """Nothing of a spec that the API server would not take any more."""
+    if wrong(deployment.manifest):
+        return
+    spec = api.deployment(deployment.manifest)
+    arms = next((one.arms for one in spec.pools if one.name == pool.name), ())
+    yield from (f"A known problem of this release, {problem}." for problem in known_problems.found(spec.server, arms))
+
+
 SAID: tuple[Callable[[Deployment, Pool, datetime | None], Sentences], ...] = (
     _unread,
     _stalled,
@@ -192,5 +205,6 @@ SAID: tuple[Callable[[Deployment, Pool, datetime | None], Sentences], ...] = (
     _degraded,
     _held,
     _change,
+    _known,
 )
 """In the order of the paragraph."""
