@@ -24,6 +24,7 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
             f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
             f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
         )
+    yield from (_note(f"spec.{path}", message) for path, message in ENGINES[engine.name].ignored(spec.server))
     if isinstance(spec, RunSpec):
         yield from (_note("", f"{message}; until then it is Stalled") for _, message in unpinned(spec))
     if engine.pod_template:

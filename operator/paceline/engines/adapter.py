@@ -94,6 +94,8 @@ class Adapter:
     """Engine version → how a round asks a server and reads its pages."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
+    ignored: Callable[[Server], Iterable[tuple[str, str]]] = lambda _: ()
+    """What of the engine's environment its release does not read: paths below the spec, and messages."""
     parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()
     """What the arguments of all arms ask for and the accelerators do not give (`engines.parallel`)."""
     attention_groups: Callable[[Server], int] = lambda _: 1

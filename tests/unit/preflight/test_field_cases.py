@@ -113,6 +113,8 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="sglang#19169, on a newer image", spec=sglang("--mamba-scheduler-strategy=extra_buffer"),
              says="write --mamba-radix-cache-strategy"),
         Case(of="sglang#5873: deprecated, and works", spec=sglang("--dp-size=8", "--enable-dp-attention")),
+        Case(of="QwenLM/Qwen3.8#108, its variable", says="note: spec.engine.env[0].name: SGLANG_ENABLE_SPEC_V2 is not",
+             spec={"engine": {**sglang()["engine"], "env": [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}]}}),
         Case(of="sglang#5491, as it is written today", spec=sglang("--cuda-graph-max-bs=8"),
              says="write --cuda-graph-max-bs-decode"),
         Case(of="a name that the older release has not", spec=sglang("--cuda-graph-max-bs-decode=32", version="0.5.12"),
