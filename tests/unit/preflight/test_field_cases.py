@@ -205,6 +205,14 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="field W5: a TPU", says="google.com/tpu",
              spec=vllm(accelerator={"product": "tpu-v6e-slice", "count": 4, "resourceName": "google.com/tpu"})),
     ),
+    "releases that are not known yet": (
+        Case(of="SGLang", spec=sglang("--brand-new=1", "--attention-backend=brand_new", version="0.6.0"),
+             says="note: spec.engine.version: 0.6.0 is not known: flags are checked as SGLang 0.5.23 knows them"),
+        Case(of="vLLM", spec=vllm("--brand-new=1", version="0.34.0", draft=draft("Custom", None, "brand_new"),
+                                  pools=candidate(custom={})),
+             says="note: spec.engine.version: 0.34.0 is not known: flags are checked as VLLM 0.33.0 knows them"),
+        Case(of="what is ours", spec=sglang("--tp=8", version="0.6.0"), says="write spec.accelerator"),
+    ),
     "settings of a draft": (
         Case(of="vllm/recipes#694", spec=vllm(pools=chain(3, "--speculative-config.attention_backend=FLASH_ATTN"))),
         Case(of="vllm#24322", spec=vllm(pools=chain(3, "--speculative-config.draft_tensor_parallel_size=1"))),
