@@ -65,6 +65,7 @@ NESTED: Mapping[str, Any] = {
 KIMI = {**LLAMA, **MLA, "architectures": ["KimiK25ForConditionalGeneration"], "num_attention_heads": 64}
 GLM = {**LLAMA, "architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1}
 NEXTN = {"model.layers.32.eh_proj.weight": (4096, 8192)}
+WHOLE: Mapping[str, Sequence[int]] = {"model.norm.weight": (1,)}
 SHARE = "--mem-fraction-static=0.8"
 FIRST = [{"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"}]
 
@@ -189,6 +190,13 @@ CASES: Mapping[str, Sequence[Case]] = {
                    "transformer_layer_config": HEAD}),
         Case(of="vllm#49986: a schedule on the first", says="full CUDA graphs under a schedule", spec=vllm(
              env=FIRST, pools=candidate(schedule=[{"fromBatchSize": n, "numSteps": s} for n, s in ((1, 3), (9, 0))]))),
+        Case(of="vllm#5203: another vocabulary", spec=vllm(env=FIRST, draft=draft("STANDALONE")), weights=WHOLE,
+             head={**LLAMA, "vocab_size": 32000}, says="has a vocabulary of 32000"),
+        Case(of="vllm#5203, translated", weights=WHOLE, head={**LLAMA, "vocab_size": 32000},
+             spec=vllm(env=FIRST, draft=draft("STANDALONE"),
+                       pools=chain(3, "--speculative-config.use_heterogeneous_vocab=true"))),
+        Case(of="vllm#35973: PARD", weights=WHOLE, head=LLAMA, spec=vllm(
+             env=FIRST, draft=draft("STANDALONE"), pools=chain(3, "--speculative-config.parallel_drafting=true"))),
         Case(of="vllm#7859: a draft of 8k", spec=vllm(draft=draft("STANDALONE")), says="write --max-model-len=8192",
              head={**LLAMA, "max_position_embeddings": 8192}, weights={"model.norm.weight": (1,)}),
     ),
