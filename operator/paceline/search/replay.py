@@ -193,7 +193,8 @@ def _points(row: Mapping[str, Any], workloads: Sequence[str], where: str) -> Ite
 def _speed(value: Any, where: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and SLOWEST <= value <= FASTEST:
         return float(value)
-    raise ValueError(f"{where}: tokens per second from {SLOWEST:g} to {FASTEST:g} are expected; found {value!r:.80}")
+    expected = f"tokens per second from {SLOWEST:g} to {FASTEST:g} are expected"
+    raise ValueError(f"{where:.200}: {expected}; found {value!r:.80}")
 
 
 def _length(value: Any, tree: Tree, where: str, notes: list[str]) -> float | None:

@@ -45,9 +45,20 @@ OWN_FLAGS = frozenset({"--speculative-config"})
 (`keys`). Everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
 RENAMED: Mapping[str, str] = {
     "--guided-decoding-backend": "--structured-outputs-config.backend",
+    "--guided-decoding-disable-any-whitespace": "--structured-outputs-config.disable_any_whitespace=true",
     "--enable-reasoning": "--reasoning-parser",
+    "--num-redundant-experts": "--eplb-config.num_redundant_experts",
+    "--eplb-window-size": "--eplb-config.window_size",
+    "--eplb-step-interval": "--eplb-config.step_interval",
+    "--override-pooler-config": "--pooler-config",
+    "--rope-scaling": "--hf-overrides.rope_parameters",
+    "--disable-mm-preprocessor-cache": "--mm-processor-cache-gb=0",
+    "--enable-multimodal-encoder-data-parallel": "--mm-encoder-tp-mode=data",
+    "--cuda-graph-sizes": "--cudagraph-capture-sizes",
+    "--worker-use-ray": "--distributed-executor-backend=ray",
 }
-"""Flags that 0.33.0 has no more → their replacement in it."""
+"""Flags that 0.33.0 has no more → their replacement in it, as the last release with the flag names it
+(engine/arg_utils.py of 0.6.6 to 0.12.0)."""
 
 
 @cache
