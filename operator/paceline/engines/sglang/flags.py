@@ -1,15 +1,19 @@
 """The flags and EAGLE3 targets of SGLang's releases, read in their wheels by dev/sglang/extract_flags.py.
 
-A version between two of these releases may have the flags and targets of either. One that is newer than all is judged
-by the newest, and may have gained anything.
+All that PyPI has from the oldest that is known on. A version that is not among them is judged by the newest before it;
+one that is newer than all may have gained anything.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from paceline.engines.arguments import Flag, read_data, read_flag
 from paceline.engines.release import Release, release
+
+Spans = Sequence[Sequence[str]]
+"""Pairs of releases, the first and the last; without a last it goes on."""
 
 
 @cache
@@ -23,37 +27,31 @@ def releases() -> tuple[str, ...]:
     return tuple(_data()["releases"])
 
 
-def around(version: str) -> tuple[str, ...]:
-    """The releases by which a version is judged: itself, the one before and the one after it, or the newest."""
-    number, every = release(version), releases()
-    before = [one for one in every if number is None or _number(one) <= number] or [every[0]]
-    if number is None or _number(before[-1]) >= number:
-        return (before[-1],)
-    return (before[-1], *every[every.index(before[-1]) + 1 :][:1])
+def judged_by(version: str) -> str:
+    """The release of that name, also for another build of it (0.5.6+fork); else the newest that is not newer."""
+    plain = re.sub(r"[-+].*", "", version.removeprefix("v"))
+    number = release(version)
+    if plain in releases() or number is None:
+        return plain if plain in releases() else releases()[-1]
+    return next((one for one in reversed(releases()) if _number(one) <= number), releases()[0])
 
 
 def is_listed(version: str) -> bool:
     """Whether a version is one of these releases, or a build of one."""
-    return release(version) == _number(around(version)[0])
-
-
-@cache
-def listed(version: str) -> Mapping[str, Flag]:
-    """Every name of every flag of a release."""
-    rows = [row for row in _data()["flags"] if _is_in(version, row["in"])]
-    return {name: flag for row in rows for name, flag in read_flag(row)}
+    return release(version) == _number(judged_by(version))
 
 
 @cache
 def flags(version: str) -> Mapping[str, Flag]:
-    """The flags that a version may have; of two releases, the older has them first."""
-    older, *newer = map(listed, around(version))
-    return {name: flag for more in newer for name, flag in more.items()} | dict(older)
+    """Every name of every flag."""
+    judge = judged_by(version)
+    rows = (row for row in _data()["flags"] if _is_in(judge, row["in"]))
+    return {name: flag for row in rows for name, flag in read_flag(_with_words(row, judge))}
 
 
 def first_with(name: str) -> str | None:
     """The first release that has a flag."""
-    return next((one for one in releases() if name in listed(one)), None)
+    return next((one for one in releases() if name in flags(one)), None)
 
 
 @cache
@@ -65,13 +63,24 @@ def successors() -> Mapping[str, str]:
 @cache
 def eagle3_targets(version: str) -> frozenset[str]:
     """Target architectures that can carry an EAGLE3 head."""
-    spans: Mapping[str, list[list[str]]] = _data()["eagle3Targets"]
-    return frozenset(name for name, span in spans.items() if any(_is_in(one, span) for one in around(version)))
+    judge = judged_by(version)
+    return frozenset(name for name, spans in _data()["eagle3Targets"].items() if _is_in(judge, spans))
 
 
-def _is_in(version: str, spans: Iterable[list[str]]) -> bool:
-    at = _number(version)
-    return any(_number(first) <= at <= _number(last) for first, last in spans)
+def _with_words(row: Mapping[str, Any], judge: str) -> Mapping[str, Any]:
+    """With the choices that only some of its releases have."""
+    some = (word for word, spans in row.get("sometimes", {}).items() if _is_in(judge, spans))
+    return {**row, "choices": sorted((*row["choices"], *some))} if "sometimes" in row else row
+
+
+def _is_in(judge: str, spans: Spans) -> bool:
+    at = _places()
+    return any(at[span[0]] <= at[judge] and (not span[1:] or at[judge] <= at[span[1]]) for span in spans)
+
+
+@cache
+def _places() -> Mapping[str, int]:
+    return {one: number for number, one in enumerate(releases())}
 
 
 def _number(version: str) -> Release:

@@ -179,8 +179,8 @@ ROWS: list[Row] = [
     ("args-unknown", server("--gpu-memory-utilization", "0.9"), BASE, "engine.args[0]", "0.5.23 has no flag --gpu-mem"),
     ("args-unknown", server("--attn-dp-size=2", version=OLD), BASE, "engine.args[0]",
      "SGLang 0.5.6 has no flag --attn-dp-size; 0.5.22 has it"),
-    ("args-unknown", server("--bogus", version="0.5.2"), BASE, "engine.args[0]",
-     "SGLang 0.5.2 (judged by 0.4.5 and 0.5.5) has no flag --bogus; remove it"),
+    ("args-unknown", server("--bogus", version="0.4.11"), BASE, "engine.args[0]",
+     "SGLang 0.4.11 (judged by 0.4.10.post2) has no flag --bogus; remove it"),
     ("args-unknown", server(), chain("--page-sice=1"), "args[0]", "did you mean --page-size?"),
     ("args-unknown", server(), chain("--speculative-atention-mode=decode"), "args[0]", "--speculative-attention-mode?"),
     ("args-owned", server("--speculative-num-st=5"), BASE, "engine.args[0]", "(read as --speculative-num-steps) is"),
@@ -331,7 +331,7 @@ GOOD: list[tuple[Server, Arm]] = [
     (server("--attn-dp-size=2", version="0.5.22"), BASE),
     (server("--disable-cuda-graph"), BASE),  # deprecated, and it works
     (server("--cuda-graph-max-bs=32", "--mamba-scheduler-strategy=extra_buffer", version="0.5.12"), BASE),
-    (server("--attention-backend=brand_new", version="0.5.2"), BASE),
+    (server("--attention-backend=brand_new", version="0.4.11"), BASE),
     (server("--tokenizer-worker-num=1", api_key=secret("api"), admin_key=secret("admin")), chain()),
 ]
 
