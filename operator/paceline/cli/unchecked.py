@@ -18,6 +18,8 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
     if not ENGINES[engine.name].reads(engine.version):
         newest = f"{engine.name} {ENGINES[engine.name].newest}"
         yield _note("spec.engine.version", f"{engine.version} is not known: flags are checked as {newest} knows them")
+    for ignored in ENGINES[engine.name].ignores(spec.server):
+        yield _note(f"spec.{ignored.path}", ignored.message)
     if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
         yield _note(
             "spec.accelerator.product",

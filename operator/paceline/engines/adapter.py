@@ -81,6 +81,8 @@ class Adapter:
     """Resolved arguments that speculation changes by itself: a name covers the names below it, and one that ends in an
     asterisk those that begin so."""
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
+    ignores: Callable[[Server], Iterable[Refusal]] = lambda _: ()
+    """What is given and this release does not read: nothing is refused for it."""
     bounds: Callable[[Server], Mapping[str, Bound]]
     """Limits in `engine.args`: "requests" at a time, tokens of one request with its answer ("context"), "tokens" of all
     requests."""

@@ -81,7 +81,7 @@ class TestTargetTakesEagle3:
         finding = refused(self.rule, on=server(version="0.4.5"), target=target)
         assert finding.path == "engine.version"
         assert finding.problem == "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM"
-        assert finding.fix.startswith("first seen in 0.5.5: ")
+        assert finding.fix.startswith("first seen in 0.4.9: ")
         assert finding.fix.endswith("or declare spec.engine.eagle3Targets: [Qwen3MoeForCausalLM] if the image adds it")
 
     def test_a_fork_declares_the_hook_that_it_adds(self) -> None:

@@ -12,7 +12,7 @@ from paceline.core import ALGORITHMS, CUSTOM
 from paceline.engines import ENGINES
 from paceline.engines.arguments import ParsedFlag
 from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
-from paceline.engines.sglang.versions import known_release
+from paceline.engines.sglang.flags import ngram
 from paceline.engines.vllm.rules import METHODS
 
 Place = Callable[[str], str]
@@ -104,7 +104,7 @@ def _shape_of(name: str, version: str, said: Said) -> tuple[Mapping[str, Any], S
     """Fields of the candidate, the flags that they hold, and what of it is a guess or changed."""
     block = next((flag for flag in BLOCKS if flag in said), "")
     if name == "NGRAM":
-        flags = known_release(version).ngram
+        flags = ngram(version)
         fields = {to_camel(field): _number(said, flag) for field, flag in flags.items() if flag in said}
         return {"ngram": fields}, tuple(flags.values()), []
     if ADAPTIVE in said:

@@ -18,6 +18,7 @@ from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.monitor import monitor
 from paceline.engines.sglang.probe import probe
 from paceline.engines.sglang.rules import refusals
+from paceline.engines.sglang.variables import ignored
 from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 
 
@@ -62,6 +63,7 @@ ADAPTER = Adapter(
     compared=COMPARED,
     moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,
+    ignores=ignored,
     bounds=bounds,
     parallel=lambda server: PARALLELISM.refusals(server, flag_list(server.engine.version)),
     attention_groups=lambda server: PARALLELISM.attention_groups(server, flag_list(server.engine.version)),

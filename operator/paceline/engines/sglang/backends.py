@@ -14,7 +14,7 @@ from paceline.engines.arguments import flag_value
 from paceline.engines.model_rules import LAYERS_OF_THE_TARGET, ModelFinding, ModelRule, PairFacts
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang.candidate import Candidate, candidates
+from paceline.engines.sglang.candidate import candidates
 
 MLA, GQA = "latent attention (MLA)", "heads of its own (GQA)"
 BOTH = frozenset({MLA, GQA})
@@ -25,8 +25,9 @@ FIRST_READ = "0.5.5"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """`attends` are the kinds of attention that it computes, `branches` those on which it drafts trees; `hybrids`: it
-    serves a hybrid of attention and gated delta networks on Blackwell (attention_registry.py:44 and :464). `verifies`: a target on it may speculate at all;
-    `drafts`: the first release whose EAGLE worker makes drafts on it, "" if none does."""
+    serves a hybrid of attention and gated delta networks on Blackwell (attention_registry.py:44 and :464). `verifies`:
+    a target on it may speculate at all; `drafts`: the first release whose EAGLE worker makes drafts on it, "" if none.
+    """
 
     attends: frozenset[str] = BOTH
     branches: frozenset[str] = NONE

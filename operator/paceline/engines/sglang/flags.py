@@ -15,6 +15,15 @@ from paceline.engines.release import Release, release
 Spans = Sequence[Sequence[str]]
 """Pairs of releases, the first and the last; without a last it goes on."""
 
+NGRAM = {
+    "num_draft_tokens": "--speculative-num-draft-tokens",
+    "breadth": "--speculative-ngram-max-bfs-breadth",
+    "min_match": "--speculative-ngram-min-match-window-size",
+    "max_match": "--speculative-ngram-max-match-window-size",
+}
+"""Field of an n-gram drafter → its flag. Since 0.5.10 every suffix up to --speculative-ngram-max-trie-depth is looked
+for, and there is no window."""
+
 
 @cache
 def _data() -> Mapping[str, Any]:
@@ -27,6 +36,7 @@ def releases() -> tuple[str, ...]:
     return tuple(_data()["releases"])
 
 
+@cache
 def judged_by(version: str) -> str:
     """The release of that name, also for another build of it (0.5.6+fork); else the newest that is not newer."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))
@@ -44,9 +54,13 @@ def is_listed(version: str) -> bool:
 @cache
 def flags(version: str) -> Mapping[str, Flag]:
     """Every name of every flag."""
-    judge = judged_by(version)
-    rows = (row for row in _data()["flags"] if _is_in(judge, row["in"]))
-    return {name: flag for row in rows for name, flag in read_flag(_with_words(row, judge))}
+    rows = (row for row in _data()["flags"] if is_in(version, row["in"]))
+    return {name: flag for row in rows for name, flag in read_flag(_with_words(row, version))}
+
+
+def ngram(version: str) -> Mapping[str, str]:
+    """Those of NGRAM that a version has."""
+    return {field: flag for field, flag in NGRAM.items() if flag in flags(version)}
 
 
 def first_with(name: str) -> str | None:
@@ -63,19 +77,19 @@ def successors() -> Mapping[str, str]:
 @cache
 def eagle3_targets(version: str) -> frozenset[str]:
     """Target architectures that can carry an EAGLE3 head."""
-    judge = judged_by(version)
-    return frozenset(name for name, spans in _data()["eagle3Targets"].items() if _is_in(judge, spans))
+    return frozenset(name for name, spans in _data()["eagle3Targets"].items() if is_in(version, spans))
 
 
-def _with_words(row: Mapping[str, Any], judge: str) -> Mapping[str, Any]:
+def _with_words(row: Mapping[str, Any], version: str) -> Mapping[str, Any]:
     """With the choices that only some of its releases have."""
-    some = (word for word, spans in row.get("sometimes", {}).items() if _is_in(judge, spans))
+    some = (word for word, spans in row.get("sometimes", {}).items() if is_in(version, spans))
     return {**row, "choices": sorted((*row["choices"], *some))} if "sometimes" in row else row
 
 
-def _is_in(judge: str, spans: Spans) -> bool:
+def is_in(version: str, spans: Spans) -> bool:
     at = _places()
-    return any(at[span[0]] <= at[judge] and (not span[1:] or at[judge] <= at[span[1]]) for span in spans)
+    here = at[judged_by(version)]
+    return any(at[span[0]] <= here and (not span[1:] or here <= at[span[1]]) for span in spans)
 
 
 @cache

@@ -59,6 +59,8 @@ ROWS: list[Row] = [
     ("schedule-twice", server(), scheduled("--speculative-adaptive-config=/models/own.json"), "args[0]",
      "--speculative-adaptive-config is written from schedule; remove it, or take adaptive in place of schedule"),
     ("ngram-window", server(), ngram(breadth=1, min_match=2), "ngram.minMatch", "remove minMatch"),
+    ("ngram-window", server("--mem-fraction-static=0.8", version=BETWEEN), ngram(breadth=1, max_match=8),
+     "ngram.maxMatch", "SGLang 0.5.10 has no match window"),
     ("ngram-window", server(), ngram(breadth=1, max_match=8), "ngram.maxMatch", "--speculative-ngram-max-trie-depth"),
 
     ("tree-backend-moves", server(), wide(), "engine.args",
@@ -201,6 +203,8 @@ ROWS: list[Row] = [
     ("args-different", server(), chain("--mem-fraction-static=0.7"), "args[0]",
      "is not a speculation flag, and arms may differ in speculation only: set it in spec.engine.args, for all arms"),
 
+    ("variable-lossy", server("--mem-fraction-static=0.8", version="0.5.12", **older("NGRAM_FORCE_GREEDY_VERIFY", "1")),
+     ngram(breadth=1), "engine.env[0]", "SGL_NGRAM_FORCE_GREEDY_VERIFY: it takes the likeliest token"),
     ("key-variables", server(env=({"name": "PACELINE_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "PACELINE_API_KEY is set by Paceline; write apiKeySecretRef"),
     ("key-admin", server(version=OLD, admin_key=secret("admin")), BASE, "engine.adminKeySecretRef",
@@ -334,6 +338,7 @@ GOOD: list[tuple[Server, Arm]] = [
     (server("--speculative-fork-depth=3"), chain()),
     (server("--attn-dp-size=2", version="0.5.22"), BASE),
     (server("--enable-lora", version="0.5.19"), chain()),
+    (server(**older("NGRAM_FORCE_GREEDY_VERIFY", "1")), ngram(breadth=1)),  # read no more
     (server("--pp-size=2", version="0.5.21", **PP_SPEC), chain(algorithm="EAGLE")),
     (server("--attention-backend=fa4", "--mem-fraction-static=0.8", version="0.5.10.post1", **OVERLAPS), chain()),
     (server("--disable-cuda-graph"), BASE),  # deprecated, and it works
