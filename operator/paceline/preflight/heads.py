@@ -1,6 +1,7 @@
 """Rules on a draft head and its target: does the one fit the other, and can the engine drive it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import (
@@ -112,22 +113,23 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
     is_target = made_of in pair.target.architectures[:1] and layers >= MANY
     whole = made_of and made_of not in ALGORITHM_OF and (is_target or made_of in whole_models)
     alone = draft.algorithm == "STANDALONE"
-    fix = "name a draft head; a small model of its own drafts with STANDALONE"
+    fix, why = "name a draft head; a small model of its own drafts with STANDALONE", ""
     if draft.model.source == target.source:
         problem = f"{target.source} is to draft for itself"
         if pair.target.nextn_layers or pair.target.has_nextn:
-            fix = "write algorithm: MTP and no source: it has layers for that"
+            fix, why = "write algorithm: MTP and no source", "it has layers for that, which the engine drafts with"
     elif whole and ("fc" in pair.head.weight_sizes or (layers == 1 and not alone)):
         problem = f"{draft.model.source} announces the class {made_of}, a whole model's"
         is_newer = draft.algorithm == "EAGLE3"
         named = EAGLE3_CLASS if is_newer else HEADS_OF.get(made_of, EAGLE_CLASS)
         also = "" if draft.algorithm in HIDDEN_STATE_READERS else ", and set the algorithm to EAGLE"
+        why = "SGLang loads that class and skips what only a head has, with a warning in the log (models/llama.py:779)"
         fix = f"if it is a head, name a copy whose config.json has architectures [{named}]{also}"
     elif whole and not alone:
         problem = f"{draft.model.source} is a whole {made_of} of {layers} layers, no head for {draft.algorithm}"
     else:
         return
-    yield of_head(pair, "source", problem, fix)
+    yield replace(of_head(pair, "source", problem, fix), why=why)
 
 
 def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
