@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.engines.arguments import UNLISTED, FlagList, flag_value
-from paceline.engines.sglang.flags import first_with, flags, judged_by
+from paceline.engines.sglang.flags import elsewhere, first_with, flags, judged_by
 from paceline.engines.sglang_jax.rules import flag_list as jax
 from paceline.engines.vllm.arguments import FLAGS as VLLM
 
@@ -100,3 +100,15 @@ def test_each_release_has_its_own_flags() -> None:
     assert "trtllm_mha" not in flags("0.4.10.post2")["--attention-backend"].choices
     assert first_with("--cuda-graph-max-bs-decode") == "0.5.14"
     assert first_with("--bogus") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("--cuda-graph-max-bs-decode", "0.5.12", "0.5.14 has it"),
+        ("--enable-piecewise-cuda-graph", "0.5.23", "0.5.13.post1 was the last with it; remove it"),
+        ("--bogus", "0.5.23", ""),
+    ],
+)
+def test_a_flag_of_other_releases_is_told(name: str, version: str, words: str) -> None:
+    assert elsewhere(name, version) == words

@@ -12,7 +12,7 @@ from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.engines.managed import managed_flags
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import flags as by_release
-from paceline.engines.sglang.flags import first_with, flags
+from paceline.engines.sglang.flags import elsewhere, first_with, flags
 from paceline.engines.sglang.versions import is_newer
 
 SPECULATIVE = "--speculative-"
@@ -114,7 +114,7 @@ def flag_list(version: str) -> FlagList:
         own=TUNING | OWN_FLAGS,
         newer_own=SPECULATIVE,
         renamed={name: new for name, new in successors.items() if known.keys() >= _flags_of(new)},
-        first_with=first_with,
+        elsewhere=lambda name: elsewhere(name, version),
     )
 
 

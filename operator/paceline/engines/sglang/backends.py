@@ -15,6 +15,7 @@ from paceline.engines.model_rules import LAYERS_OF_THE_TARGET, ModelFinding, Mod
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates
+from paceline.engines.sglang.flags import Spans, is_in
 
 MLA, GQA = "latent attention (MLA)", "heads of its own (GQA)"
 BOTH = frozenset({MLA, GQA})
@@ -24,14 +25,15 @@ FIRST_READ = "0.5.5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """`attends` are the kinds of attention that it computes, `branches` those on which it drafts trees; `hybrids`: it
-    serves a hybrid of attention and gated delta networks on Blackwell (attention_registry.py:44 and :464). `verifies`:
-    a target on it may speculate at all; `drafts`: the first release whose EAGLE worker makes drafts on it, "" if none.
+    """`attends` are the kinds of attention that it computes, `branches` those on which it drafts trees; `hybrids` are
+    releases that serve a hybrid of attention and gated delta networks on it on Blackwell (attention_registry.py:44 and
+    :464; :401 of 0.5.17, :252 of 0.5.12, :201 of 0.5.7). `verifies`: a target on it may speculate at all; `drafts`: the
+    first release whose EAGLE worker makes drafts on it, "" if none does.
     """
 
     attends: frozenset[str] = BOTH
     branches: frozenset[str] = NONE
-    hybrids: bool = False
+    hybrids: Spans = ()
     verifies: bool = True
     drafts: str = FIRST_READ
     source: str = "draft_utils.py:96"
@@ -43,16 +45,20 @@ class Backend:
 
 
 BACKENDS: Mapping[str, Backend] = {
-    "triton": Backend(branches=BOTH, hybrids=True),
+    "triton": Backend(branches=BOTH, hybrids=[["0.5.5"]]),
     "fa3": Backend(branches=BOTH),
-    "fa4": Backend(branches=frozenset({GQA}), hybrids=True, drafts="0.5.10"),
-    "flashinfer": Backend(branches=frozenset({GQA}), hybrids=True, source="flashinfer_mla_backend.py:1196"),
+    "fa4": Backend(branches=frozenset({GQA}), hybrids=[["0.5.10"]], drafts="0.5.10"),
+    "flashinfer": Backend(
+        branches=frozenset({GQA}),
+        hybrids=[["0.5.10", "0.5.15.post1"], ["0.5.21"]],
+        source="flashinfer_mla_backend.py:1196; sglang#35080",
+    ),
     "intel_amx": Backend(branches=frozenset({GQA}), drafts="0.5.16"),
     "intel_xpu": Backend(branches=frozenset({GQA}), drafts="0.5.20"),
     "ascend": Backend(branches=frozenset({GQA})),
     "aiter": Backend(source="aiter_backend.py:1396"),
     "trtllm_mha": Backend(
-        attends=frozenset({GQA}), hybrids=True, source="attention_registry.py:280 and speculative_hook.py:1176"
+        attends=frozenset({GQA}), hybrids=[["0.5.6"]], source="attention_registry.py:280 and speculative_hook.py:1176"
     ),
     "trtllm_mla": Backend(attends=frozenset({MLA}), source="attention_registry.py:97 and trtllm_mla_backend.py:1768"),
     "cutedsl_mla": Backend(
@@ -85,7 +91,6 @@ ON_A_BACKEND = ("EAGLE", "EAGLE3", "STANDALONE")
 """Algorithms whose worker has no backend of its own choice; DFLASH and DSPARK take another by themselves
 (speculative_hook.py:886)."""
 BLACKWELL = ("B200", "B300", "GB200", "GB300")
-HYBRIDS = tuple(name for name, row in BACKENDS.items() if row.hybrids)
 
 
 def chains_only(backend: str | None) -> bool:
@@ -146,15 +151,16 @@ def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
     target = pair.target
     if not target.architectures or target.num_attention_heads is None:
         return
-    given = _given(pair)
+    given, version = _given(pair), pair.server.engine.version
     for flag, backend in ((flag, given[flag]) for flag in in_force(given)):
         known = BACKENDS.get(backend)
         if known and kind(target) not in known.attends:
             problem = f"{flag}={backend} for a target with {kind(target)}"
             yield ModelFinding(path="engine.args", problem=problem, fix="take triton, or another backend")
-        elif target.state_bytes is not None and _on_blackwell(pair) and known and not known.hybrids:
+        elif target.state_bytes is not None and _on_blackwell(pair) and known and not is_in(version, known.hybrids):
             problem = f"{flag}={backend} for a target with gated delta networks, on {pair.server.accelerator.product}"
-            yield ModelFinding(path="engine.args", problem=problem, fix=f"take {' or '.join(HYBRIDS)}")
+            able = [name for name, row in BACKENDS.items() if is_in(version, row.hybrids)]
+            yield ModelFinding(path="engine.args", problem=problem, fix=f"take {' or '.join(able)}")
 
 
 def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:

@@ -68,6 +68,16 @@ def first_with(name: str) -> str | None:
     return next((one for one in releases() if name in flags(one)), None)
 
 
+def elsewhere(name: str, version: str) -> str:
+    """Which release has a flag that this one lacks, if one has: a way out."""
+    having = [one for one in releases() if name in flags(one)]
+    at = _places()
+    if not having or at[having[-1]] > at[judged_by(version)]:
+        later = (one for one in having if at[one] > at[judged_by(version)])
+        return f"{next(later)} has it" if having else ""
+    return f"{having[-1]} was the last with it; remove it"
+
+
 @cache
 def successors() -> Mapping[str, str]:
     """Flag → what the release that had it last names instead."""

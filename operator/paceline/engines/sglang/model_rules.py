@@ -14,10 +14,13 @@ from paceline.engines.model_rules import (
 from paceline.engines.release import release
 from paceline.engines.sglang import backends, layer_rules
 from paceline.engines.sglang.candidate import YES, variable
+from paceline.engines.sglang.flags import is_in
 from paceline.engines.sglang.variables import LONGER
+from paceline.engines.sglang.versions import is_newer
 
 UNQUANTISED = "--speculative-draft-model-quantization=unquant"
 SAMPLES_BY_REJECTION = ("--speculative-use-rejection-sampling", "--speculative-use-block-verification")
+STRATEGY, NO_BUFFER = "--mamba-scheduler-strategy", [["0.5.9", "0.5.13.post1"]]
 ASSISTANTS = ("Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM")
 ASSISTANTS_SINCE = (0, 5, 12)
 """The first release with models/gemma4_mtp.py."""
@@ -65,6 +68,18 @@ def assistant_is_frozen(pair: PairFacts) -> Iterator[ModelFinding]:
         yield ModelFinding(path="engine.args", problem=problem, fix="remove it, or take another algorithm")
 
 
+def hybrids_need_a_strategy(pair: PairFacts) -> Iterator[ModelFinding]:
+    """Of gated delta networks, whose radix cache keeps states."""
+    args, version = pair.server.engine.args, pair.server.engine.version
+    if pair.target.state_bytes is None or is_newer(version) or not is_in(version, NO_BUFFER):
+        return
+    if "--disable-radix-cache" not in args and flag_value(args, STRATEGY) != "extra_buffer":
+        problem = f"{pair.release} does not speculate with {pair.server.target.source} and the radix cache by itself"
+        yield ModelFinding(
+            path="engine.args", problem=problem, fix=f"add {STRATEGY}=extra_buffer, or --disable-radix-cache"
+        )
+
+
 def dtypes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
     ours, theirs, args = pair.head.dtype, pair.target.dtype, pair.server.engine.args
     if pair.draft.algorithm not in HIDDEN_STATE_READERS:
@@ -109,6 +124,12 @@ MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
         "adaptive_spec_params.py:65)",
         check=assistant_is_frozen,
         each_candidate=True,
+    ),
+    ModelRule(
+        id="hybrids-need-a-strategy",
+        why="the server ends: not compatible with radix cache when using no_buffer (server_args.py:2206 of 0.5.10, "
+        ":2568 of 0.5.12); 0.5.9 turns the cache off for such arms alone (:1764), so they could not be compared",
+        check=hybrids_need_a_strategy,
     ),
     ModelRule(
         id="dtypes-agree",
