@@ -1,10 +1,11 @@
 """What SGLang's releases speak, read in the published wheels: `python dev/sglang/extract_flags.py [FOLDER]`.
 
-Downloads each wheel into FOLDER (pip; nothing is installed or imported), reads the sources as syntax trees and writes
-operator/paceline/engines/data/sglang-flags.json: the flags of the server, and the target architectures whose class has
-the hook that an EAGLE3 head needs, each with the releases that have it. Older versions call `parser.add_argument` for
-every flag; since then flags are annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the
-arguments; first in server_args.py (0.5.17), then in modules of their own.
+Downloads each wheel that FOLDER lacks (pip; nothing is installed or imported), reads the sources as syntax trees and
+writes operator/paceline/engines/data/sglang-flags.json: the flags of the server, the target architectures
+whose class has the hook that an EAGLE3 head needs, and those that draft with layers of their own, each with the
+releases that have it. Older versions call `parser.add_argument` for every flag; since then flags are annotated fields,
+`name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments; first in server_args.py (0.5.17), then in
+modules of their own.
 """
 
 import ast
@@ -24,6 +25,7 @@ TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-flags.js
 SERVER_ARGS = "sglang.srt.server_args"
 FIELDS = "sglang/srt/arg_groups/fields/"
 MODELS = "sglang/srt/models/"
+CONFIG = "sglang.srt.configs.model_config"
 HOOK = "set_eagle3_layers_to_capture"
 
 KINDS = {
@@ -207,6 +209,21 @@ def eagle3_targets(wheel: Wheel) -> list[str]:
     return sorted(filter(has_hook, served))
 
 
+def mtp_targets(wheel: Wheel) -> list[str]:
+    """Architectures that become the class of their layers for further tokens where they are loaded as a draft."""
+    found: set[str] = set()
+    for node in ast.walk(wheel.module(CONFIG)):
+        if not (isinstance(node, ast.If) and "is_draft_model" in ast.unparse(node.test)):
+            continue
+        for part in ast.walk(node.test):
+            match part:
+                case ast.Compare(left=left, ops=[ast.Eq() | ast.In()], comparators=[right]):
+                    if "architectures" in ast.unparse(left):
+                        value = wheel.value(right, CONFIG)
+                        found |= {value} if isinstance(value, str) else set(value)
+    return sorted(found)
+
+
 def _known_as(name: ast.alias) -> str:
     return name.asname or name.name
 
@@ -245,7 +262,8 @@ def spans(found: Mapping[str, Iterable[str]]) -> Spans:
 
 
 def main(folder: Path) -> None:
-    flags_of, targets_of = dict[str, list[dict[str, Any]]](), dict[str, list[str]]()
+    flags_of = dict[str, list[dict[str, Any]]]()
+    targets: dict[str, dict[str, list[str]]] = {name: {} for name in TARGETS}
     for version in VERSIONS:
         if not (found := list(folder.glob(f"sglang-{version}-*.whl"))):
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
@@ -253,11 +271,16 @@ def main(folder: Path) -> None:
             found = list(folder.glob(f"sglang-{version}-*.whl"))
         with zipfile.ZipFile(found[0]) as opened:
             wheel = Wheel(opened)
-            flags_of[version], targets_of[version] = list(flags(wheel)), eagle3_targets(wheel)
-    TO.write_text(data(flags_of, targets_of))
+            flags_of[version] = list(flags(wheel))
+            for name, read in TARGETS.items():
+                targets[name][version] = read(wheel)
+    TO.write_text(data(flags_of, targets))
 
 
-def data(flags_of: Mapping[str, list[dict[str, Any]]], targets_of: Mapping[str, list[str]]) -> str:
+TARGETS = {"eagle3Targets": eagle3_targets, "mtpTargets": mtp_targets}
+
+
+def data(flags_of: Mapping[str, list[dict[str, Any]]], targets: Mapping[str, Mapping[str, list[str]]]) -> str:
     """One line a flag or target, so that a change can be read. Words of a flag's choices that not all of its releases
     have are in `sometimes`."""
     rows = spans({version: map(_shape, flags) for version, flags in flags_of.items()})
@@ -273,13 +296,13 @@ def data(flags_of: Mapping[str, list[dict[str, Any]]], targets_of: Mapping[str, 
             row["choices"] = sorted(word for word, of in had.items() if of == span)
             row |= {"sometimes": some} if (some := {word: of for word, of in had.items() if of != span}) else {}
         lines.append(json.dumps({**row, "in": span}))
-    targets = [f"{json.dumps(name)}: {json.dumps(span)}" for name, span in sorted(spans(targets_of).items())]
     said = {"source": "wheels of SGLang on PyPI, by dev/sglang/extract_flags.py", "releases": list(flags_of)}
-    return (
-        json.dumps(said)[:-1]
-        + ',\n"eagle3Targets": {\n' + ",\n".join(targets)
-        + '},\n"flags": [\n' + ",\n".join(lines) + "\n]}\n"
-    )  # fmt: skip
+    parts = [json.dumps(said)[1:-1]]
+    for kind, of in targets.items():
+        each = (f"{json.dumps(name)}: {json.dumps(span)}" for name, span in sorted(spans(of).items()))
+        parts.append(f'"{kind}": {{\n' + ",\n".join(each) + "}")
+    parts.append('"flags": [\n' + ",\n".join(lines) + "\n]")
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 def _shape(row: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""The flags and EAGLE3 targets of SGLang's releases, read in their wheels by dev/sglang/extract_flags.py.
+"""The flags of SGLang's releases and the targets that they draft for, by dev/sglang/extract_flags.py.
 
-All that PyPI has from the oldest that is known on. A version that is not among them is judged by the newest before it;
-one that is newer than all may have gained anything.
+Read in their wheels: all that PyPI has from the oldest that is known on. A version that is not among them is judged by
+the newest before it; one that is newer than all may have gained anything.
 """
 
 import re
@@ -23,6 +23,9 @@ NGRAM = {
 }
 """Field of an n-gram drafter → its flag. Since 0.5.10 every suffix up to --speculative-ngram-max-trie-depth is looked
 for, and there is no window."""
+
+RENAMED_TARGETS = ("DeepseekV32ForCausalLM",)
+"""Before 0.5.12 loaded as DeepseekV3ForCausalLM (utils/hf_transformers_utils.py:172 of 0.5.6)."""
 
 
 @cache
@@ -88,6 +91,13 @@ def successors() -> Mapping[str, str]:
 def eagle3_targets(version: str) -> frozenset[str]:
     """Target architectures that can carry an EAGLE3 head."""
     return frozenset(name for name, spans in _data()["eagle3Targets"].items() if is_in(version, spans))
+
+
+def drafts_since(architecture: str, version: str) -> str:
+    """The first release that drafts with the layers for further tokens of a target, where this one does not yet: it
+    would load the whole target again. "" for all others, and for a class that no release names."""
+    spans = _data()["mtpTargets"].get(architecture, ())
+    return "" if not spans or is_in(version, spans) or architecture in RENAMED_TARGETS else str(spans[0][0])
 
 
 def _with_words(row: Mapping[str, Any], version: str) -> Mapping[str, Any]:

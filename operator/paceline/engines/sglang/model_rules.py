@@ -14,7 +14,7 @@ from paceline.engines.model_rules import (
 from paceline.engines.release import release
 from paceline.engines.sglang import backends, layer_rules
 from paceline.engines.sglang.candidate import YES, variable
-from paceline.engines.sglang.flags import is_in
+from paceline.engines.sglang.flags import drafts_since, is_in
 from paceline.engines.sglang.variables import LONGER
 from paceline.engines.sglang.versions import is_newer
 
@@ -66,6 +66,16 @@ def assistant_is_frozen(pair: PairFacts) -> Iterator[ModelFinding]:
     for flag in {"--enable-lora", "--lora-paths"} & {parsed.name for parsed in UNLISTED.parse(args)}:
         problem = f"{flag} with a draft of class {made_of}"
         yield ModelFinding(path="engine.args", problem=problem, fix="remove it, or take another algorithm")
+
+
+def own_layers_are_drafted(pair: PairFacts) -> Iterator[ModelFinding]:
+    version, made_of = pair.server.engine.version, next(iter(pair.target.architectures), "")
+    by_itself = pair.draft.model is None or pair.draft.model.source == pair.server.target.source
+    if pair.draft.algorithm not in LAYERS_OF_THE_TARGET or not by_itself or is_newer(version):
+        return
+    if first := drafts_since(made_of, version):
+        problem = f"{pair.release} does not draft with layers of a {made_of}"
+        yield of_head(pair, "algorithm", problem, f"take {first} or later, or another algorithm")
 
 
 def hybrids_need_a_strategy(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -124,6 +134,12 @@ MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
         "adaptive_spec_params.py:65)",
         check=assistant_is_frozen,
         each_candidate=True,
+    ),
+    ModelRule(
+        id="own-layers-are-drafted",
+        why="it loads the whole target again as the draft, and has no memory for that (configs/model_config.py, "
+        "_config_draft_model; sglang#20809)",
+        check=own_layers_are_drafted,
     ),
     ModelRule(
         id="hybrids-need-a-strategy",

@@ -124,11 +124,6 @@ def is_older(version: str) -> bool:
     return number is not None and number < _number(KNOWN[0])
 
 
-def is_known(version: str) -> bool:
-    """Whether a version is a known release, or a build of one."""
-    return release(version) == _number(known_release(version))
-
-
 def _number(row: KnownRelease) -> tuple[int, ...]:
     number = release(row.version)
     assert number
