@@ -219,9 +219,11 @@ CASES: Mapping[str, Sequence[Case]] = {
              pools=chain(3, "--speculative-draft-attention-backend=trtllm_mha"))),
         Case(of="sglang#14843, the wrong way round", target=KIMI, spec=sglang(
              "--attention-backend=trtllm_mla", pools=chain(3, "--speculative-draft-attention-backend=flashmla")),
-             says="take --speculative-draft-attention-backend=triton here"),
+             says="take --speculative-draft-attention-backend=triton"),
         Case(of="sglang#23490, by the flag of prefill", target=KIMI, says="trtllm_mla computes none", spec=sglang(
              "--prefill-attention-backend=trtllm_mla", "--decode-attention-backend=triton")),
+        Case(of="sglang#23490, before drafts had a flag", target=KIMI, says="take --attention-backend=triton",
+             spec=sglang("--attention-backend=trtllm_mla", SHARE, version="0.5.6", env=SPEC_V2)),
         Case(of="sglang#15127: a tree on the backend that Blackwell takes", says="cannot be drafted on trtllm_mha",
              spec=sglang("--attention-backend=trtllm_mha", accelerator=B200,
                          pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}))),

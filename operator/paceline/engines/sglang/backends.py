@@ -15,7 +15,7 @@ from paceline.engines.model_rules import LAYERS_OF_THE_TARGET, ModelFinding, Mod
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates
-from paceline.engines.sglang.flags import Spans, is_in
+from paceline.engines.sglang.flags import Spans, flags, is_in
 
 MLA, GQA = "latent attention (MLA)", "heads of its own (GQA)"
 BOTH = frozenset({MLA, GQA})
@@ -113,11 +113,16 @@ def _speculates(configuration: Configuration) -> Iterator[Refusal]:
             if not backend.verifies:
                 yield parsed.refused(f"{parsed.value} does not speculate: take triton, or another backend")
             elif named is None and candidate.runs_as in ON_A_BACKEND and not backend.drafts_in(version):
-                message = f"{parsed.value} makes no drafts in {configuration.engine}: add {OF_THE_DRAFT}=triton"
+                message = f"{parsed.value} makes no drafts in {configuration.engine}: {_on_triton(version)}"
                 yield candidate.refused("args", message)
         own = BACKENDS.get(named.value, Backend()) if named else Backend()
         if named and not (own.verifies and own.drafts_in(version)):
             yield named.refused(f"{named.value} makes no drafts in {configuration.engine}: take triton")
+
+
+def _on_triton(version: str) -> str:
+    """A way out that the release has."""
+    return f"add {OF_THE_DRAFT}=triton" if OF_THE_DRAFT in flags(version) else "take --attention-backend=triton"
 
 
 RULES = (
@@ -179,7 +184,7 @@ def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
                 path="args",
                 problem=f"{pair.name} has {kind(pair.head)}, and {backend} computes none"
                 + ("" if named else ", which its drafts run on like the target"),
-                fix=f"{'take' if named else 'add'} {OF_THE_DRAFT}=triton here",
+                fix=f"take {OF_THE_DRAFT}=triton" if named else _on_triton(pair.server.engine.version),
             )
 
 
