@@ -47,24 +47,6 @@ VARIABLES = (
         until="0.5.13.post1",
         source="speculative/ngram_info.py:417 of 0.5.6, :440 of 0.5.13",
     ),
-    Variable(
-        name="SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK",
-        since="0.5.7",
-        until="0.5.16",
-        source="speculative/eagle_info.py:766 of 0.5.7, :221 of 0.5.16",
-    ),
-    Variable(
-        name="SGLANG_SPEC_NAN_DETECTION",
-        since="0.5.10rc0",
-        until="0.5.12.post1",
-        source="server_args.py:936 of 0.5.10, :1125 of 0.5.12",
-    ),
-    Variable(
-        name="SGLANG_SPEC_OOB_DETECTION",
-        since="0.5.10rc0",
-        until="0.5.12.post1",
-        source="server_args.py:937 of 0.5.10, :1126 of 0.5.12",
-    ),
     Variable(name="SGLANG_ENABLE_SPLITKV_VERIFY", since="0.5.14", source="layers/attention/triton_backend.py:153"),
     Variable(
         name="SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH",
