@@ -101,7 +101,8 @@ def algorithm_fits_head(pair: PairFacts) -> Iterator[ModelFinding]:
         if made_for and made_for != ("MTP" if chosen in LAYERS_OF_THE_TARGET else chosen):
             problem = f"{pair.draft.algorithm} with a head of class {architecture}"
             fix = f"set the algorithm to {made_for}, or name another head"
-            yield of_head(pair, "algorithm", problem, fix)
+            why = "layers for further tokens and assistants are MTP, whatever an engine calls it"
+            yield replace(of_head(pair, "algorithm", problem, fix), why=why if made_for == "MTP" else "")
 
 
 def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:

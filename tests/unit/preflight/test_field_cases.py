@@ -119,6 +119,19 @@ def chain(steps: int = 3, *args: str) -> list[dict[str, Any]]:
     return candidate(tree=tree, **({"args": list(args)} if args else {}))
 
 
+ASSISTANT = {**LLAMA, "architectures": ["Gemma4AssistantForCausalLM"], "num_hidden_layers": 4}
+NOT_FROZEN: Mapping[str, Mapping[str, Any]] = {
+    "topK 4 with a draft of class": sglang(
+        "--attention-backend=flashinfer",
+        draft=draft("MTP"),
+        pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}),
+    ),
+    "--speculative-use-rejection-sampling with a draft of class": sglang(
+        draft=draft("MTP"), pools=chain(3, "--speculative-use-rejection-sampling")
+    ),
+    "--enable-lora with a draft of class": sglang("--enable-lora", draft=draft("MTP")),
+    "has one depth": sglang(draft=draft("MTP"), pools=candidate(adaptive={})),
+}
 CASES: Mapping[str, Sequence[Case]] = {
     "renames": (
         Case(of="sglang#3362: the cure of an OOM", spec=sglang("--cuda-graph-max-bs=32", SHARE, version="0.5.12")),
@@ -138,6 +151,8 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="QwenLM/Qwen3.8#108, without the strategy", target=QWEN3_NEXT, of_target=MTP_WEIGHTS,
              spec=sglang(SHARE, version="0.5.12", draft=draft("MTP", None)),
              says="add --mamba-scheduler-strategy=extra_buffer, or --disable-radix-cache"),
+        Case(of="sglang#11398: a shorter head, its variable off", head={**HEAD, "max_position_embeddings": 2048}, spec=sglang(env=[{"name": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", "value": "0"}]),
+             says="SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is '0'"),
         Case(of="sglang#11398: its variable, on a release that reads it no more", spec=sglang(env=SPEC_V2),
              says="note: spec.engine.env[0]: SGLang 0.5.23 does not read SGLANG_ENABLE_SPEC_V2"),
         Case(of="a release that nobody knows yet", spec=sglang("--brand-new=1", version="0.9.1"),
@@ -161,10 +176,12 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="sglang#24436: an assistant with EAGLE3", says="set the algorithm to MTP",
              head={**HEAD, "architectures": ["Gemma4UnifiedAssistantForCausalLM"]}),
         Case(of="sglang#24436, as its authors start it", spec={"draft": draft("MTP")},
-             head={**LLAMA, "architectures": ["Gemma4AssistantForCausalLM"], "num_hidden_layers": 4},
+             head=ASSISTANT,
              weights={"pre_projection.weight": (1,)}),
+        *(Case(of=f"sglang#24436: what an assistant does not do, {says}", spec=spec, says=says, head=ASSISTANT,
+               weights={"pre_projection.weight": (1,)}) for says, spec in NOT_FROZEN.items()),
         Case(of="sglang#24436, a release before", spec=sglang(SHARE, version="0.5.11", draft=draft("MTP")),
-             head={**LLAMA, "architectures": ["Gemma4AssistantForCausalLM"], "num_hidden_layers": 4},
+             head=ASSISTANT,
              weights={"pre_projection.weight": (1,)}, says="take 0.5.12 or later"),
         Case(of="sglang#5513: DeepSeek-R1-NextN with EAGLE3", says="set the algorithm to MTP",
              head={**LLAMA, "architectures": ["DeepseekV3ForCausalLMNextN"], "num_hidden_layers": 1}),

@@ -268,7 +268,7 @@ class TestBackendsAttend:
     def test_a_head_of_the_other_kind_needs_a_backend_of_its_own(self, on: Server) -> None:
         rule = "backend-attends-draft"
         finding = refused(rule, on=on, target=MLA_TARGET)
-        assert finding.fix == "add --speculative-draft-attention-backend=triton here"
+        assert finding.fix == "add --speculative-draft-attention-backend=triton"
         silent(rule, on=on, target=MLA_TARGET, head=LATENT_HEAD)
         silent(rule, on=on, target=MLA_TARGET, arm=candidate(args=("--speculative-draft-attention-backend=triton",)))
 
