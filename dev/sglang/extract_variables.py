@@ -17,7 +17,7 @@ from paceline.engines.sglang.variables import VARIABLES
 
 TO = Path(__file__).parents[2] / "tests/unit/engines/sglang/variables.json"
 READ = re.compile(rb'\benvs\.(SGLANG_\w+)|(?:get_\w+_env_var|environ\.get)\(\s*"(SGLANG_\w+)"')
-NAMES = {row.name for row in VARIABLES}
+NAMES = VARIABLES.keys()
 
 
 def read_by(file: Path) -> list[str]:

@@ -241,7 +241,7 @@ VALIDATE_ON_TPU: tuple[Told, ...] = (
 )  # fmt: skip
 VALIDATE_ON_VLLM: tuple[Told, ...] = (
     one("acceptance that is made up by vLLM", "spec.engine.args",
-        ["--speculative-config.rejection_sample_method=synthetic"], "spec.engine.args[0]", "remove it"),
+        ["--speculative-config.rejection_sample_method=synthetic"], "spec.engine.args[0]", "is a candidate's own"),
     one("a context on vLLM in a unit that it does not have", "spec.engine.args", ["--max-model-len=32Ki"],
         "spec.engine.args[0]", "takes auto, or a whole number such as 8192, 8k (8000) or 8K (8192); got 32Ki"),
     one("calls of tools on vLLM that nothing parses", "spec.engine.args", ["--enable-auto-tool-choice"],
@@ -255,7 +255,7 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
     one("SGLang's flags for vLLM", "spec.engine.args", ["--mem-fraction-static=0.8"],
         "spec.engine.args[0]", "vLLM 0.33.0 has no flag --mem-fraction-static"),
     one("speculation among vLLM's arguments", "spec.engine.args", ['--speculative-config={"method": "eagle3"}'],
-        "spec.engine.args[0]", "set by Paceline from the resource"),
+        "spec.engine.args[0]", "is a candidate's own; move it to the args of the candidates"),
     ("a depth that adapts beside LoRA", (
         (f"{FIRST}.tree", GONE), (f"{FIRST}.adaptive", {}), ("spec.engine.args", ["--enable-lora"])),
      f"{FIRST_OF_VLLM}.adaptive", "--enable-lora does not go with adaptive"),

@@ -18,14 +18,13 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
     if not ENGINES[engine.name].reads(engine.version):
         newest = f"{engine.name} {ENGINES[engine.name].newest}"
         yield _note("spec.engine.version", f"{engine.version} is not known: flags are checked as {newest} knows them")
-    for ignored in ENGINES[engine.name].ignores(spec.server):
-        yield _note(f"spec.{ignored.path}", ignored.message)
     if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
         yield _note(
             "spec.accelerator.product",
             f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
             f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
         )
+    yield from (_note(f"spec.{path}", message) for path, message in ENGINES[engine.name].ignored(spec.server))
     if isinstance(spec, RunSpec):
         yield from (_note("", f"{message}; until then it is Stalled") for _, message in unpinned(spec))
     if engine.pod_template:

@@ -6,22 +6,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """From config.json, the safetensors headers and the files' sizes; None, or empty, where these do not say."""
+    """From config.json, the safetensors headers and the files' sizes, as far as rules ask for it: they travel in a
+    message of 4 KiB. None, or empty, where these do not say."""
 
     architectures: tuple[str, ...] = ()
     hidden_size: int | None = None
     target_hidden_size: int | None = None
     """The target's hidden size that a draft head was made for, if that is not its own."""
     num_hidden_layers: int | None = None
-    layer_types: Mapping[str, int] = field(default_factory=dict)
-    """Number of layers of each type, for models that mix types."""
     attention_layers: tuple[int, ...] = ()
     """Layers that attend to single tokens, for models in which the others keep a running state."""
     state_bytes: int | None = None
     """Bytes that those other layers together keep for one sequence."""
     num_attention_heads: int | None = None
     num_key_value_heads: int | None = None
-    head_dim: int | None = None
     cache_elements: int | None = None
     """Numbers that the KV cache of all layers keeps for one token."""
     kv_lora_rank: int | None = None

@@ -81,8 +81,6 @@ class Adapter:
     """Resolved arguments that speculation changes by itself: a name covers the names below it, and one that ends in an
     asterisk those that begin so."""
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
-    ignores: Callable[[Server], Iterable[Refusal]] = lambda _: ()
-    """What is given and this release does not read: nothing is refused for it."""
     bounds: Callable[[Server], Mapping[str, Bound]]
     """Limits in `engine.args`: "requests" at a time, tokens of one request with its answer ("context"), "tokens" of all
     requests."""
@@ -96,6 +94,8 @@ class Adapter:
     """Engine version → how a round asks a server and reads its pages."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
+    ignored: Callable[[Server], Iterable[tuple[str, str]]] = lambda _: ()
+    """What of the engine's environment its release does not read: paths below the spec, and messages."""
     parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()
     """What the arguments of all arms ask for and the accelerators do not give (`engines.parallel`)."""
     attention_groups: Callable[[Server], int] = lambda _: 1

@@ -147,6 +147,28 @@ def reads_states(pair: PairFacts, states: int) -> Iterator[ModelFinding]:
 
 AUX_STATES = "aux-states-are-read"
 AUX_STATES_WHY = "the engine dies as it loads another size, or states are too few at the first request"
+
+
+def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
+    """`vocab_size` of a head is its target's; what it proposes from (`draft_vocab_size`) is a part of that.
+
+    Vocabularies are padded, and an EAGLE head works with its target's embedding: there 1 % is no difference.
+    """
+    ours, some, theirs = pair.head.vocab_size, pair.head.draft_vocab_size, pair.target.vocab_size
+    if not theirs:
+        return
+    padding = theirs / 100 if pair.draft.algorithm in HIDDEN_STATE_READERS else 0
+    if ours and abs(ours - theirs) > padding:
+        problem = f"{pair.name} has a vocabulary of {ours}, the target of {theirs}"
+    elif some and some > theirs:
+        problem = f"{pair.name} proposes from {some} tokens, the target knows {theirs}"
+    else:
+        return
+    yield of_head(pair, "source", problem, TRAINED_FOR_IT)
+
+
+VOCABULARIES = "vocabularies-agree"
+VOCABULARIES_WHY = "the same token ids are other words to the target: it accepts nothing, or the server dies"
 TRAINED_FOR_LAYERS = "name a head that was trained on layers which can be taken"
 AUX_LAYERS = "aux-layers-are-there"
 AUX_LAYERS_WHY = "an EAGLE3 head reads the states of layers that the target must have"

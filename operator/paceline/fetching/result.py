@@ -44,13 +44,14 @@ class FetchResult:
         """JSON of at most 4096 bytes. If the facts do not fit, they are packed; if they still do not fit, facts are
         left out from the last model on, and preflight reports that it knows nothing of those.
 
-        Raises ValueError if the commits by themselves do not fit (some twenty models and datasets).
+        Raises ValueError if the commits do not fit with the facts of the first model, the target's (some twenty models
+        and datasets): nothing could be compared then.
         """
         known = [(model.source, self.facts[model.source]) for model in self.models if model.source in self.facts]
         commits: dict[str, Any] = {"models": list(map(_written, self.models))}
         if self.datasets:
             commits["datasets"] = list(map(_written, self.datasets))
-        for count in range(len(known), -1, -1):
+        for count in range(len(known), min(len(known), 1) - 1, -1):
             facts = {source: write_facts(facts) for source, facts in known[:count]}
             for shape in ({"facts": facts}, {"packed": _pack(facts)}):
                 text = json.dumps({"version": VERSION, **commits, **shape}, separators=(",", ":"))

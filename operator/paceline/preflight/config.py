@@ -1,6 +1,5 @@
 """A model's config.json and the names of its weights → facts."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -72,12 +71,10 @@ def model_facts(
         hidden_size=values.number("hidden_size"),
         target_hidden_size=values.number("target_hidden_size"),
         num_hidden_layers=values.number("num_hidden_layers"),
-        layer_types=dict(sorted(Counter(kinds).items())),
         attention_layers=tuple(n for n, kind in enumerate(kinds) if kind in ATTENTION) if mixed else (),
         state_bytes=_state_bytes(values, kinds),
         num_attention_heads=values.number("num_attention_heads"),
         num_key_value_heads=values.number("num_key_value_heads"),
-        head_dim=values.number("head_dim"),
         cache_elements=_cache_elements(values, kinds),
         kv_lora_rank=values.number("kv_lora_rank"),
         split_sizes=_split_sizes(values),

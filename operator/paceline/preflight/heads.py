@@ -8,11 +8,14 @@ from paceline.engines.model_rules import (
     HIDDEN_STATE_READERS,
     LAYERS_OF_THE_TARGET,
     TRAINED_FOR_IT,
+    VOCABULARIES,
+    VOCABULARIES_WHY,
     ModelFinding,
     ModelRule,
     PairFacts,
     listed,
     of_head,
+    vocabularies_agree,
 )
 
 MTP_CLASSES = {
@@ -142,24 +145,6 @@ def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
         )
 
 
-def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
-    """`vocab_size` of a head is its target's; what it proposes from (`draft_vocab_size`) is a part of that.
-
-    Vocabularies are padded, and an EAGLE head works with its target's embedding: there 1 % is no difference.
-    """
-    ours, some, theirs = pair.head.vocab_size, pair.head.draft_vocab_size, pair.target.vocab_size
-    if not theirs:
-        return
-    padding = theirs / 100 if pair.draft.algorithm in HIDDEN_STATE_READERS else 0
-    if ours and abs(ours - theirs) > padding:
-        problem = f"{pair.name} has a vocabulary of {ours}, the target of {theirs}"
-    elif some and some > theirs:
-        problem = f"{pair.name} proposes from {some} tokens, the target knows {theirs}"
-    else:
-        return
-    yield of_head(pair, "source", problem, TRAINED_FOR_IT)
-
-
 def draft_tokens_are_mapped(pair: PairFacts) -> Iterator[ModelFinding]:
     some, theirs = pair.head.draft_vocab_size, pair.target.vocab_size
     if pair.draft.algorithm == "EAGLE3" and some and theirs and some < theirs and pair.head.has_d2t is False:
@@ -216,8 +201,8 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
         check=hidden_sizes_agree,
     ),
     ModelRule(
-        id="vocabularies-agree",
-        why="the same token ids are other words to the target: it accepts nothing, or the server dies",
+        id=VOCABULARIES,
+        why=VOCABULARIES_WHY,
         check=vocabularies_agree,
     ),
     ModelRule(

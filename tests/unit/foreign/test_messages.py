@@ -53,7 +53,11 @@ FETCHED = FetchResult(
     models=(
         FetchedModel(source=SOURCE, revision="main", commit=COMMIT, bytes=1 << 37, path=snapshot_path(SOURCE, COMMIT)),
     ),
-    facts={SOURCE: ModelFacts(architectures=("Qwen3NextForCausalLM",), hidden_size=2048, layer_types={"full": 48})},
+    facts={
+        SOURCE: ModelFacts(
+            architectures=("Qwen3NextForCausalLM",), hidden_size=2048, split_sizes={"intermediate_size": 48}
+        )
+    },
 )
 ANSWERS = json.loads(FETCHED.to_message())
 

@@ -79,7 +79,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     "engines/rules.py": "arguments of a spec (tests/unit/engines)",
     "engines/sglang/custom.py": "arguments of a spec (tests/unit/engines/sglang)",
     "engines/vllm/rules.py": "arguments of a spec (tests/unit/engines/test_vllm_rules.py)",
-    "engines/vllm/speculative.py": "arguments of a spec (tests/unit/engines/test_vllm_rules.py)",
+    "engines/vllm/keys.py": "arguments of a spec (tests/unit/engines/test_vllm_rules.py)",
     "kube/store.py": "what it has packed itself, of objects that kube/reading.py has read",
     "measure/emulated.py": "config.json that the prefetch has read (tests/unit/measure/test_any_model.py)",
     "measure/prompts.py": "a ConfigMap in the question's own file (tests/unit/measure/test_prompts.py)",

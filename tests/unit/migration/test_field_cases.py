@@ -133,6 +133,45 @@ def test_renamed_flags_are_carried_over(imported: Any) -> None:
     assert "--attn-dp-size 2" in said.note("--dp-size")
 
 
+def test_eagle_without_a_head_is_mtp(imported: Any) -> None:
+    """DeepSeek and GLM, as SGLang's own pages and ROCm's write them."""
+    words = "--model-path deepseek-ai/DeepSeek-V3 --tp 8 --speculative-algorithm EAGLE --speculative-num-steps 3"
+    shape = "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+    for own in ("", " --speculative-draft-model-path deepseek-ai/DeepSeek-V3"):
+        said = imported(deployment(
+            SGLANG, command=["sglang", "serve"], args=f"{words} {shape}{own}".split(),
+            resources={"limits": {"nvidia.com/gpu": 8}},
+        ))  # fmt: skip
+        assert (said.code, said.spec["draft"]) == (0, {"algorithm": "MTP"})
+        assert any("is MTP: the target drafts with layers of its own" in line for line in said.comments)
+
+
+def test_what_a_release_needs_stays(imported: Any) -> None:
+    """Qwen3.5 with NEXTN, whose release does not start without it."""
+    words = "--model-path Qwen/Qwen3.5-35B-A3B --mamba-scheduler-strategy extra_buffer --mem-fraction-static 0.8"
+    more = "--speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1"
+    said = imported(deployment("lmsysorg/sglang:v0.5.12", command=["sglang", "serve"], args=f"{words} {more}".split()))
+    assert said.code == 0
+    assert said.spec["engine"]["args"][:2] == ["--mamba-scheduler-strategy", "extra_buffer"]
+
+
+def test_a_release_of_vllm_before_the_oldest_is_told(imported: Any) -> None:
+    words = "--model a/b --speculative-model a/small --num-speculative-tokens 5 --use-v2-block-manager"
+    said = imported(deployment("vllm/vllm-openai:v0.6.6", command=["vllm", "serve"], args=words.split()))
+    assert said.code == 1
+    assert any(problem.startswith("spec.engine.version: VLLM 0.6.6 is older than 0.24.0") for problem in said.problems)
+
+
+def test_settings_of_the_draft_are_the_candidates(imported: Any) -> None:
+    """MiniMax-M3 on Blackwell (vllm/recipes#694)."""
+    told = "method eagle3 --speculative-config.model a/head --speculative-config.num_speculative_tokens 3"
+    words = f"--speculative-config.{told} --speculative-config.attention_backend FLASH_ATTN".split()
+    said = imported(deployment(VLLM, command=["vllm", "serve", "a/b"], args=words))
+    assert said.code == 0
+    (candidate,) = said.spec["pools"][0]["candidates"]
+    assert candidate["args"] == ["--speculative-config.attention_backend=FLASH_ATTN"]
+
+
 def test_a_block_that_is_given_is_no_guess(imported: Any) -> None:
     words = "--model-path a/b --speculative-algorithm DFLASH --speculative-draft-model-path a/head"
     given = f"{words} --speculative-num-draft-tokens 16 --attention-backend fa3".split()

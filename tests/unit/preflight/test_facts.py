@@ -1,7 +1,5 @@
 """config.json → facts → the termination message → facts."""
 
-from dataclasses import replace
-
 import pytest
 from tests.support.speculator import speculator
 
@@ -14,8 +12,8 @@ from paceline_emulator.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_
 def test_facts_of_a_target_that_mixes_layers() -> None:
     facts = model_facts(QWEN3_CODER_NEXT, 159)
     assert facts.architectures == ("Qwen3NextForCausalLM",)
-    assert facts.layer_types == {"full_attention": 12, "linear_attention": 36}
-    assert (facts.num_attention_heads, facts.num_key_value_heads, facts.head_dim) == (16, 2, 256)
+    assert len(facts.attention_layers) == 12
+    assert (facts.num_attention_heads, facts.num_key_value_heads) == (16, 2)
     assert (facts.dtype, facts.weight_bytes, facts.quantization) == ("bfloat16", 159, None)
 
 
@@ -36,7 +34,7 @@ def test_a_head_in_the_speculators_format_is_read_as_any_other() -> None:
     assert (facts.hidden_size, facts.num_hidden_layers, facts.vocab_size, facts.draft_vocab_size) == (
         4096, 1, 151936, 32000,
     )  # fmt: skip
-    assert (facts.num_attention_heads, facts.num_key_value_heads, facts.head_dim) == (32, 8, 128)
+    assert (facts.num_attention_heads, facts.num_key_value_heads) == (32, 8)
     assert (facts.dtype, facts.cache_elements, facts.max_position_embeddings) == ("bfloat16", 2 * 8 * 128, 40960)
     assert (facts.aux_layers, facts.aux_layers_beside, facts.has_d2t) == ((1, 17, 32), (), True)
     assert not facts.custom_code, "no engine runs the configuration class that it brings"
@@ -150,13 +148,12 @@ def test_facts_of_a_model_with_more_than_text_and_a_quantization() -> None:
     facts = model_facts(
         {
             "architectures": ["Qwen3_5ForConditionalGeneration"],
-            "text_config": {"hidden_size": 5120, "dtype": "bfloat16", "layer_types": ["a", "b", "a"]},
+            "text_config": {"hidden_size": 5120, "dtype": "bfloat16"},
             "quantization_config": {"quant_method": "fp8"},
         },
         1,
     )
     assert (facts.hidden_size, facts.dtype, facts.quantization) == (5120, "bfloat16", "fp8")
-    assert facts.layer_types == {"a": 2, "b": 1}
 
 
 @pytest.mark.parametrize(
@@ -185,5 +182,4 @@ LONG = {"architectures": ["A" * 200_000], "quantization_config": {"quant_method"
 def test_what_no_model_has_is_as_good_as_absent(config: dict[str, object]) -> None:
     """Rules go through layers one by one and status takes 32,768 characters of facts: two billion layers would take
     the operator's memory, and a long name would keep its deployment from ever having a status again."""
-    facts = replace(model_facts(config, 1), layer_types={})
-    assert facts == ModelFacts(weight_bytes=1)
+    assert model_facts(config, 1) == ModelFacts(weight_bytes=1)

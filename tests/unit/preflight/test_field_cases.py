@@ -75,6 +75,7 @@ QWEN3_NEXT = {
     "num_nextn_predict_layers": 1,
 }
 MTP_WEIGHTS = {"mtp.fc.weight": (4096, 8192)}
+WHOLE: Mapping[str, Sequence[int]] = {"model.norm.weight": (1,)}
 SHARE = "--mem-fraction-static=0.8"
 SPEC_V2 = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}]
 B200 = {"product": "NVIDIA-B200", "count": 8}
@@ -139,6 +140,8 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="sglang#19169, on a newer image", spec=sglang("--mamba-scheduler-strategy=extra_buffer"),
              says="write --mamba-radix-cache-strategy"),
         Case(of="sglang#5873: deprecated, and works", spec=sglang("--dp-size=8", "--enable-dp-attention")),
+        Case(of="QwenLM/Qwen3.8#108, its variable", says="note: spec.engine.env[0].name: SGLANG_ENABLE_SPEC_V2 is not",
+             spec={"engine": {**sglang()["engine"], "env": [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}]}}),
         Case(of="sglang#5491, as it is written today", spec=sglang("--cuda-graph-max-bs=8"),
              says="write --cuda-graph-max-bs-decode"),
         Case(of="sglang#18808: Qwen3-Next on 0.5.9, with its variable", target=QWEN3_NEXT, of_target=MTP_WEIGHTS,
@@ -154,10 +157,6 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="sglang#11398: a shorter head, its variable off", head={**HEAD, "max_position_embeddings": 2048},
              spec=sglang(env=[{"name": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", "value": "0"}]),
              says="SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is '0'"),
-        Case(of="sglang#11398: its variable, on a release that reads it no more", spec=sglang(env=SPEC_V2),
-             says="note: spec.engine.env[0]: SGLang 0.5.23 does not read SGLANG_ENABLE_SPEC_V2"),
-        Case(of="a release that nobody knows yet", spec=sglang("--brand-new=1", version="0.9.1"),
-             says="note: spec.engine.version: 0.9.1 is not known: flags are checked as SGLang 0.5.23 knows them"),
         Case(of="a name that the older release has not", spec=sglang("--cuda-graph-max-bs-decode=32", version="0.5.12"),
              says="0.5.14 has it"),
     ),
@@ -277,6 +276,13 @@ CASES: Mapping[str, Sequence[Case]] = {
                    "transformer_layer_config": HEAD}),
         Case(of="vllm#49986: a schedule on the first", says="full CUDA graphs under a schedule", spec=vllm(
              env=FIRST, pools=candidate(schedule=[{"fromBatchSize": n, "numSteps": s} for n, s in ((1, 3), (9, 0))]))),
+        Case(of="vllm#5203: another vocabulary", spec=vllm(env=FIRST, draft=draft("STANDALONE")), weights=WHOLE,
+             head={**LLAMA, "vocab_size": 32000}, says="has a vocabulary of 32000"),
+        Case(of="vllm#5203, translated", weights=WHOLE, head={**LLAMA, "vocab_size": 32000},
+             spec=vllm(env=FIRST, draft=draft("STANDALONE"),
+                       pools=chain(3, "--speculative-config.use_heterogeneous_vocab=true"))),
+        Case(of="vllm#35973: PARD", weights=WHOLE, head=LLAMA, spec=vllm(
+             env=FIRST, draft=draft("STANDALONE"), pools=chain(3, "--speculative-config.parallel_drafting=true"))),
         Case(of="vllm#7859: a draft of 8k", spec=vllm(draft=draft("STANDALONE")), says="write --max-model-len=8192",
              head={**LLAMA, "max_position_embeddings": 8192}, weights={"model.norm.weight": (1,)}),
     ),
@@ -292,6 +298,14 @@ CASES: Mapping[str, Sequence[Case]] = {
              says="write --structured-outputs-config.backend"),
         Case(of="field W5: a TPU", says="google.com/tpu",
              spec=vllm(accelerator={"product": "tpu-v6e-slice", "count": 4, "resourceName": "google.com/tpu"})),
+    ),
+    "releases that are not known yet": (
+        Case(of="SGLang", spec=sglang("--brand-new=1", "--attention-backend=brand_new", version="0.6.0"),
+             says="note: spec.engine.version: 0.6.0 is not known: flags are checked as SGLang 0.5.23 knows them"),
+        Case(of="vLLM", spec=vllm("--brand-new=1", version="0.34.0", draft=draft("Custom", None, "brand_new"),
+                                  pools=candidate(custom={})),
+             says="note: spec.engine.version: 0.34.0 is not known: flags are checked as VLLM 0.33.0 knows them"),
+        Case(of="what is ours", spec=sglang("--tp=8", version="0.6.0"), says="write spec.accelerator"),
     ),
     "settings of a draft": (
         Case(of="vllm/recipes#694", spec=vllm(pools=chain(3, "--speculative-config.attention_backend=FLASH_ATTN"))),

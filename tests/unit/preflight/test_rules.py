@@ -240,7 +240,6 @@ MLA_TARGET: dict[str, Any] = {
     "kv_lora_rank": 512,
     "num_attention_heads": 64,
     "attention_layers": (),
-    "layer_types": {},
 }
 LATENT_HEAD: dict[str, Any] = {"architectures": ("Eagle3DeepseekV2ForCausalLM",), "kv_lora_rank": 512}
 

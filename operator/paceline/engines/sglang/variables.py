@@ -1,10 +1,10 @@
-"""Environment variables of SGLang that change speculation: which releases read each, and what takes its place.
+"""Environment variables of SGLang's speculation, and the releases that read each. Others ignore it without a word.
 
-A release ignores what it does not read, without a word. Read in the wheels (dev/sglang/extract_variables.py), to which
-tests hold the spans; sources are where the first and the last of them read it.
+Read in the wheels: dev/sglang/extract_variables.py, to which tests hold the releases. One that is only declared, or
+only warned of, is not read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from paceline.core import Server
@@ -15,95 +15,76 @@ from paceline.engines.sglang.flags import is_in
 from paceline.engines.sglang.versions import is_newer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """`since` and `until` are the first and the last release that reads it; without `until` it goes on."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """By the releases from the first to the last, or on, and where: in the first of them, below `srt/`."""
 
-    name: str
     since: str
-    until: str = ""
-    instead: str = "remove it"
+    until: str
     source: str
+    instead: str = "remove it"
 
-    def read_by(self, version: str) -> bool:
+    def by(self, version: str) -> bool:
         return is_in(version, [[self.since, self.until] if self.until else [self.since]])
 
 
 OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
 GREEDY = "SGLANG_NGRAM_FORCE_GREEDY_VERIFY"
 LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
-VARIABLES = (
-    Variable(
-        name=OVERLAPPING,
-        since="0.5.4.post1",
-        until="0.5.13.post1",
-        instead="later releases overlap by themselves, and --disable-overlap-schedule in spec.engine.args ends that",
-        source="server_args.py:1436 of 0.5.4.post1; arg_groups/speculative_hook.py:291 of 0.5.13, :69 of 0.5.14",
+SPARSE = "SGLANG_DSPARK_"
+VARIABLES: Mapping[str, Read] = {
+    LONGER: Read("0.4.5", "", "configs/model_config.py:88"),
+    OVERLAPPING: Read(
+        "0.5.4.post1",
+        "0.5.13.post1",
+        "server_args.py:1436",  # arg_groups/speculative_hook.py:69 of 0.5.14 warns of it
+        "later releases overlap by themselves, and --disable-overlap-schedule in spec.engine.args ends that",
     ),
-    Variable(name=LONGER, since="0.4.5", source="configs/model_config.py:88 of 0.4.5, :1303 of 0.5.23"),
-    Variable(
-        name=GREEDY,
-        since="0.5.5.post3",
-        until="0.5.13.post1",
-        source="speculative/ngram_info.py:417 of 0.5.6, :440 of 0.5.13",
+    GREEDY: Read("0.5.5.post3", "0.5.13.post1", "speculative/ngram_info.py:417 of 0.5.6"),
+    "SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK": Read("0.5.7", "0.5.16", "speculative/eagle_info.py:766"),
+    "SGLANG_SPEC_NAN_DETECTION": Read("0.5.10rc0", "0.5.12.post1", "server_args.py:936 of 0.5.10"),
+    "SGLANG_SPEC_OOB_DETECTION": Read("0.5.10rc0", "0.5.12.post1", "server_args.py:937 of 0.5.10"),
+    "SGLANG_DSA_ENABLE_MTP_PRECOMPUTE_METADATA": Read("0.5.13", "0.5.14", "layers/attention/dsa_backend.py:2412"),
+    "SGLANG_DFLASH_PREFILL_REFILL_TARGET": Read("0.5.14", "0.5.14", "speculative/dflash_utils.py:61"),
+    "SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": Read("0.5.14", "", "speculative/eagle_worker_v2.py:1145"),
+    "SGLANG_ENABLE_SPLITKV_VERIFY": Read("0.5.14", "", "layers/attention/triton_backend.py:153"),
+    "SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH": Read("0.5.16", "", "speculative/eagle_worker_v2.py:470"),
+    "SGLANG_ENABLE_MTP_BOUNDARY_KV_FIX": Read("0.5.16", "", "speculative/multi_layer_eagle_worker_v2.py:229"),
+    "SGLANG_RAGGED_VERIFY_MODE": Read("0.5.16", "", "model_executor/runner/decode_cuda_graph_runner.py:302"),
+    f"{SPARSE}FAST_SAMPLING": Read(
+        "0.5.16", "0.5.21", "speculative/dspark_components/dspark_draft.py:171", "it is always on: environ.py:2258"
     ),
-    Variable(name="SGLANG_ENABLE_SPLITKV_VERIFY", since="0.5.14", source="layers/attention/triton_backend.py:153"),
-    Variable(
-        name="SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH",
-        since="0.5.16",
-        source="speculative/eagle_worker_v2.py:470 of 0.5.16",
+    f"{SPARSE}FOLDED_SAMPLING": Read(
+        "0.5.17",
+        "0.5.21",
+        "speculative/dspark_components/dspark_draft_sampler.py:140",
+        f"write {SPARSE}FOLDED_PROPOSAL=0 to keep it off, or remove it: environ.py:2265",
     ),
-    Variable(
-        name="SGLANG_RAGGED_VERIFY_MODE",
-        since="0.5.16",
-        source="model_executor/runner/decode_cuda_graph_runner.py:302 of 0.5.16",
+    "SGLANG_SPEC_TP_SYNC": Read("0.5.19", "", "speculative/spec_tp_sync.py:80"),
+    "SGLANG_ENABLE_PP_SPEC": Read(
+        "0.5.21", "", "arg_groups/validation_hook.py:58", "no earlier release speculates over a pipeline"
     ),
-    Variable(
-        name="SGLANG_DSPARK_FAST_SAMPLING",
-        since="0.5.16",
-        until="0.5.21",
-        instead="it is always on: environ.py:2258",
-        source="speculative/dspark_components/dspark_draft.py:171 of 0.5.16",
-    ),
-    Variable(
-        name="SGLANG_DSPARK_FOLDED_SAMPLING",
-        since="0.5.17",
-        until="0.5.21",
-        instead="write SGLANG_DSPARK_FOLDED_PROPOSAL=0 to keep it off, or remove it: environ.py:2265",
-        source="speculative/dspark_components/dspark_draft_sampler.py:140 of 0.5.17",
-    ),
-    Variable(name="SGLANG_SPEC_TP_SYNC", since="0.5.19", source="speculative/spec_tp_sync.py:80 of 0.5.19"),
-    Variable(
-        name="SGLANG_ENABLE_PP_SPEC",
-        since="0.5.21",
-        instead="no earlier release speculates over a pipeline",
-        source="arg_groups/validation_hook.py:58 of 0.5.21",
-    ),
-    Variable(
-        name="SGLANG_DSPARK_USE_GREEDY_DRAFT",
-        since="0.5.22",
-        source="speculative/dspark_components/dspark_worker_v2.py:326 of 0.5.22",
-    ),
-)
-BY_NAME = {row.name: row for row in VARIABLES}
+    "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION": Read("0.5.21", "", "managers/scheduler_components/dp_attn.py:276"),
+    f"{SPARSE}USE_GREEDY_DRAFT": Read("0.5.22", "", "speculative/dspark_components/dspark_worker_v2.py:326"),
+}
 
 
-def ignored(server: Server) -> Iterator[Refusal]:
-    """Of a newer release nothing is said."""
+def ignored(server: Server) -> Iterator[tuple[str, str]]:
+    """Path below the spec, and why the variable does nothing. Of a newer release than all nothing is said."""
     engine = server.engine
     for index, entry in enumerate(() if is_newer(engine.version) else engine.env):
         name = str(entry["name"])
-        row = BY_NAME.get(NEWER + name.removeprefix(OLDER) if name.startswith(OLDER) else name)
-        if row and not row.read_by(engine.version):
-            when = f"{row.since} to {row.until} read it" if row.until else f"{row.since} is the first that reads it"
-            message = f"SGLang {engine.version} does not read {name} ({when}): {row.instead}"
-            yield Refusal(path=f"engine.env[{index}]", message=message)
+        read = VARIABLES.get(NEWER + name.removeprefix(OLDER) if name.startswith(OLDER) else name)
+        if read and not read.by(engine.version):
+            those = f"{read.since} to {read.until} do" if read.until else f"{read.since} and later do"
+            message = f"{name} is not read by SGLang {engine.version} ({those}): {read.instead}"
+            yield f"engine.env[{index}].name", message
 
 
 def _greedy(configuration: Configuration) -> Iterator[Refusal]:
     entry = variable(configuration.server, GREEDY) or {}
     drafts = any(candidate.algorithm == "NGRAM" for candidate in candidates(configuration))
-    if drafts and BY_NAME[GREEDY].read_by(configuration.version) and str(entry.get("value", "")).lower() in YES:
+    if drafts and VARIABLES[GREEDY].by(configuration.version) and str(entry.get("value", "")).lower() in YES:
         index = list(configuration.server.engine.env).index(entry)
         message = f"{entry['name']}: it takes the likeliest token where a request samples; remove it"
         yield Refusal(path=f"engine.env[{index}]", message=message)

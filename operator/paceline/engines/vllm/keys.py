@@ -35,7 +35,7 @@ DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
 LOSSY = ("synthetic_", "fly_")
 """How the keys of a verification begin that lets tokens pass which the target would not have written."""
-LOSSLESS = ("standard", "block")
+HARMLESS = ("standard", "block")
 """Values of rejection_sample_method (:562) that keep the target's distribution: token by token, and by block (Sun et
 al., arXiv 2403.10444). `synthetic` and `fly` do not."""
 
@@ -104,7 +104,7 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
         return f"{outermost} is set by Paceline from the resource; {way_out}"
     if parsed.value.count("[") + parsed.value.count("{") > DEEPEST:
         return f"{key} has more than {DEEPEST} brackets; write fewer"
-    if key.startswith(LOSSY) or (outermost == "rejection_sample_method" and parsed.value not in LOSSLESS):
+    if key.startswith(LOSSY) or (outermost == "rejection_sample_method" and parsed.value not in HARMLESS):
         return f"{key} lets tokens pass that the target would not have written; remove it"
     return ""
 

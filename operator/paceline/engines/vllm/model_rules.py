@@ -12,6 +12,8 @@ from paceline.engines.model_rules import (
     SPECULATOR_IS_READ,
     SPECULATOR_IS_READ_WHY,
     USUAL_STATES,
+    VOCABULARIES,
+    VOCABULARIES_WHY,
     ModelFinding,
     ModelRule,
     PairFacts,
@@ -19,9 +21,11 @@ from paceline.engines.model_rules import (
     listed,
     of_head,
     reads_states,
+    vocabularies_agree,
 )
 from paceline.engines.vllm.arguments import FLAGS, VERSION
 from paceline.engines.vllm.capabilities import CAPABILITIES
+from paceline.engines.vllm.keys import settings
 from paceline.engines.vllm.rules import draft_tokens
 from paceline.engines.vllm.runner import TO_THE_FIRST, is_first
 
@@ -51,6 +55,12 @@ def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
 def aux_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
     """Of a head in the speculators format vLLM does not hand the number on (algos.py: update_eagle3)."""
     return reads_states(pair, USUAL_STATES if pair.head.speculators else aux_states(pair.head))
+
+
+def vocabularies_may_differ(pair: PairFacts) -> Iterator[ModelFinding]:
+    """Where the candidate says so, tokens are translated; the first runner alone does that (`runner`)."""
+    if not settings(pair.arm).get("use_heterogeneous_vocab"):
+        yield from vocabularies_agree(pair)
 
 
 def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -84,6 +94,7 @@ def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
 MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=SPECULATOR_IS_READ, why=SPECULATOR_IS_READ_WHY, check=speculator_is_read),
     ModelRule(id=AUX_STATES, why=AUX_STATES_WHY, check=aux_states_are_read),
+    ModelRule(id=VOCABULARIES, why=VOCABULARIES_WHY, check=vocabularies_may_differ, each_candidate=True),
     ModelRule(
         id="context-stays",
         why="the second model runner lowers the candidate's context to its draft's, and long requests get 400 once it "
