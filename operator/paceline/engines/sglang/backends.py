@@ -75,7 +75,7 @@ BACKENDS: Mapping[str, Backend] = {
     "compressed": Backend(attends=frozenset({MLA}), drafts="0.5.12", source="choices.py:77: another name of dsv4"),
     "hpc_ops": Backend(attends=frozenset({GQA}), verifies=False, source="attention_registry.py:295"),
     "flex_attention": Backend(verifies=False, source="attention_hook.py:161, tried"),
-    "torch_native": Backend(verifies=False, source="draft_utils.py:63; no target_verify; sglang#36352"),
+    "torch_native": Backend(verifies=False, source="draft_utils.py:63, tried on a CPU; sglang#36352"),
     "minicpm_flashattn": Backend(verifies=False, source="minicpm/backend.py:380"),
     "minicpm_flashinfer": Backend(verifies=False, source="minicpm/backend.py:380"),
     "wave": Backend(drafts="", source="draft_utils.py:63"),
