@@ -1,10 +1,11 @@
 """What SGLang's releases speak, read in the published wheels: `python dev/sglang/extract_flags.py [FOLDER]`.
 
-Downloads each wheel into FOLDER (pip; nothing is installed or imported), reads the sources as syntax trees and writes
-operator/paceline/engines/data/sglang-flags.json: the flags of the server, and the target architectures whose class has
-the hook that an EAGLE3 head needs, each with the releases that have it. Older versions call `parser.add_argument` for
-every flag; since then flags are annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the
-arguments; first in server_args.py (0.5.17), then in modules of their own.
+Downloads each wheel that FOLDER lacks (pip; nothing is installed or imported), reads the sources as syntax trees and
+writes operator/paceline/engines/data/sglang-flags.json: the flags of the server, the target architectures
+whose class has the hook that an EAGLE3 head needs, and those that draft with layers of their own, each with the
+releases that have it. Older versions call `parser.add_argument` for every flag; since then flags are annotated fields,
+`name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments; first in server_args.py (0.5.17), then in
+modules of their own.
 """
 
 import ast
@@ -18,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VERSIONS = ("0.4.5", *(f"0.5.{number}" for number in range(5, 24)))
+from releases import VERSIONS
+
 TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-flags.json"
 SERVER_ARGS = "sglang.srt.server_args"
 FIELDS = "sglang/srt/arg_groups/fields/"
 MODELS = "sglang/srt/models/"
+CONFIG = "sglang.srt.configs.model_config"
 HOOK = "set_eagle3_layers_to_capture"
 
 KINDS = {
@@ -206,6 +209,21 @@ def eagle3_targets(wheel: Wheel) -> list[str]:
     return sorted(filter(has_hook, served))
 
 
+def mtp_targets(wheel: Wheel) -> list[str]:
+    """Architectures that become the class of their layers for further tokens where they are loaded as a draft."""
+    found: set[str] = set()
+    for node in ast.walk(wheel.module(CONFIG)):
+        if not (isinstance(node, ast.If) and "is_draft_model" in ast.unparse(node.test)):
+            continue
+        for part in ast.walk(node.test):
+            match part:
+                case ast.Compare(left=left, ops=[ast.Eq() | ast.In()], comparators=[right]):
+                    if "architectures" in ast.unparse(left):
+                        value = wheel.value(right, CONFIG)
+                        found |= {value} if isinstance(value, str) else set(value)
+    return sorted(found)
+
+
 def _known_as(name: ast.alias) -> str:
     return name.asname or name.name
 
@@ -225,47 +243,79 @@ def _name(node: ast.expr) -> str:
 
 
 Spans = dict[str, list[list[str]]]
-"""What some releases have → the first and last of each unbroken row of them."""
+"""What some releases have → the first and last of each unbroken row of them; one that goes on has no last."""
 
 
 def spans(found: Mapping[str, Iterable[str]]) -> Spans:
     """`found` is by release, from the oldest on."""
     kept: Spans = {}
-    before: set[str] = set()
+    before: dict[str, None] = {}
     for version, had in found.items():
-        now = set(had)
-        for one in had:
+        now = dict.fromkeys(had)
+        for one in now:
             if one in before:
-                kept[one][-1][1] = version
+                kept[one][-1][1:] = [version]
             else:
                 kept.setdefault(one, []).append([version, version])
         before = now
-    return kept
+    return {one: [span[:1] if span[-1] == version else span for span in each] for one, each in kept.items()}
 
 
 def main(folder: Path) -> None:
-    flags_of, targets_of = dict[str, list[str]](), dict[str, list[str]]()
+    flags_of = dict[str, list[dict[str, Any]]]()
+    targets: dict[str, dict[str, list[str]]] = {name: {} for name in TARGETS}
     for version in VERSIONS:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
-        subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
-        (file,) = folder.glob(f"sglang-{version}-*.whl")
-        with zipfile.ZipFile(file) as opened:
+        if not (found := list(folder.glob(f"sglang-{version}-*.whl"))):
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
+            subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
+            found = list(folder.glob(f"sglang-{version}-*.whl"))
+        with zipfile.ZipFile(found[0]) as opened:
             wheel = Wheel(opened)
-            flags_of[version] = [json.dumps(flag)[1:-1] for flag in flags(wheel)]
-            targets_of[version] = eagle3_targets(wheel)
-    TO.write_text(data(flags_of, targets_of))
+            flags_of[version] = list(flags(wheel))
+            for name, read in TARGETS.items():
+                targets[name][version] = read(wheel)
+    TO.write_text(data(flags_of, targets))
 
 
-def data(flags_of: Mapping[str, list[str]], targets_of: Mapping[str, list[str]]) -> str:
-    """One line a flag or target, so that a change can be read."""
-    rows = [f'{{{flag}, "in": {json.dumps(span)}}}' for flag, span in spans(flags_of).items()]
-    targets = [f"{json.dumps(name)}: {json.dumps(span)}" for name, span in sorted(spans(targets_of).items())]
+TARGETS = {"eagle3Targets": eagle3_targets, "mtpTargets": mtp_targets}
+
+
+def data(flags_of: Mapping[str, list[dict[str, Any]]], targets: Mapping[str, Mapping[str, list[str]]]) -> str:
+    """One line a flag or target, so that a change can be read. Words of a flag's choices that not all of its releases
+    have are in `sometimes`."""
+    rows = spans({version: map(_shape, flags) for version, flags in flags_of.items()})
+    words = spans({version: [one for row in flags for one in _words(row)] for version, flags in flags_of.items()})
+    choices: dict[str, Spans] = {}
+    for one, span in words.items():
+        shape, word = json.loads(one)
+        choices.setdefault(shape, {})[word] = span
+    lines = []
+    for shape, span in rows.items():
+        row, had = json.loads(shape), choices.get(shape, {})
+        if had:
+            row["choices"] = sorted(word for word, of in had.items() if of == span)
+            row |= {"sometimes": some} if (some := {word: of for word, of in had.items() if of != span}) else {}
+        lines.append(json.dumps({**row, "in": span}))
     said = {"source": "wheels of SGLang on PyPI, by dev/sglang/extract_flags.py", "releases": list(flags_of)}
-    return (
-        json.dumps(said)[:-1]
-        + ',\n"eagle3Targets": {\n' + ",\n".join(targets)
-        + '},\n"flags": [\n' + ",\n".join(rows) + "\n]}\n"
-    )  # fmt: skip
+    parts = [json.dumps(said)[1:-1]]
+    for kind, of in targets.items():
+        each = (f"{json.dumps(name)}: {json.dumps(span)}" for name, span in sorted(spans(of).items()))
+        parts.append(f'"{kind}": {{\n' + ",\n".join(each) + "}")
+    parts.append('"flags": [\n' + ",\n".join(lines) + "\n]")
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def _shape(row: dict[str, Any]) -> str:
+    """The row without choices that may grow."""
+    return json.dumps({**row, "choices": []} if _has_words(row) else row)
+
+
+def _words(row: dict[str, Any]) -> list[str]:
+    return [json.dumps([_shape(row), word]) for word in row["choices"]] if _has_words(row) else []
+
+
+def _has_words(row: dict[str, Any]) -> bool:
+    return "choices" in row and all(isinstance(word, str) for word in row["choices"])
 
 
 if __name__ == "__main__":

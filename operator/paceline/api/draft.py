@@ -138,7 +138,8 @@ class DraftSpec(Model):
         ON_CLAIM,
         Rule(
             cel=f"!(self.algorithm in {list(NEEDS_SOURCE)}) || has(self.source)",
-            message=f"source must name a draft head for {', '.join(NEEDS_SOURCE)}; got {{self.algorithm}} without one",
+            message=f"source must name a draft head for {', '.join(NEEDS_SOURCE)}; got {{self.algorithm}} without one "
+            "(layers of the target itself are MTP)",
             field=".source",
         ),
         Rule(

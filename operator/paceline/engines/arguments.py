@@ -98,7 +98,7 @@ class FlagList:
     `managed` are flags that Paceline renders, with the way out; a name that ends in an asterisk covers all that begins
     so. `forbidden` are flags with the reason why they are. `own` are flags that a candidate may set, and so are those
     that begin with `newer_own` if an incomplete list lacks them. `renamed` are flags with their replacement, those that
-    still work among them; `first_with` names the release that brings one.
+    still work among them; `elsewhere` says which other release has a flag, as a way out, or nothing.
     """
 
     source: str
@@ -110,7 +110,7 @@ class FlagList:
     own: frozenset[str] = frozenset()
     newer_own: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    first_with: Callable[[str], str | None] = lambda _: None
+    elsewhere: Callable[[str], str] = lambda _: ""
     spelling: Callable[[str], str] = lambda written: written
     """A name as written → as the list spells it."""
 
@@ -157,7 +157,7 @@ class FlagList:
         )
 
     def _is_listed_elsewhere_or_misspelt(self, name: str) -> bool:
-        return bool(self.first_with(name) or get_close_matches(name, self.flags, n=1, cutoff=SAME_WORD))
+        return bool(self.elsewhere(name) or get_close_matches(name, self.flags, n=1, cutoff=SAME_WORD))
 
     def _readings(self, parsed: ParsedFlag) -> tuple[str, ...]:
         """The names that `parsed` may stand for; none if it is not ours."""

@@ -233,8 +233,8 @@ def _read_as(parsed: ParsedFlag, name: str) -> str:
 
 
 def _way_out(flags: FlagList, name: str) -> str:
-    if release := flags.first_with(name):
-        return f"{release} has it"
+    if other := flags.elsewhere(name):
+        return other
     near = get_close_matches(name, [flag for flag in flags.flags if flag not in flags.managed], n=1, cutoff=0.8)
     return f"did you mean {near[0]}?" if near else "remove it"
 

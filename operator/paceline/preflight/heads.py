@@ -1,6 +1,7 @@
 """Rules on a draft head and its target: does the one fit the other, and can the engine drive it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import (
@@ -17,6 +18,37 @@ from paceline.engines.model_rules import (
     vocabularies_agree,
 )
 
+MTP_CLASSES = {
+    "BailingMoeForCausalLMNextN": "bailing_moe_nextn.py:194",
+    "DeepseekV3ForCausalLMNextN": "deepseek_nextn.py:248",
+    "DeepseekV4ForCausalLMNextN": "deepseek_v4_nextn.py:243",
+    "Dots3NoteForCausalLMNextN": "dots3_nextn.py:12",
+    "Ernie4_5_MoeForCausalLMMTP": "ernie4_eagle.py:101",
+    "ExaoneMoEForCausalLMMTP": "exaone_moe_mtp.py:38",
+    "Gemma4AssistantForCausalLM": "gemma4_mtp.py:59",
+    "Gemma4UnifiedAssistantForCausalLM": "gemma4_mtp.py:400",
+    "GigaChat35ForCausalLMNextN": "gigachat35_mtp.py:134",
+    "Glm4MoeForCausalLMNextN": "glm4_moe_nextn.py:120",
+    "Glm4MoeLiteForCausalLMNextN": "glm4_moe_lite_nextn.py:136",
+    "Glm5NextForConditionalGenerationNextN": "glm5_next_nextn.py:24",
+    "GlmMoeDsaForCausalLMNextN": "glm4_moe.py:1288",
+    "GlmOcrForConditionalGenerationNextN": "glm_ocr_nextn.py:128",
+    "HYV3ForCausalLMNextN": "hunyuan_v3_nextn.py:117",
+    "HYV4ForCausalLMNextN": "hunyuan_v4_nextn.py:175",
+    "IQuestQ1MTP": "iquest_q1_mtp.py:139",
+    "InklingForConditionalGenerationMTP": "inkling.py:1771",
+    "LongcatFlashForCausalLMNextN": "longcat_flash_nextn.py:282",
+    "MiMoMTP": "mimo_mtp.py:87",
+    "MiMoV2MTP": "mimo_v2_nextn.py:236",
+    "NemotronHForCausalLMMTP": "nemotron_h_mtp.py:317",
+    "Qwen3MoeForCausalLMMTP": "qwen3_moe_mtp.py:38",
+    "Qwen3NextForCausalLMMTP": "qwen3_next_mtp.py:40",
+    "Qwen3_5ForCausalLMMTP": "qwen3_5_mtp.py:94",
+    "Qwen4ExpForCausalLMMTP": "qwen4_exp_mtp.py:27",
+    "Step3p5MTP": "step3p5_mtp.py:144",
+}
+"""Class of layers for further tokens with a repository of their own, and of assistants → where SGLang 0.5.23 has it
+(models/). vLLM 0.33.0 reads an assistant of Gemma 4 as MTP, too, whatever the method says (config/speculative.py)."""
 ALGORITHM_OF = {
     "LlamaForCausalLMEagle3": "EAGLE3",
     "Eagle3LlamaForCausalLM": "EAGLE3",
@@ -35,41 +67,15 @@ ALGORITHM_OF = {
     "DSparkMiniMaxDraftModel": "DSPARK",
     "Lfm2DSparkDraftModel": "DSPARK",
     "DeepseekV4ForCausalLMDSpark": "DSPARK",
-    **dict.fromkeys(
-        (
-            "BailingMoeForCausalLMNextN",
-            "DeepseekV3ForCausalLMNextN",
-            "DeepseekV4ForCausalLMNextN",
-            "Dots3MTPHead",
-            "Dots3NoteForCausalLMNextN",
-            "ExaoneMoEForCausalLMMTP",
-            "Gemma4AssistantForCausalLM",
-            "Gemma4UnifiedAssistantForCausalLM",
-            "GigaChat35ForCausalLMNextN",
-            "Glm4MoeForCausalLMNextN",
-            "Glm4MoeLiteForCausalLMNextN",
-            "Glm5NextForConditionalGenerationNextN",
-            "GlmOcrForConditionalGenerationNextN",
-            "HYV3ForCausalLMNextN",
-            "HYV4ForCausalLMNextN",
-            "IQuestQ1MTP",
-            "LongcatFlashForCausalLMNextN",
-            "MiMoMTP",
-            "MiMoV2MTP",
-            "NemotronHForCausalLMMTP",
-            "Qwen3MoeForCausalLMMTP",
-            "Qwen3NextForCausalLMMTP",
-            "Qwen3_5ForCausalLMMTP",
-            "Qwen4ExpForCausalLMMTP",
-            "Step3p5MTP",
-        ),
-        "MTP",
-    ),
+    **dict.fromkeys(MTP_CLASSES, "MTP"),
 }
-"""Class of a head → the algorithm that it is made for (model registry of SGLang 0.5.23, models/*.py). vLLM 0.33.0 reads
-an assistant of Gemma 4 as MTP, too, whatever the method says (config/speculative.py)."""
-HEAD_CLASSES = {"EAGLE": "LlamaForCausalLMEagle", "EAGLE3": "LlamaForCausalLMEagle3"}
-"""Algorithm → the class that a head of one layer has to announce; the first heads announced that of their target."""
+"""Class of a head → the algorithm that it is made for (model registry of SGLang 0.5.23)."""
+HEADS_OF = {
+    "Qwen2ForCausalLM": "Qwen2ForCausalLMEagle",  # qwen2_eagle.py:151
+    "MistralForCausalLM": "MistralForCausalLMEagle",  # mistral_eagle.py:210
+}
+EAGLE_CLASS, EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
+"""The first heads announce the class of their target; SGLang wants the head's: one of HEADS_OF, or these."""
 
 MANY = 8
 """Layers: more than any head has."""
@@ -98,30 +104,36 @@ def algorithm_fits_head(pair: PairFacts) -> Iterator[ModelFinding]:
         if made_for and made_for != ("MTP" if chosen in LAYERS_OF_THE_TARGET else chosen):
             problem = f"{pair.draft.algorithm} with a head of class {architecture}"
             fix = f"set the algorithm to {made_for}, or name another head"
-            yield of_head(pair, "algorithm", problem, fix)
+            why = "layers for further tokens and assistants are MTP, whatever an engine calls it"
+            yield replace(of_head(pair, "algorithm", problem, fix), why=why if made_for == "MTP" else "")
 
 
 def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
     draft, target, engine = pair.draft, pair.server.target, pair.server.engine
     if draft.model is None or draft.algorithm in LAYERS_OF_THE_TARGET:
         return
-    layers, made_of = pair.head.num_hidden_layers or 0, pair.head.architectures[:1]
+    layers, (made_of, *_) = pair.head.num_hidden_layers or 0, (*pair.head.architectures, "")
     whole_models = ENGINES[engine.name].whole_models(engine.version)
-    is_target = made_of == pair.target.architectures[:1] and layers >= MANY
-    whole = made_of and made_of[0] not in ALGORITHM_OF and (is_target or made_of[0] in whole_models)
-    fix = "name a draft head; a small model of its own drafts with STANDALONE"
+    is_target = made_of in pair.target.architectures[:1] and layers >= MANY
+    whole = made_of and made_of not in ALGORITHM_OF and (is_target or made_of in whole_models)
+    alone = draft.algorithm == "STANDALONE"
+    fix, why = "name a draft head; a small model of its own drafts with STANDALONE", ""
     if draft.model.source == target.source:
         problem = f"{target.source} is to draft for itself"
         if pair.target.nextn_layers or pair.target.has_nextn:
-            fix = "write algorithm: MTP and no source: it has layers for that"
-    elif whole and draft.algorithm != "STANDALONE":
-        problem = f"{draft.model.source} is a whole {made_of[0]} of {layers} layers, no head for {draft.algorithm}"
-        if draft.algorithm in HEAD_CLASSES and (layers == 1 or "fc" in pair.head.weight_sizes):
-            problem = f"{draft.model.source} announces the class {made_of[0]}, a whole model's"
-            fix = f"if it is a head, name a copy whose config.json has architectures [{HEAD_CLASSES[draft.algorithm]}]"
+            fix, why = "write algorithm: MTP and no source", "it has layers for that, which the engine drafts with"
+    elif whole and ("fc" in pair.head.weight_sizes or (layers == 1 and not alone)):
+        problem = f"{draft.model.source} announces the class {made_of}, a whole model's"
+        is_newer = draft.algorithm == "EAGLE3"
+        named = EAGLE3_CLASS if is_newer else HEADS_OF.get(made_of, EAGLE_CLASS)
+        also = "" if draft.algorithm in HIDDEN_STATE_READERS else ", and set the algorithm to EAGLE"
+        why = "SGLang loads that class and skips what only a head has, with a warning in the log (models/llama.py:779)"
+        fix = f"if it is a head, name a copy whose config.json has architectures [{named}]{also}"
+    elif whole and not alone:
+        problem = f"{draft.model.source} is a whole {made_of} of {layers} layers, no head for {draft.algorithm}"
     else:
         return
-    yield of_head(pair, "source", problem, fix)
+    yield replace(of_head(pair, "source", problem, fix), why=why)
 
 
 def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:

@@ -1,14 +1,20 @@
-"""The tables of docs/engines-sglang.md are those of the wheels. Anew: PACELINE_GOLDEN=write."""
+"""The tables of docs/engines-sglang.md are those of the wheels, and its advice holds. Anew: PACELINE_GOLDEN=write."""
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.unit.engines.sglang.servers import chain, server, wide
 
+from paceline.core import Arm
+from paceline.engines import ENGINES
 from paceline.engines.sglang import moves
+from paceline.engines.sglang.flags import flags, is_in, releases
 from paceline.engines.sglang.moves import Moved, Release
 
+SGLANG = ENGINES["SGLang"]
 PAGE = Path(__file__).parents[3] / "docs" / "engines-sglang.md"
 MEMORY, FIELDS = "memory", "fields"
 COLUMNS = ("attention_backend", "disable_overlap_schedule", "disable_piecewise_cuda_graph")
@@ -92,3 +98,55 @@ def test_a_table_is_that_of_the_wheels(name: str) -> None:
 @pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
 def test_every_release_stands_there(read: Release) -> None:
     assert f"\n| {read.name} |" in PAGE.read_text()
+
+
+MEM, TRITON, B200 = "--mem-fraction-static=0.85", "--attention-backend=triton", "NVIDIA-B200"
+EXTRA, RENAMED = "--mamba-scheduler-strategy=extra_buffer", "--mamba-radix-cache-strategy=extra_buffer"
+OVERLAP = {"env": ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"},)}
+NO_OVERLAP = {"env": ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"},)}
+
+
+def _from(first: str, last: str) -> list[str]:
+    return [name for name in releases() if is_in(name, [[first, last]])]
+
+
+ADVICE: Mapping[str, tuple[list[str], Sequence[str], Arm, str]] = {
+    "`--mem-fraction-static` from\n  0.4.7 to 0.5.13.post1 (rule `memory-moves`)": (
+        _from("0.4.7", "0.5.13.post1"), [MEM], chain(), "memory-moves"),
+    "`--attention-backend` for a branching tree\n  (`tree-backend-moves`)": (
+        _from("0.5.3", "0.5.23"), [TRITON, MEM], wide(), "tree-backend-moves"),
+    "for everything except plain chains, from\n  0.5.14 on for these too (`backend-moves`)": (
+        _from("0.5.14", "0.5.23"), [TRITON], chain(), "backend-moves"),
+    "`--mamba-scheduler-strategy=extra_buffer` or `--disable-radix-cache` in `spec.engine.args` makes": (
+        _from("0.5.9", "0.5.13.post1"), [MEM, EXTRA], chain(), ""),
+    "From 0.5.14 on the flag is called `--mamba-radix-cache-strategy`": (
+        _from("0.5.14", "0.5.23"), [RENAMED], chain(), ""),
+    "the older name ends\n  with 0.5.19": (_from("0.5.9", "0.5.19"), [MEM, EXTRA], chain(), ""),
+    "`--max-running-requests`, which SGLang lowers": (
+        _from("0.4.5", "0.5.23"), [MEM, "--max-running-requests=64"], chain(), ""),
+}  # fmt: skip
+"""A sentence that names a flag → where it holds, the arguments that follow it, an arm that needs them, and the rule
+that refuses the arm without the first of them ("" where a target decides)."""
+
+
+@pytest.mark.parametrize("sentence", ADVICE)
+def test_its_advice_is_taken_by_every_release_that_it_names(sentence: str) -> None:
+    versions, args, arm, rule = ADVICE[sentence]
+    assert sentence in PAGE.read_text()
+    for version in versions:
+        env = NO_OVERLAP if arm.tree and arm.tree.top_k > 1 else OVERLAP
+        product = B200 if rule == "backend-moves" else "NVIDIA-H200"
+        given = server(*args, version=version, product=product, **env)
+        assert (version, SGLANG.refusals(given, (arm,))) == (version, ())
+        without = server(*args[1:], version=version, product=product, pinned=False, **env)
+        assert not rule or rule in {one.rule for one in SGLANG.refusals(without, (arm,))}, version
+
+
+def test_every_flag_of_its_text_is_in_a_sentence_that_is_checked() -> None:
+    """Tables aside: they are read in the wheels."""
+    text = "\n".join(line for line in PAGE.read_text().splitlines() if not line.startswith("|"))
+    named = set(re.findall(r"--[a-z][\w-]+", text)) - {"--models"}
+    assert named <= {word.partition("=")[0] for _, args, _, _ in ADVICE.values() for word in args} | {
+        "--disable-radix-cache"
+    }
+    assert all("--disable-radix-cache" in flags(version) for version in _from("0.5.9", "0.5.13.post1"))

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.engines.arguments import UNLISTED, FlagList, flag_value
-from paceline.engines.sglang.flags import first_with, flags, listed
+from paceline.engines.sglang.flags import elsewhere, first_with, flags, judged_by
 from paceline.engines.sglang_jax.rules import flag_list as jax
 from paceline.engines.vllm.arguments import FLAGS as VLLM
 
@@ -67,7 +67,7 @@ def test_the_name_of_a_flag(flag_list: FlagList, written: str, name: str) -> Non
 
 
 def test_a_row_of_the_list() -> None:
-    newest = listed("0.5.23")
+    newest = flags("0.5.23")
     assert newest["--ep"] == newest["--expert-parallel-size"]
     assert newest["--ep"].name == "--ep-size"
     assert newest["--enable-mixed-chunk"].kind == "switch"
@@ -76,7 +76,39 @@ def test_a_row_of_the_list() -> None:
     assert "qwen3_coder" in newest["--tool-call-parser"].choices
 
 
-def test_between_two_releases_both_lists_count() -> None:
-    assert set(flags("0.5.2")) == set(listed("0.4.5")) | set(listed("0.5.5"))
+@pytest.mark.parametrize(
+    ("version", "judge"),
+    [
+        ("0.5.5.post3", "0.5.5.post3"),
+        ("v0.5.6-cu129", "0.5.6"),
+        ("0.5.12+amd", "0.5.12"),
+        ("0.5.6.post9", "0.5.6.post2"),
+        ("0.4.11", "0.4.10.post2"),
+        ("0.5.24", "0.5.23"),
+        ("0.3.0", "0.4.5"),
+        ("nightly", "0.5.23"),
+    ],
+)
+def test_a_version_is_judged_by_itself_or_the_newest_before_it(version: str, judge: str) -> None:
+    assert judged_by(version) == judge
+
+
+def test_each_release_has_its_own_flags() -> None:
+    """Read in the wheels: a repaired release may bring flags, and choices come one by one."""
+    assert set(flags("0.5.5.post3")) - set(flags("0.5.5")) >= {"--kt-method", "--enable-draft-weights-cpu-backup"}
+    assert "trtllm_mha" in flags("0.5.1")["--attention-backend"].choices
+    assert "trtllm_mha" not in flags("0.4.10.post2")["--attention-backend"].choices
     assert first_with("--cuda-graph-max-bs-decode") == "0.5.14"
     assert first_with("--bogus") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("--cuda-graph-max-bs-decode", "0.5.12", "0.5.14 has it"),
+        ("--enable-piecewise-cuda-graph", "0.5.23", "0.5.13.post1 was the last with it; remove it"),
+        ("--bogus", "0.5.23", ""),
+    ],
+)
+def test_a_flag_of_other_releases_is_told(name: str, version: str, words: str) -> None:
+    assert elsewhere(name, version) == words

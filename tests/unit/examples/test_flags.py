@@ -36,13 +36,17 @@ def parser(engine: str, version: str) -> argparse.ArgumentParser:
 
 
 def rows(engine: str, version: str) -> Iterator[dict[str, Any]]:
-    """SGLang's say in which releases they are: from the first of each pair to the last."""
+    """SGLang's say in which releases they are, and which of their choices: from the first of a span to the last."""
     data = json.loads((resources.files("paceline.engines") / f"data/{LISTS[engine]}.json").read_text())
     place = {one: number for number, one in enumerate(data.get("releases", ()))}
+
+    def has(spans: list[list[str]]) -> bool:
+        return any(place[first] <= place[version] <= place[(last or list(place))[-1]] for first, *last in spans)
+
     for row in data["flags"]:
-        spans = row.get("in", [])
-        if not spans or any(place[first] <= place[version] <= place[last] for first, last in spans):
-            yield row
+        if "in" not in row or has(row["in"]):
+            some = [word for word, spans in row.get("sometimes", {}).items() if has(spans)]
+            yield {**row, "choices": row["choices"] + some} if some else row
 
 
 @pytest.mark.parametrize(("name", "pool", "arm"), EVERY)

@@ -71,6 +71,59 @@ def test_what_can_be_taken_out_is_taken_out_beside_a_problem(imported: Any) -> N
     assert said.note("--host ::")
 
 
+def test_a_target_that_drafts_with_its_own_layers(imported: Any) -> None:
+    """What SGLang's pages write for DeepSeek: EAGLE and no draft."""
+    words = "--model-path a/b --tp 8 --speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1"
+    engine = {"args": words.split(), "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    said = imported(deployment(SGLANG, command=["python3", "-m", "sglang.launch_server"], **engine))
+    assert said.code == 0
+    assert said.spec["draft"] == {"algorithm": "MTP"}
+    notes = [line for line in said.comments if "--speculative-algorithm EAGLE: is MTP" in line]
+    assert len(notes) == 1
+
+
+def test_a_strategy_stays_where_the_release_has_it(imported: Any) -> None:
+    """sglang#18808; the release refuses to start without it."""
+    words = "--model-path a/b --mamba-scheduler-strategy extra_buffer --mem-fraction-static 0.8 "
+    words += f"--cuda-graph-max-bs 32 {EAGLE3} 3"
+    script = f"SGLANG_ENABLE_SPEC_V2=1 python -m sglang.launch_server {words}"
+    said = imported(deployment("lmsysorg/sglang:v0.5.12", command=["bash", "-c"], args=[script]))
+    assert said.code == 0
+    assert said.spec["engine"]["args"] == [
+        *("--mamba-scheduler-strategy", "extra_buffer", "--mem-fraction-static", "0.8", "--cuda-graph-max-bs", "32")
+    ]
+    assert said.spec["engine"]["env"] == [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}]
+
+
+def test_a_block_that_is_given_beside_a_flag_that_was_renamed(imported: Any) -> None:
+    words = "--model-path a/b --speculative-algorithm DFLASH --speculative-draft-model-path a/head "
+    words += "--speculative-num-draft-tokens 16 --attention-backend fa3 --mamba-scheduler-strategy extra_buffer"
+    said = imported(deployment(SGLANG, command=["sglang", "serve"], args=words.split()))
+    assert said.code == 0
+    assert said.spec["pools"][0]["candidates"] == [{"name": "current", "blockSize": 16}]
+    assert said.spec["engine"]["args"] == [
+        *("--attention-backend", "fa3", "--mamba-radix-cache-strategy", "extra_buffer")
+    ]
+    assert not any("guess" in line and "blockSize" in line for line in said.comments)
+
+
+@pytest.mark.parametrize(
+    ("version", "args"),
+    [
+        ("0.5.12", ["--dp-size", "2", "--enable-dp-attention", "--cuda-graph-max-bs", "64"]),
+        ("0.5.17", ["--dp-size", "2", "--enable-dp-attention", "--cuda-graph-max-bs-decode", "64"]),
+        ("0.5.22", ["--attn-dp-size", "2", "--cuda-graph-max-bs-decode", "64"]),
+        ("0.9.1", ["--attn-dp-size", "2", "--cuda-graph-max-bs-decode", "64"]),
+    ],
+)
+def test_a_pair_of_flags_stays_one_or_is_renamed_together(imported: Any, version: str, args: list[str]) -> None:
+    """Half of it would start two whole replicas on the GPUs of one."""
+    words = f"--model-path a/b --tp 8 --dp 2 --enable-dp-attention --cuda-graph-max-bs 64 {EAGLE3} 3"
+    engine = {"args": words.split(), "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    said = imported(deployment(f"lmsysorg/sglang:v{version}", command=["sglang", "serve"], **engine))
+    assert said.spec["engine"]["args"] == args
+
+
 def test_renamed_flags_are_carried_over(imported: Any) -> None:
     words = f"--model-path a/b --tp 8 --dp 2 --enable-dp-attention --cuda-graph-max-bs 64 {EAGLE3} 3"
     engine = {"args": words.split(), "resources": {"limits": {"nvidia.com/gpu": 8}}}

@@ -44,11 +44,6 @@ HEAD = {"algorithm": "EAGLE3", "source": "hf://a/head"}
             },
         ),
         (
-            "--speculative-algorithm FROZEN_KV_MTP --speculative-num-steps 1 --speculative-eagle-topk 1",
-            {"algorithm": "NEXTN"},
-            {"tree": {"numSteps": 1, "topK": 1, "numDraftTokens": 2}},
-        ),
-        (
             "--speculative-algorithm ngram --speculative-num-draft-tokens 8 --speculative-ngram-max-bfs-breadth 1",
             {"algorithm": "NGRAM"},
             {"ngram": {"numDraftTokens": 8, "breadth": 1}},
@@ -72,14 +67,36 @@ def test_sglang(flags: str, draft: Any, shape: Any) -> None:
     assert "is the candidate current" in notes[0]
 
 
-@pytest.mark.parametrize("draft", ["", " --speculative-draft-model-path a/b"])
-def test_eagle_without_a_head_is_mtp(draft: str) -> None:
-    """What SGLang's own pages write for DeepSeek, GLM and Kimi (sglang#30296)."""
-    shape = "--speculative-num-steps 1 --speculative-eagle-topk 1"
-    found, candidate, notes = of("SGLang", "0.5.23", *f"--speculative-algorithm EAGLE{draft} {shape}".split())
-    assert found == {"algorithm": "MTP"}
+@pytest.mark.parametrize(
+    ("algorithm", "path", "draft", "why"),
+    [
+        ("EAGLE", "", {"algorithm": "MTP"}, "the target drafts with layers of its own"),
+        ("EAGLE", "a/b", {"algorithm": "MTP"}, "the target drafts with layers of its own"),
+        ("NEXTN", "", {"algorithm": "MTP"}, "the target drafts with layers of its own"),
+        ("FROZEN_KV_MTP", "", {"algorithm": "MTP"}, "the target drafts with layers of its own"),
+        ("EAGLE", "lmsys/DeepSeek-V3-0324-NextN", {"algorithm": "MTP", "source": "hf://lmsys/DeepSeek-V3-0324-NextN"},
+         "by the draft's name"),
+        ("EAGLE", "google/gemma-4-31B-it-assistant", {"algorithm": "MTP",
+         "source": "hf://google/gemma-4-31B-it-assistant"}, "by the draft's name"),
+        ("NEXTN", "lmsys/DeepSeek-V3-NextN", {"algorithm": "NEXTN", "source": "hf://lmsys/DeepSeek-V3-NextN"}, ""),
+        ("EAGLE", "lmsys/sglang-EAGLE-llama2-chat-7B", {"algorithm": "EAGLE",
+         "source": "hf://lmsys/sglang-EAGLE-llama2-chat-7B"}, ""),
+    ],
+)  # fmt: skip
+def test_other_names_of_mtp(algorithm: str, path: str, draft: Any, why: str) -> None:
+    """What SGLang's own pages write for DeepSeek, GLM and Kimi (sglang#30296, #6296, PR 24436)."""
+    head = ["--speculative-draft-model-path", path] if path else []
+    shape = ["--speculative-num-steps", "1", "--speculative-eagle-topk", "1"]
+    found, candidate, notes = of("SGLang", "0.5.23", "--speculative-algorithm", algorithm, *head, *shape)
+    assert found == draft
     assert candidate == {"name": "current", "tree": {"numSteps": 1, "topK": 1, "numDraftTokens": 2}}
-    assert "--speculative-algorithm EAGLE: is MTP: the target drafts with layers of its own" in notes
+    said = [note.partition("is MTP: ")[2] for note in notes if "is MTP" in note]
+    assert said == ([why] if why else [])
+
+
+def test_sglang_jax_has_one_word_for_it() -> None:
+    flags = ["--speculative-algorithm", "NEXTN", "--speculative-num-steps", "1", "--speculative-eagle-topk", "1"]
+    assert of("SGLangJAX", "0.1.0", *flags)[0] == {"algorithm": "NEXTN"}
 
 
 def test_what_sglang_chooses_by_itself_is_a_guess_and_said() -> None:

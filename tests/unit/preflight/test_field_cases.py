@@ -65,8 +65,20 @@ NESTED: Mapping[str, Any] = {
 KIMI = {**LLAMA, **MLA, "architectures": ["KimiK25ForConditionalGeneration"], "num_attention_heads": 64}
 GLM = {**LLAMA, "architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1}
 NEXTN = {"model.layers.32.eh_proj.weight": (4096, 8192)}
+QWEN3_NEXT = {
+    **LLAMA,
+    "architectures": ["Qwen3NextForCausalLM"],
+    "full_attention_interval": 4,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "num_nextn_predict_layers": 1,
+}
+MTP_WEIGHTS = {"mtp.fc.weight": (4096, 8192)}
 WHOLE: Mapping[str, Sequence[int]] = {"model.norm.weight": (1,)}
 SHARE = "--mem-fraction-static=0.8"
+SPEC_V2 = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}]
+B200 = {"product": "NVIDIA-B200", "count": 8}
 FIRST = [{"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"}]
 
 
@@ -83,9 +95,10 @@ class Case:
     says: str = ""
 
 
-def sglang(*args: str, version: str = "0.5.23", **spec: Any) -> dict[str, Any]:
+def sglang(*args: str, version: str = "0.5.23", env: Any = (), **spec: Any) -> dict[str, Any]:
     engine = {"name": "SGLang", "version": version, "image": f"lmsysorg/sglang:v{version}"}
-    return {"engine": {**engine, **({"args": list(args)} if args else {})}, **spec}
+    more = {name: list(value) for name, value in (("args", args), ("env", env)) if value}
+    return {"engine": {**engine, **more}, **spec}
 
 
 def vllm(*args: str, version: str = "0.33.0", env: Any = (), **spec: Any) -> dict[str, Any]:
@@ -107,6 +120,19 @@ def chain(steps: int = 3, *args: str) -> list[dict[str, Any]]:
     return candidate(tree=tree, **({"args": list(args)} if args else {}))
 
 
+ASSISTANT = {**LLAMA, "architectures": ["Gemma4AssistantForCausalLM"], "num_hidden_layers": 4}
+NOT_FROZEN: Mapping[str, Mapping[str, Any]] = {
+    "topK 4 with a draft of class": sglang(
+        "--attention-backend=flashinfer",
+        draft=draft("MTP"),
+        pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}),
+    ),
+    "--speculative-use-rejection-sampling with a draft of class": sglang(
+        draft=draft("MTP"), pools=chain(3, "--speculative-use-rejection-sampling")
+    ),
+    "--enable-lora with a draft of class": sglang("--enable-lora", draft=draft("MTP")),
+    "has one depth": sglang(draft=draft("MTP"), pools=candidate(adaptive={})),
+}
 CASES: Mapping[str, Sequence[Case]] = {
     "renames": (
         Case(of="sglang#3362: the cure of an OOM", spec=sglang("--cuda-graph-max-bs=32", SHARE, version="0.5.12")),
@@ -118,6 +144,19 @@ CASES: Mapping[str, Sequence[Case]] = {
              spec={"engine": {**sglang()["engine"], "env": [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}]}}),
         Case(of="sglang#5491, as it is written today", spec=sglang("--cuda-graph-max-bs=8"),
              says="write --cuda-graph-max-bs-decode"),
+        Case(of="sglang#18808: Qwen3-Next on 0.5.9, with its variable", target=QWEN3_NEXT, of_target=MTP_WEIGHTS,
+             spec=sglang("--mamba-scheduler-strategy=extra_buffer", SHARE, version="0.5.9", env=SPEC_V2,
+                         draft=draft("MTP", None))),
+        Case(of="sglang#36478, on a release without the old name", spec=sglang("--disable-piecewise-cuda-graph"),
+             says="write --cuda-graph-backend-prefill=disabled"),
+        Case(of="sglang#38375: a switch without a successor", spec=sglang("--enable-piecewise-cuda-graph"),
+             says="0.5.13.post1 was the last with it; remove it"),
+        Case(of="QwenLM/Qwen3.8#108, without the strategy", target=QWEN3_NEXT, of_target=MTP_WEIGHTS,
+             spec=sglang(SHARE, version="0.5.12", draft=draft("MTP", None)),
+             says="add --mamba-scheduler-strategy=extra_buffer, or --disable-radix-cache"),
+        Case(of="sglang#11398: a shorter head, its variable off", head={**HEAD, "max_position_embeddings": 2048},
+             spec=sglang(env=[{"name": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", "value": "0"}]),
+             says="SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN is '0'"),
         Case(of="a name that the older release has not", spec=sglang("--cuda-graph-max-bs-decode=32", version="0.5.12"),
              says="0.5.14 has it"),
     ),
@@ -132,6 +171,33 @@ CASES: Mapping[str, Sequence[Case]] = {
              head={**HEAD, "architectures": ["DeepseekV3ForCausalLMNextN"]}, says="set the algorithm to MTP"),
         Case(of="sglang#6296, as MTP", spec={"draft": draft("MTP")}, weights=NEXTN,
              head={**LLAMA, "architectures": ["DeepseekV3ForCausalLMNextN"], "num_hidden_layers": 1}),
+        Case(of="sglang#24436: an assistant as a small model", spec={"draft": draft("STANDALONE")},
+             head={**HEAD, "architectures": ["Gemma4AssistantForCausalLM"]}, says="set the algorithm to MTP"),
+        Case(of="sglang#24436: an assistant with EAGLE3", says="set the algorithm to MTP",
+             head={**HEAD, "architectures": ["Gemma4UnifiedAssistantForCausalLM"]}),
+        Case(of="sglang#24436, as its authors start it", spec={"draft": draft("MTP")},
+             head=ASSISTANT,
+             weights={"pre_projection.weight": (1,)}),
+        *(Case(of=f"sglang#24436: what an assistant does not do, {says}", spec=spec, says=says, head=ASSISTANT,
+               weights={"pre_projection.weight": (1,)}) for says, spec in NOT_FROZEN.items()),
+        Case(of="sglang#24436, a release before", spec=sglang(SHARE, version="0.5.11", draft=draft("MTP")),
+             head=ASSISTANT,
+             weights={"pre_projection.weight": (1,)}, says="take 0.5.12 or later"),
+        Case(of="sglang#5513: DeepSeek-R1-NextN with EAGLE3", says="set the algorithm to MTP",
+             head={**LLAMA, "architectures": ["DeepseekV3ForCausalLMNextN"], "num_hidden_layers": 1}),
+        Case(of="sglang#38236: DeepSeek-V4 with NEXTN", target={**GLM, "architectures": ["DeepseekV4ForCausalLM"]},
+             spec={"draft": draft("NEXTN", None)}, of_target=NEXTN),
+        Case(of="sglang#20809, of a class that came later", target={**GLM, "architectures": ["Glm4MoeLiteForCausalLM"]},
+             spec=sglang(SHARE, version="0.5.7", env=SPEC_V2, draft=draft("MTP", None)), of_target=NEXTN,
+             says="take 0.5.8 or later"),
+        Case(of="sglang#20809: DeepSeek-V3.2", target={**GLM, "architectures": ["DeepseekV32ForCausalLM"]},
+             spec=sglang(SHARE, version="0.5.9", env=SPEC_V2, draft=draft("MTP", None)), of_target=NEXTN),
+        Case(of="EAGLE#60: a first head of Qwen2", says="architectures [Qwen2ForCausalLMEagle]",
+             target={**LLAMA, "architectures": ["Qwen2ForCausalLM"]}, spec={"draft": draft("EAGLE")},
+             head={**LLAMA, "architectures": ["Qwen2ForCausalLM"], "num_hidden_layers": 1}),
+        Case(of="EAGLE#60: a first head as a small model", spec={"draft": draft("STANDALONE")},
+             head={**LLAMA, "num_hidden_layers": 1}, weights={"fc.weight": (4096, 8192)},
+             says="architectures [LlamaForCausalLMEagle], and set the algorithm to EAGLE"),
         Case(of="EAGLE#60: a first head", spec={"draft": draft("EAGLE")}, head={**LLAMA, "num_hidden_layers": 1},
              says="architectures [LlamaForCausalLMEagle]"),
     ),
@@ -165,6 +231,26 @@ CASES: Mapping[str, Sequence[Case]] = {
              spec={"accelerator": {"product": "NVIDIA-GB300", "count": 4}}),
         Case(of="sglang#23490, mended", target=KIMI, spec=sglang("--attention-backend=trtllm_mla",
              pools=chain(3, "--speculative-draft-attention-backend=triton"))),
+        Case(of="sglang#14843: Kimi K2 with a backend of its own for the draft", target=KIMI, spec=sglang(
+             "--attention-backend=trtllm_mla", accelerator=B200,
+             pools=chain(3, "--speculative-draft-attention-backend=trtllm_mha"))),
+        Case(of="sglang#14843, the wrong way round", target=KIMI, spec=sglang(
+             "--attention-backend=trtllm_mla", pools=chain(3, "--speculative-draft-attention-backend=flashmla")),
+             says="take --speculative-draft-attention-backend=triton"),
+        Case(of="sglang#23490, by the flag of prefill", target=KIMI, says="trtllm_mla computes none", spec=sglang(
+             "--prefill-attention-backend=trtllm_mla", "--decode-attention-backend=triton")),
+        Case(of="sglang#23490, before drafts had a flag", target=KIMI, says="take --attention-backend=triton",
+             spec=sglang("--attention-backend=trtllm_mla", SHARE, version="0.5.6", env=SPEC_V2)),
+        Case(of="sglang#15127: a tree on the backend that Blackwell takes", says="cannot be drafted on trtllm_mha",
+             spec=sglang("--attention-backend=trtllm_mha", accelerator=B200,
+                         pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}))),
+        Case(of="sglang#35080: flashinfer with gated delta networks", target=QWEN3_NEXT, of_target=MTP_WEIGHTS,
+             says="take triton or fa4 or trtllm_mha", spec=sglang(
+                 "--attention-backend=flashinfer", version="0.5.17", accelerator=B200, draft=draft("MTP", None))),
+        Case(of="sglang#35080, put right", target=QWEN3_NEXT, of_target=MTP_WEIGHTS, spec=sglang(
+             "--attention-backend=flashinfer", version="0.5.23", accelerator=B200, draft=draft("MTP", None))),
+        Case(of="sglang#21080: fa4 before it drafts", says="fa4 makes no drafts in SGLang 0.5.9", spec=sglang(
+             "--attention-backend=fa4", SHARE, version="0.5.9", env=SPEC_V2)),
         Case(of="sglang#16755: a chain on trtllm_mha", spec=sglang("--attention-backend=trtllm_mha")),
         Case(of="sglang#27942: a tree on trtllm_mha", says="cannot be drafted on trtllm_mha",
              spec=sglang("--attention-backend=trtllm_mha",

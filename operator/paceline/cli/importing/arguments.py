@@ -122,8 +122,7 @@ def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], 
     given = {one.name: one.value for one in parsed}
     new, notes = dict[str, list[str]](), list[Note]()
     for one in parsed:
-        older = "" if one.flag or not one.written else flags.first_with(one.name)
-        instead = flags.renamed.get(one.written) or (older and FLAG_LISTS[engine](older).renamed.get(one.written)) or ""
+        instead = flags.renamed.get(one.written, "")
         if words := _successor(one, instead, flags, given):
             template = TEMPLATE.search(instead)  # of which the new flag says what both said
             both = [one, *(each for each in parsed if template and each.name == f"--{template[1]}")]

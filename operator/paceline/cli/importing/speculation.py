@@ -1,6 +1,7 @@
 """The configuration that the Deployment speculates with: a candidate, to be measured against the same without it."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from paceline.core import ALGORITHMS, CUSTOM
 from paceline.engines import ENGINES
 from paceline.engines.arguments import ParsedFlag
 from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
-from paceline.engines.sglang.versions import known_release
+from paceline.engines.sglang.flags import ngram
 from paceline.engines.vllm.rules import METHODS
 
 Place = Callable[[str], str]
@@ -25,6 +26,9 @@ BLOCKED, BLOCK = ("DFLASH", "DSPARK"), 8
 STEPS, TOP_K, TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
 REVISION, ADAPTIVE = "--speculative-draft-model-revision", "--speculative-adaptive"
+BY_ITSELF = "the target drafts with layers of its own"
+NAMED_SO = re.compile(r"nextn|[-_]mtp\b|[-_]assistant\b", re.IGNORECASE)
+"""How repositories of such layers, and of assistants, are called."""
 CHAINS = {"three": 3, "five": 5}
 """Candidates of a head → their depths."""
 GUESSED = {"numSteps": 3, "topK": 1, "numDraftTokens": 4}
@@ -83,28 +87,35 @@ def _of_sglang(engine: str, version: str, flags: Sequence[ParsedFlag], place: Pl
         return Speculation(notes=left)
     name = ENGINES[engine].capabilities.aliases.get(algorithm.upper(), algorithm.upper())
     path = _of(flags, DRAFT)
-    by_itself = name in ("EAGLE", *LAYERS_OF_THE_TARGET) and path in ("", target)
-    if by_itself and name == "EAGLE":  # as SGLang takes it (0.5.23, speculative_hook.py:1120)
-        name = "MTP"
+    mtp = _mtp(name, path, target) if engine == "SGLang" else ""
+    own_layers, name = mtp == BY_ITSELF, "MTP" if mtp else name
     known = name in ALGORITHMS and name != CUSTOM
     draft: dict[str, Any] = {"algorithm": name} if known else {"algorithm": CUSTOM, "name": algorithm}
-    if path and not by_itself:
+    if path and not own_layers:
         draft["source"] = place(path)
-    if (revision := _of(flags, REVISION)) and not by_itself:
+    if (revision := _of(flags, REVISION)) and not own_layers:
         draft["revision"] = revision
     fields, held, notes = _shape_of(name, version, said) if known else ({}, (), [])
-    if name == "MTP" and by_itself:
-        notes.append(Note(path=f"{ALGORITHM} {algorithm}", text="is MTP: the target drafts with layers of its own"))
+    if mtp:
+        notes.append(Note(path=f"{ALGORITHM} {algorithm}", text=f"is MTP: {mtp}"))
     rest = [word for flag in said if flag not in (ALGORITHM, DRAFT, REVISION, *held) for word in _words(said[flag])]
     own = ({"args": rest} if rest else {}) if known else {"custom": {"args": rest}}
     return Speculation(draft=draft, candidates=({"name": NAME, **fields, **own},), notes=tuple(notes))
+
+
+def _mtp(name: str, path: str, target: str) -> str:
+    """Why it is MTP; "" if it is not. SGLang drafts with layers of the target where EAGLE or NEXTN names no other model
+    (0.5.23, speculative_hook.py:1120)."""
+    if name in ("EAGLE", *LAYERS_OF_THE_TARGET) and path in ("", target):
+        return BY_ITSELF
+    return "by the draft's name" if name == "EAGLE" and NAMED_SO.search(path) else ""
 
 
 def _shape_of(name: str, version: str, said: Said) -> tuple[Mapping[str, Any], Sequence[str], list[Note]]:
     """Fields of the candidate, the flags that they hold, and what of it is a guess or changed."""
     block = next((flag for flag in BLOCKS if flag in said), "")
     if name == "NGRAM":
-        flags = known_release(version).ngram
+        flags = ngram(version)
         fields = {to_camel(field): _number(said, flag) for field, flag in flags.items() if flag in said}
         return {"ngram": fields}, tuple(flags.values()), []
     if ADAPTIVE in said:

@@ -12,7 +12,7 @@ from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.engines.managed import managed_flags
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import flags as by_release
-from paceline.engines.sglang.flags import first_with, flags
+from paceline.engines.sglang.flags import elsewhere, first_with, flags
 from paceline.engines.sglang.versions import is_newer
 
 SPECULATIVE = "--speculative-"
@@ -94,7 +94,7 @@ RETIRED: Mapping[str, str] = {
     "--enable-flashmla": "--attention-backend=flashmla",
     "--enable-flashinfer-mla": "--attention-backend=flashinfer",
 }
-"""Flags of 0.4.5 that were dropped before 0.5.5 → a replacement; later ones are named by releases themselves
+"""Flags that releases up to 0.5.4 have dropped → a replacement; later ones are named by releases themselves
 (`flags.successors`)."""
 
 
@@ -103,7 +103,7 @@ def flag_list(version: str) -> FlagList:
     """A newer release may have added flags of speculation, which pass. A flag that is only deprecated works."""
     known, is_listed = flags(version), by_release.is_listed(version)
     successors = {**by_release.successors(), **RETIRED}
-    basis = "" if is_listed else f" (judged by {' and '.join(by_release.around(version))})"
+    basis = "" if is_listed else f" (judged by {by_release.judged_by(version)})"
     return FlagList(
         source=f"SGLang {version}{basis}",
         flags=known,
@@ -113,14 +113,16 @@ def flag_list(version: str) -> FlagList:
         forbidden=LOSSY,
         own=TUNING | OWN_FLAGS,
         newer_own=SPECULATIVE,
-        renamed={name: new for name, new in successors.items() if _is_there(new, known)},
-        first_with=first_with,
+        renamed={name: new for name, new in successors.items() if known.keys() >= _flags_of(new)},
+        elsewhere=lambda name: elsewhere(name, version),
     )
 
 
-def _is_there(instead: str, known: Mapping[str, object]) -> bool:
+def _flags_of(instead: str) -> set[str]:
     """Some replacements are templates: --cuda-graph-backend-{decode,prefill}=disabled, --attn-dp-size <dp-size>."""
-    return re.sub(r"[={].*", "", instead) in known or "{" in instead or "<" in instead
+    name = re.sub(r"[= ].*", "", instead)
+    options = re.search(r"\{(.+)\}", name)
+    return {name.replace(options[0], option) for option in options[1].split(",")} if options else {name}
 
 
 def _misplaced(configuration: Configuration) -> Iterator[Refusal]:

@@ -11,7 +11,7 @@ from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 from paceline.engines.sglang import custom, schedule
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
-from paceline.engines.sglang.versions import known_release
+from paceline.engines.sglang.flags import ngram
 
 PROGRAM = ("python3", "-m", "sglang.launch_server")
 PORT = 30000
@@ -92,7 +92,7 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
     if arm.block_size:
         yield from (f"--speculative-{arm.draft.algorithm.lower()}-block-size", str(arm.block_size))
     if arm.ngram:
-        for field, flag in known_release(server.engine.version).ngram.items():
+        for field, flag in ngram(server.engine.version).items():
             if (value := getattr(arm.ngram, field)) is not None:
                 yield from (flag, str(value))
     if arm.adaptive:

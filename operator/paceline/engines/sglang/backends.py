@@ -1,7 +1,8 @@
 """SGLang's attention backends: which attention each computes, and whether it speculates; and the rules that follow.
 
-Sources are below `srt/` of 0.5.23: the registry of backends (layers/attention/attention_registry.py), the backends that
-drafts are made on (speculative/draft_utils.py:78 and :128; 0.5.12 and 0.5.17 have the same but for what the rows say).
+Sources are below `srt/` of 0.5.23 unless they say otherwise: the registry of backends
+(layers/attention/attention_registry.py) and the backends that drafts are made on (speculative/draft_utils.py:96 and
+:126). dev/sglang/extract_backends.py reads both in the wheels from 0.5.5 on, and tests hold the table to that.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,55 +12,77 @@ from paceline.core import ModelFacts
 from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import flag_value
 from paceline.engines.model_rules import LAYERS_OF_THE_TARGET, ModelFinding, ModelRule, PairFacts
+from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang.candidate import Candidate, candidates
+from paceline.engines.sglang.candidate import candidates
+from paceline.engines.sglang.flags import Spans, flags, is_in
 
 MLA, GQA = "latent attention (MLA)", "heads of its own (GQA)"
 BOTH = frozenset({MLA, GQA})
 NONE: frozenset[str] = frozenset()
+FIRST_READ = "0.5.5"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """`attends` are the kinds of attention that it computes, `branches` those on which it drafts trees. `verifies`: a
-    target on it may speculate at all; `drafts`: EAGLE's worker makes drafts on it."""
+    """`attends` are the kinds of attention that it computes, `branches` those on which it drafts trees; `hybrids` are
+    releases that serve a hybrid of attention and gated delta networks on it on Blackwell (attention_registry.py:44 and
+    :464; :401 of 0.5.17, :252 of 0.5.12, :201 of 0.5.7). `verifies`: a target on it may speculate at all; `drafts`: the
+    first release whose EAGLE worker makes drafts on it, "" if none does.
+    """
 
     attends: frozenset[str] = BOTH
     branches: frozenset[str] = NONE
+    hybrids: Spans = ()
     verifies: bool = True
-    drafts: bool = True
-    source: str = "draft_utils.py:78"
+    drafts: str = FIRST_READ
+    source: str = "draft_utils.py:96"
+
+    def drafts_in(self, version: str) -> bool:
+        """Of releases that were not read nothing is said, but where none can."""
+        number, since = release(version) or (), release(self.drafts)
+        return since is not None and (number >= since or number < (release(FIRST_READ) or ()))
 
 
 BACKENDS: Mapping[str, Backend] = {
-    "triton": Backend(branches=BOTH),
+    "triton": Backend(branches=BOTH, hybrids=[["0.5.5"]]),
     "fa3": Backend(branches=BOTH),
-    "fa4": Backend(branches=frozenset({GQA})),
-    "flashinfer": Backend(branches=frozenset({GQA}), source="flashinfer_mla_backend.py:1196"),
-    "intel_amx": Backend(branches=frozenset({GQA})),
-    "intel_xpu": Backend(branches=frozenset({GQA})),
+    "fa4": Backend(branches=frozenset({GQA}), hybrids=[["0.5.10"]], drafts="0.5.10"),
+    "flashinfer": Backend(
+        branches=frozenset({GQA}),
+        hybrids=[["0.5.10", "0.5.15.post1"], ["0.5.21"]],
+        source="flashinfer_mla_backend.py:1196; sglang#35080",
+    ),
+    "intel_amx": Backend(branches=frozenset({GQA}), drafts="0.5.16"),
+    "intel_xpu": Backend(branches=frozenset({GQA}), drafts="0.5.20"),
     "ascend": Backend(branches=frozenset({GQA})),
     "aiter": Backend(source="aiter_backend.py:1396"),
-    "trtllm_mha": Backend(attends=frozenset({GQA}), source="attention_registry.py:280 and speculative_hook.py:1176"),
+    "trtllm_mha": Backend(
+        attends=frozenset({GQA}), hybrids=[["0.5.6"]], source="attention_registry.py:280 and speculative_hook.py:1176"
+    ),
     "trtllm_mla": Backend(attends=frozenset({MLA}), source="attention_registry.py:97 and trtllm_mla_backend.py:1768"),
-    "cutedsl_mla": Backend(attends=frozenset({MLA}), source="attention_registry.py:121 and trtllm_mla_backend.py:1768"),
-    "tokenspeed_mla": Backend(attends=frozenset({MLA}), source="choices.py:86: another name of cutedsl_mla"),
-    "cutlass_mla": Backend(attends=frozenset({MLA}), drafts=False, source="0.5.12, trtllm_mla_backend.py"),
+    "cutedsl_mla": Backend(
+        attends=frozenset({MLA}), drafts="0.5.13", source="attention_registry.py:121 and trtllm_mla_backend.py:1768"
+    ),
+    "tokenspeed_mla": Backend(
+        attends=frozenset({MLA}), drafts="0.5.12", source="choices.py:86: another name of cutedsl_mla"
+    ),
+    "cutlass_mla": Backend(attends=frozenset({MLA}), drafts="", source="cutlass_mla_backend.py:48 of 0.5.12"),
     "flashmla": Backend(attends=frozenset({MLA}), source="flashmla_backend.py:608"),
-    "dsa": Backend(attends=frozenset({MLA})),
+    "dsa": Backend(attends=frozenset({MLA}), drafts="0.5.13"),
     "nsa": Backend(attends=frozenset({MLA})),
-    "dsv4": Backend(attends=frozenset({MLA})),
-    "compressed": Backend(attends=frozenset({MLA}), source="choices.py:77: another name of dsv4"),
+    "dsv4": Backend(attends=frozenset({MLA}), drafts="0.5.12"),
+    "compressed": Backend(attends=frozenset({MLA}), drafts="0.5.12", source="choices.py:77: another name of dsv4"),
     "hpc_ops": Backend(attends=frozenset({GQA}), verifies=False, source="attention_registry.py:295"),
     "flex_attention": Backend(verifies=False, source="attention_hook.py:161, tried"),
-    "torch_native": Backend(verifies=False, source="draft_utils.py:64 and sglang#36352"),
-    "wave": Backend(drafts=False, source="draft_utils.py:64"),
-    "dual_chunk_flash_attn": Backend(drafts=False, source="0.5.12, draft_utils.py"),
-    "llada2_cfg_flashinfer": Backend(attends=frozenset({GQA}), drafts=False, source="attention_registry.py:83"),
-    "minicpm_flashattn": Backend(drafts=False, source="draft_utils.py:64"),
-    "minicpm_flashinfer": Backend(drafts=False, source="draft_utils.py:64"),
+    "torch_native": Backend(verifies=False, source="draft_utils.py:63, tried on a CPU; sglang#36352"),
+    "minicpm_flashattn": Backend(verifies=False, source="minicpm/backend.py:380"),
+    "minicpm_flashinfer": Backend(verifies=False, source="minicpm/backend.py:380"),
+    "wave": Backend(drafts="", source="draft_utils.py:63"),
+    "dual_chunk_flash_attn": Backend(drafts="", source="draft_utils.py:34 of 0.5.12"),
+    "llada2_cfg_flashinfer": Backend(attends=frozenset({GQA}), drafts="", source="attention_registry.py:83"),
 }
-"""All that 0.5.23 has but `qsa`, and two of earlier releases. What is not here is not judged."""
+"""All that the releases have but `qsa`, which the model alone chooses. What is not here is not judged."""
 PINNED_BY = (("--attention-backend",), ("--prefill-attention-backend", "--decode-attention-backend"))
 """Either of these leaves SGLang no choice of attention backend."""
 FLAGS = tuple(dict.fromkeys(flag for flags in PINNED_BY for flag in flags))
@@ -68,13 +91,11 @@ ON_A_BACKEND = ("EAGLE", "EAGLE3", "STANDALONE")
 """Algorithms whose worker has no backend of its own choice; DFLASH and DSPARK take another by themselves
 (speculative_hook.py:886)."""
 BLACKWELL = ("B200", "B300", "GB200", "GB300")
-ON_BLACKWELL = ("triton", "trtllm_mha", "fa4", "flashinfer")
-"""Backends that serve a hybrid of attention and gated delta networks there (attention_registry.py:466)."""
 
 
 def chains_only(backend: str | None) -> bool:
     known = BACKENDS.get(backend or "")
-    return known is not None and known.drafts and known.verifies and not known.branches
+    return known is not None and bool(known.drafts) and known.verifies and not known.branches
 
 
 def in_force(given: Mapping[str, object]) -> tuple[str, ...]:
@@ -84,20 +105,24 @@ def in_force(given: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _speculates(configuration: Configuration) -> Iterator[Refusal]:
+    version = configuration.version
     for candidate in candidates(configuration):
-        own = BACKENDS.get(candidate.value(OF_THE_DRAFT) or "")
+        named = candidate.flags.get(OF_THE_DRAFT)
         for parsed in map(candidate.flags.__getitem__, in_force(candidate.flags)):
             backend = BACKENDS.get(parsed.value, Backend())
             if not backend.verifies:
                 yield parsed.refused(f"{parsed.value} does not speculate: take triton, or another backend")
-            elif own is None and not backend.drafts and candidate.runs_as in ON_A_BACKEND:
-                yield _no_drafts(candidate, parsed.value)
-        if own is not None and not (own.drafts and own.verifies):
-            yield candidate.flags[OF_THE_DRAFT].refused(f"{candidate.value(OF_THE_DRAFT)} makes no drafts: take triton")
+            elif named is None and candidate.runs_as in ON_A_BACKEND and not backend.drafts_in(version):
+                message = f"{parsed.value} makes no drafts in {configuration.engine}: {_on_triton(version)}"
+                yield candidate.refused("args", message)
+        own = BACKENDS.get(named.value, Backend()) if named else Backend()
+        if named and not (own.verifies and own.drafts_in(version)):
+            yield named.refused(f"{named.value} makes no drafts in {configuration.engine}: take triton")
 
 
-def _no_drafts(candidate: Candidate, backend: str) -> Refusal:
-    return candidate.refused("args", f"{backend} makes no drafts: add {OF_THE_DRAFT}=triton")
+def _on_triton(version: str) -> str:
+    """A way out that the release has."""
+    return f"add {OF_THE_DRAFT}=triton" if OF_THE_DRAFT in flags(version) else "take --attention-backend=triton"
 
 
 RULES = (
@@ -106,7 +131,7 @@ RULES = (
         check=_speculates,
         reason="ValueError: EAGLE is not supported in decode attention backend …, after the weights are loaded",
         source="; ".join(
-            f"{name}: {row.source}" for name, row in BACKENDS.items() if not (row.verifies and row.drafts)
+            f"{name}: {row.source}" for name, row in BACKENDS.items() if not (row.verifies and row.drafts == FIRST_READ)
         ),
     ),
 )
@@ -131,15 +156,16 @@ def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
     target = pair.target
     if not target.architectures or target.num_attention_heads is None:
         return
-    given = _given(pair)
+    given, version = _given(pair), pair.server.engine.version
     for flag, backend in ((flag, given[flag]) for flag in in_force(given)):
         known = BACKENDS.get(backend)
         if known and kind(target) not in known.attends:
             problem = f"{flag}={backend} for a target with {kind(target)}"
             yield ModelFinding(path="engine.args", problem=problem, fix="take triton, or another backend")
-        elif target.attention_layers and _on_blackwell(pair) and backend not in ON_BLACKWELL:
-            problem = f"{flag}={backend} for a target that mixes kinds of layers, on {pair.server.accelerator.product}"
-            yield ModelFinding(path="engine.args", problem=problem, fix=f"take {' or '.join(ON_BLACKWELL)}")
+        elif target.state_bytes is not None and _on_blackwell(pair) and known and not is_in(version, known.hybrids):
+            problem = f"{flag}={backend} for a target with gated delta networks, on {pair.server.accelerator.product}"
+            able = [name for name, row in BACKENDS.items() if is_in(version, row.hybrids)]
+            yield ModelFinding(path="engine.args", problem=problem, fix=f"take {' or '.join(able)}")
 
 
 def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -148,18 +174,18 @@ def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
     if own_layers or pair.draft.algorithm not in ON_A_BACKEND or not pair.head.architectures:
         return
     named, given = flag_value(pair.arm.args, OF_THE_DRAFT), _given(pair)
-    target = given.get("--decode-attention-backend") or given.get("--attention-backend")
-    if target is None and kind(pair.target) == MLA and _on_blackwell(pair):
-        target = "trtllm_mla"  # model_overrides/deepseek_v2.py:185
-    backend = named or target or ""
-    if backend in BACKENDS and kind(pair.head) not in BACKENDS[backend].attends:
-        yield ModelFinding(
-            arm=pair.arm.name,
-            path="args",
-            problem=f"{pair.name} has {kind(pair.head)}, and {backend} computes none"
-            + ("" if named else ", which its drafts run on like the target"),
-            fix=f"add {OF_THE_DRAFT}=triton here",
-        )
+    shared = [given[flag] for flag in in_force(given)]
+    if not shared and kind(pair.target) == MLA and _on_blackwell(pair):
+        shared = ["trtllm_mla"]  # model_overrides/deepseek_v2.py:185
+    for backend in [named] if named else dict.fromkeys(shared):
+        if backend in BACKENDS and kind(pair.head) not in BACKENDS[backend].attends:
+            yield ModelFinding(
+                arm=pair.arm.name,
+                path="args",
+                problem=f"{pair.name} has {kind(pair.head)}, and {backend} computes none"
+                + ("" if named else ", which its drafts run on like the target"),
+                fix=f"take {OF_THE_DRAFT}=triton" if named else _on_triton(pair.server.engine.version),
+            )
 
 
 def trees_branch(pair: PairFacts) -> Iterator[ModelFinding]:

@@ -88,6 +88,8 @@ def candidates(configuration: Configuration) -> Iterator[Candidate]:
 
 
 OLDER, NEWER = "SGL_", "SGLANG_"
+YES = ("true", "1", "yes", "y")
+"""As SGLang's EnvBool reads them (0.5.6, environ.py:101)."""
 
 
 def variable(server: Server, name: str) -> Mapping[str, Any] | None:

@@ -5,15 +5,12 @@ from collections.abc import Iterator
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang.candidate import Candidate, candidates, variable
+from paceline.engines.sglang.candidate import YES, Candidate, candidates, variable
+from paceline.engines.sglang.variables import OVERLAPPING
 
-OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
-"""Whether a chain is run by the worker that keeps overlap scheduling. Off where it is not set, from 0.5.6 to 0.5.10; on
-from 0.5.11 (environ.py:459) and gone since 0.5.14 (arg_groups/speculative_hook.py:69)."""
 SINCE, UNTIL = (0, 5, 6), (0, 5, 11)
+"""Where overlap scheduling is off unless OVERLAPPING is set; it is on from 0.5.11 on (environ.py:459)."""
 STANDALONE_SINCE = (0, 5, 8)
-YES = ("true", "1", "yes", "y")
-"""As SGLang's EnvBool reads them (0.5.6, environ.py:101)."""
 TOKEN_MAP = "--speculative-token-map"
 READ_BY = ("EAGLE", "STANDALONE")
 

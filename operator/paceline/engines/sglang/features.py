@@ -1,6 +1,6 @@
 """Features of SGLang that exclude speculation, or some of it: one row each.
 
-Rows were read in the wheel of 0.5.23; one with `until` ends before that version.
+Rows were read in the wheel of 0.5.23, and in those that `since` and `until` name: a row ends before its `until`.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,6 @@ from paceline.engines.sglang.candidate import Candidate, candidates, variable
 
 ALL = frozenset({"EAGLE", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH", "DSPARK"})
 NONE: frozenset[str] = frozenset()
-CHANGED = "0.5.23"
-"""The known release in which some of these were lifted."""
 
 
 IsOn = Callable[[Candidate, ParsedFlag], bool]
@@ -66,9 +64,9 @@ FEATURES = (
         flags=("--pp-size", "--pipeline-parallel-size"),
         on=_above_one,
         algorithms=NONE,
-        until=CHANGED,
+        until="0.5.21",
         reason="AssertionError: pipeline parallelism is not compatible with speculative decoding",
-        source="server_args.py:3980 of 0.5.6",
+        source="server_args.py:3980 of 0.5.6; validation_hook.py:83 of 0.5.20",
     ),
     Feature(
         id="pipeline-parallel",
@@ -76,16 +74,16 @@ FEATURES = (
         on=_above_one,
         algorithms=frozenset({"EAGLE"}),
         adaptive=False,
-        since=CHANGED,
+        since="0.5.21",
         reason="AssertionError: only EAGLE with one layer, and no adaptive depth",
-        source="validation_hook.py:119",
+        source="validation_hook.py:119, :51 of 0.5.21",
     ),
     Feature(
         id="pipeline-parallel-switch",
         flags=("--pp-size",),
         on=_above_one,
         algorithms=ALL - {"EAGLE"},
-        since=CHANGED,
+        since="0.5.21",
         lifted_by="SGLANG_ENABLE_PP_SPEC",
         reason="AssertionError: only on prefill nodes, or with SGLANG_ENABLE_PP_SPEC=1",
         source="validation_hook.py:119",
@@ -95,18 +93,18 @@ FEATURES = (
         flags=("--enable-lora", "--lora-paths"),
         algorithms=frozenset({"NGRAM"}),
         since="0.5.6",
-        until=CHANGED,
+        until="0.5.19",
         reason="ValueError: LoRA is only compatible with NGRAM",
-        source="server_args.py:4142 of 0.5.6",
+        source="server_args.py:4142 of 0.5.6, :9373 of 0.5.18",
     ),
     Feature(
         id="lora",
         flags=("--enable-lora", "--lora-paths"),
         algorithms=ALL - {"STANDALONE"},
         adaptive=False,
-        since=CHANGED,
+        since="0.5.19",
         reason="ValueError: LoRA is not compatible with STANDALONE, nor with adaptive depth",
-        source="lora_hook.py:240",
+        source="lora_hook.py:240, :187 of 0.5.19",
     ),
     Feature(
         id="weight-cache",
@@ -133,6 +131,15 @@ FEATURES = (
         adaptive=False,
         reason="ValueError; adaptive depth becomes static, and only the log says so",
         source="speculative_hook.py:1078 and :1371, adaptive_spec_params.py:78",
+    ),
+    Feature(
+        id="attention-dp-before",
+        flags=ATTENTION_DP,
+        on=_spreads_attention,
+        algorithms=ALL - {"DFLASH"},
+        until="0.5.23",
+        reason="ValueError: DFLASH does not support DP attention",
+        source="server_args.py:3592 of 0.5.12; speculative_hook.py:296 of 0.5.22",
     ),
     Feature(
         id="attention-dp-head",
@@ -201,7 +208,7 @@ FEATURES = (
 
 def _excludes(feature: Feature) -> Callable[[Configuration], Iterator[Refusal]]:
     def check(configuration: Configuration) -> Iterator[Refusal]:
-        if not _applies(feature, release(configuration.version) or release(CHANGED) or ()):
+        if not _applies(feature, release(configuration.version) or ()):
             return
         for candidate in candidates(configuration):
             parsed = next((candidate.flags[flag] for flag in feature.flags if flag in candidate.flags), None)

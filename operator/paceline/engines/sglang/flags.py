@@ -1,15 +1,31 @@
-"""The flags and EAGLE3 targets of SGLang's releases, read in their wheels by dev/sglang/extract_flags.py.
+"""The flags of SGLang's releases and the targets that they draft for, by dev/sglang/extract_flags.py.
 
-A version between two of these releases may have the flags and targets of either. One that is newer than all is judged
-by the newest, and may have gained anything.
+Read in their wheels: all that PyPI has from the oldest that is known on. A version that is not among them is judged by
+the newest before it; one that is newer than all may have gained anything.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from paceline.engines.arguments import Flag, read_data, read_flag
 from paceline.engines.release import Release, release
+
+Spans = Sequence[Sequence[str]]
+"""Pairs of releases, the first and the last; without a last it goes on."""
+
+NGRAM = {
+    "num_draft_tokens": "--speculative-num-draft-tokens",
+    "breadth": "--speculative-ngram-max-bfs-breadth",
+    "min_match": "--speculative-ngram-min-match-window-size",
+    "max_match": "--speculative-ngram-max-match-window-size",
+}
+"""Field of an n-gram drafter → its flag. Since 0.5.10 every suffix up to --speculative-ngram-max-trie-depth is looked
+for, and there is no window."""
+
+RENAMED_TARGETS = ("DeepseekV32ForCausalLM",)
+"""Before 0.5.12 loaded as DeepseekV3ForCausalLM (utils/hf_transformers_utils.py:172 of 0.5.6)."""
 
 
 @cache
@@ -23,37 +39,46 @@ def releases() -> tuple[str, ...]:
     return tuple(_data()["releases"])
 
 
-def around(version: str) -> tuple[str, ...]:
-    """The releases by which a version is judged: itself, the one before and the one after it, or the newest."""
-    number, every = release(version), releases()
-    before = [one for one in every if number is None or _number(one) <= number] or [every[0]]
-    if number is None or _number(before[-1]) >= number:
-        return (before[-1],)
-    return (before[-1], *every[every.index(before[-1]) + 1 :][:1])
+@cache
+def judged_by(version: str) -> str:
+    """The release of that name, also for another build of it (0.5.6+fork); else the newest that is not newer."""
+    plain = re.sub(r"[-+].*", "", version.removeprefix("v"))
+    number = release(version)
+    if plain in releases() or number is None:
+        return plain if plain in releases() else releases()[-1]
+    return next((one for one in reversed(releases()) if _number(one) <= number), releases()[0])
 
 
 def is_listed(version: str) -> bool:
     """Whether a version is one of these releases, or a build of one."""
-    return release(version) == _number(around(version)[0])
-
-
-@cache
-def listed(version: str) -> Mapping[str, Flag]:
-    """Every name of every flag of a release."""
-    rows = [row for row in _data()["flags"] if _is_in(version, row["in"])]
-    return {name: flag for row in rows for name, flag in read_flag(row)}
+    return release(version) == _number(judged_by(version))
 
 
 @cache
 def flags(version: str) -> Mapping[str, Flag]:
-    """The flags that a version may have; of two releases, the older has them first."""
-    older, *newer = map(listed, around(version))
-    return {name: flag for more in newer for name, flag in more.items()} | dict(older)
+    """Every name of every flag."""
+    rows = (row for row in _data()["flags"] if is_in(version, row["in"]))
+    return {name: flag for row in rows for name, flag in read_flag(_with_words(row, version))}
+
+
+def ngram(version: str) -> Mapping[str, str]:
+    """Those of NGRAM that a version has."""
+    return {field: flag for field, flag in NGRAM.items() if flag in flags(version)}
 
 
 def first_with(name: str) -> str | None:
     """The first release that has a flag."""
-    return next((one for one in releases() if name in listed(one)), None)
+    return next((one for one in releases() if name in flags(one)), None)
+
+
+def elsewhere(name: str, version: str) -> str:
+    """Which release has a flag that this one lacks, if one has: a way out."""
+    having = [one for one in releases() if name in flags(one)]
+    at = _places()
+    if not having or at[having[-1]] > at[judged_by(version)]:
+        later = (one for one in having if at[one] > at[judged_by(version)])
+        return f"{next(later)} has it" if having else ""
+    return f"{having[-1]} was the last with it; remove it"
 
 
 @cache
@@ -65,13 +90,31 @@ def successors() -> Mapping[str, str]:
 @cache
 def eagle3_targets(version: str) -> frozenset[str]:
     """Target architectures that can carry an EAGLE3 head."""
-    spans: Mapping[str, list[list[str]]] = _data()["eagle3Targets"]
-    return frozenset(name for name, span in spans.items() if any(_is_in(one, span) for one in around(version)))
+    return frozenset(name for name, spans in _data()["eagle3Targets"].items() if is_in(version, spans))
 
 
-def _is_in(version: str, spans: Iterable[list[str]]) -> bool:
-    at = _number(version)
-    return any(_number(first) <= at <= _number(last) for first, last in spans)
+def drafts_since(architecture: str, version: str) -> str:
+    """The first release that drafts with the layers for further tokens of a target, where this one does not yet: it
+    would load the whole target again. "" for all others, and for a class that no release names."""
+    spans = _data()["mtpTargets"].get(architecture, ())
+    return "" if not spans or is_in(version, spans) or architecture in RENAMED_TARGETS else str(spans[0][0])
+
+
+def _with_words(row: Mapping[str, Any], version: str) -> Mapping[str, Any]:
+    """With the choices that only some of its releases have."""
+    some = (word for word, spans in row.get("sometimes", {}).items() if is_in(version, spans))
+    return {**row, "choices": sorted((*row["choices"], *some))} if "sometimes" in row else row
+
+
+def is_in(version: str, spans: Spans) -> bool:
+    at = _places()
+    here = at[judged_by(version)]
+    return any(at[span[0]] <= here and (not span[1:] or here <= at[span[1]]) for span in spans)
+
+
+@cache
+def _places() -> Mapping[str, int]:
+    return {one: number for number, one in enumerate(releases())}
 
 
 def _number(version: str) -> Release:

@@ -4,7 +4,17 @@ from paceline.core import Arm, Server
 from paceline.engines import rules
 from paceline.engines.adapter import Refusal
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang import arguments, backends, custom, draft_rules, features, pins, schedule, shapes
+from paceline.engines.sglang import (
+    arguments,
+    backends,
+    custom,
+    draft_rules,
+    features,
+    pins,
+    schedule,
+    shapes,
+    variables,
+)
 
 RULES: tuple[EngineRule[Configuration], ...] = (
     *shapes.RULES,
@@ -12,6 +22,7 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     *schedule.RULES,
     *pins.RULES,
     *draft_rules.RULES,
+    *variables.RULES,
     *arguments.RULES,
     *features.RULES,
     *custom.RULES,

@@ -9,6 +9,7 @@ from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import backends, moves
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
+from paceline.engines.sglang.flags import ngram
 from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, known_release, neighbours
 
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)
@@ -71,7 +72,7 @@ def _adaptive_steps(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _ngram(configuration: Configuration) -> Iterator[Refusal]:
-    rendered = known_release(configuration.version).ngram
+    rendered = ngram(configuration.version)
     for candidate in candidates(configuration):
         for name, (field, value) in _window(candidate.arm).items():
             if value is not None and candidate.algorithm == "NGRAM" and field not in rendered:

@@ -1,36 +1,100 @@
-"""Variables of SGLang's speculation, and the releases that read them (found by name in the wheels' `srt/`)."""
+"""Environment variables of SGLang's speculation, and the releases that read each. Others ignore it without a word.
+
+Read in the wheels: dev/sglang/extract_variables.py, to which tests hold the releases. One that is only declared, or
+only warned of, is not read.
+"""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from paceline.core import Server
-from paceline.engines.release import release
+from paceline.engines.adapter import Refusal
+from paceline.engines.rules import Configuration, EngineRule
+from paceline.engines.sglang.candidate import NEWER, OLDER, YES, candidates, variable
+from paceline.engines.sglang.flags import is_in
+from paceline.engines.sglang.versions import is_newer
 
-READ: Mapping[str, tuple[str, str]] = {
-    "SGLANG_ENABLE_SPEC_V2": ("0.5.5", "0.5.20"),  # chosen by it to 0.5.13 (draft_rules), then only warned about
-    "SGLANG_NGRAM_FORCE_GREEDY_VERIFY": ("0.5.6", ""),
-    "SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK": ("0.5.7", "0.5.16"),
-    "SGLANG_NSA_ENABLE_MTP_PRECOMPUTE_METADATA": ("0.5.7", "0.5.14"),
-    "SGLANG_SPEC_NAN_DETECTION": ("0.5.10", "0.5.12"),
-    "SGLANG_SPEC_OOB_DETECTION": ("0.5.10", "0.5.12"),
-    "SGLANG_DSA_ENABLE_MTP_PRECOMPUTE_METADATA": ("0.5.13", "0.5.14"),
-    "SGLANG_FIX_MTP_HC_HIDDEN": ("0.5.13", "0.5.17"),
-    "SGLANG_DFLASH_PREFILL_REFILL_TARGET": ("0.5.14", "0.5.20"),
-    "SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": ("0.5.14", ""),
-    "SGLANG_ENABLE_MTP_BOUNDARY_KV_FIX": ("0.5.16", ""),
-    "SGLANG_SPEC_TP_SYNC": ("0.5.19", ""),
-    "SGLANG_ENABLE_PP_SPEC": ("0.5.21", ""),
-    "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION": ("0.5.21", ""),
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """By the releases from the first to the last, or on, and where: in the first of them, below `srt/`."""
+
+    since: str
+    until: str
+    source: str
+    instead: str = "remove it"
+
+    def by(self, version: str) -> bool:
+        return is_in(version, [[self.since, self.until] if self.until else [self.since]])
+
+
+OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
+GREEDY = "SGLANG_NGRAM_FORCE_GREEDY_VERIFY"
+LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
+SPARSE = "SGLANG_DSPARK_"
+VARIABLES: Mapping[str, Read] = {
+    LONGER: Read("0.4.5", "", "configs/model_config.py:88"),
+    OVERLAPPING: Read(
+        "0.5.4.post1",
+        "0.5.13.post1",
+        "server_args.py:1436",  # arg_groups/speculative_hook.py:69 of 0.5.14 warns of it
+        "later releases overlap by themselves, and --disable-overlap-schedule in spec.engine.args ends that",
+    ),
+    GREEDY: Read("0.5.5.post3", "0.5.13.post1", "speculative/ngram_info.py:417 of 0.5.6"),
+    "SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK": Read("0.5.7", "0.5.16", "speculative/eagle_info.py:766"),
+    "SGLANG_SPEC_NAN_DETECTION": Read("0.5.10rc0", "0.5.12.post1", "server_args.py:936 of 0.5.10"),
+    "SGLANG_SPEC_OOB_DETECTION": Read("0.5.10rc0", "0.5.12.post1", "server_args.py:937 of 0.5.10"),
+    "SGLANG_DSA_ENABLE_MTP_PRECOMPUTE_METADATA": Read("0.5.13", "0.5.14", "layers/attention/dsa_backend.py:2412"),
+    "SGLANG_DFLASH_PREFILL_REFILL_TARGET": Read("0.5.14", "0.5.14", "speculative/dflash_utils.py:61"),
+    "SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": Read("0.5.14", "", "speculative/eagle_worker_v2.py:1145"),
+    "SGLANG_ENABLE_SPLITKV_VERIFY": Read("0.5.14", "", "layers/attention/triton_backend.py:153"),
+    "SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH": Read("0.5.16", "", "speculative/eagle_worker_v2.py:470"),
+    "SGLANG_ENABLE_MTP_BOUNDARY_KV_FIX": Read("0.5.16", "", "speculative/multi_layer_eagle_worker_v2.py:229"),
+    "SGLANG_RAGGED_VERIFY_MODE": Read("0.5.16", "", "model_executor/runner/decode_cuda_graph_runner.py:302"),
+    f"{SPARSE}FAST_SAMPLING": Read(
+        "0.5.16", "0.5.21", "speculative/dspark_components/dspark_draft.py:171", "it is always on: environ.py:2258"
+    ),
+    f"{SPARSE}FOLDED_SAMPLING": Read(
+        "0.5.17",
+        "0.5.21",
+        "speculative/dspark_components/dspark_draft_sampler.py:140",
+        f"write {SPARSE}FOLDED_PROPOSAL=0 to keep it off, or remove it: environ.py:2265",
+    ),
+    "SGLANG_SPEC_TP_SYNC": Read("0.5.19", "", "speculative/spec_tp_sync.py:80"),
+    "SGLANG_ENABLE_PP_SPEC": Read(
+        "0.5.21", "", "arg_groups/validation_hook.py:58", "no earlier release speculates over a pipeline"
+    ),
+    "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION": Read("0.5.21", "", "managers/scheduler_components/dp_attn.py:276"),
+    f"{SPARSE}USE_GREEDY_DRAFT": Read("0.5.22", "", "speculative/dspark_components/dspark_worker_v2.py:326"),
 }
-"""Variable → the first and the last release that has its name, from 0.5.5 on; "" for the newest, 0.5.23."""
 
 
 def ignored(server: Server) -> Iterator[tuple[str, str]]:
-    """Path below the spec, and why the variable does nothing."""
-    at = release(server.engine.version)
-    for index, variable in enumerate(server.engine.env):
-        first, last = READ.get(str(variable["name"]), ("", ""))
-        since, until = release(first), release(last)
-        if at and since and (at < since or (until and at > until)):
-            those = f"{first} to {last} do" if last else f"{first} and later do"
-            message = f"{variable['name']} is not read by SGLang {server.engine.version} ({those}): remove it"
+    """Path below the spec, and why the variable does nothing. Of a newer release than all nothing is said."""
+    engine = server.engine
+    for index, entry in enumerate(() if is_newer(engine.version) else engine.env):
+        name = str(entry["name"])
+        read = VARIABLES.get(NEWER + name.removeprefix(OLDER) if name.startswith(OLDER) else name)
+        if read and not read.by(engine.version):
+            those = f"{read.since} to {read.until} do" if read.until else f"{read.since} and later do"
+            message = f"{name} is not read by SGLang {engine.version} ({those}): {read.instead}"
             yield f"engine.env[{index}].name", message
+
+
+def _greedy(configuration: Configuration) -> Iterator[Refusal]:
+    entry = variable(configuration.server, GREEDY) or {}
+    drafts = any(candidate.algorithm == "NGRAM" for candidate in candidates(configuration))
+    if drafts and VARIABLES[GREEDY].by(configuration.version) and str(entry.get("value", "")).lower() in YES:
+        index = list(configuration.server.engine.env).index(entry)
+        message = f"{entry['name']}: it takes the likeliest token where a request samples; remove it"
+        yield Refusal(path=f"engine.env[{index}]", message=message)
+
+
+RULES = (
+    EngineRule(
+        id="variable-lossy",
+        check=_greedy,
+        reason="a faster arm would write other text than the baseline",
+        source="speculative/ngram_info.py:440 of 0.5.13",
+    ),
+)

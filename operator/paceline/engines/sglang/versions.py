@@ -5,7 +5,6 @@ the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moves`) are know
 all may have gained anything, so there we refuse only what is known to be wrong.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.engines.release import release
@@ -18,16 +17,14 @@ EAGLE_FAMILY = ("EAGLE", "EAGLE3", "NEXTN", "MTP")
 class KnownRelease:
     """A release whose wheel was read.
 
-    `ngram` are the flags of an n-gram drafter's fields, `paged_trees` the attention backends that verify a tree on
-    pages of more than one token. `ready` and `info` are pages, the former takes up to `ready_seconds`; `verify_calls`
-    and `retractions` are counters among its metrics. `absent_arguments` are compared arguments that it lacks;
-    `own_temperature` as in a `Probe`.
+    `paged_trees` are the attention backends that verify a tree on pages of more than one token. `ready` and `info` are
+    pages, the former takes up to `ready_seconds`; `verify_calls` and `retractions` are counters among its metrics.
+    `absent_arguments` are compared arguments that it lacks; `own_temperature` as in a `Probe`.
     """
 
     version: str
     algorithms: frozenset[str]
     adaptive: bool
-    ngram: Mapping[str, str]
     paged_trees: tuple[str, ...]
     ready: str
     ready_seconds: int
@@ -44,21 +41,11 @@ class KnownRelease:
     """The counter of requests that ended, unaborted, with a step of several tokens; of all where there is none."""
 
 
-NGRAM_SHAPE = {
-    "num_draft_tokens": "--speculative-num-draft-tokens",
-    "breadth": "--speculative-ngram-max-bfs-breadth",
-}
-NGRAM_WINDOW = {
-    "min_match": "--speculative-ngram-min-match-window-size",
-    "max_match": "--speculative-ngram-max-match-window-size",
-}
-
 KNOWN = (
     KnownRelease(
         version="0.4.5",
         algorithms=frozenset(EAGLE_FAMILY),
         adaptive=False,
-        ngram={},
         paged_trees=(),  # a page of more than one token turns a tree into a chain, and the log alone says so
         ready="/health",
         ready_seconds=2,
@@ -75,7 +62,6 @@ KNOWN = (
         version="0.5.6",
         algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM")),
         adaptive=False,
-        ngram={**NGRAM_SHAPE, **NGRAM_WINDOW},
         paged_trees=("flashinfer", "fa3"),
         ready="/health",
         ready_seconds=5,  # it generates a token and never takes less than a second
@@ -86,7 +72,6 @@ KNOWN = (
         version="0.5.17",
         algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM", "DFLASH", "DSPARK")),
         adaptive=True,
-        ngram=NGRAM_SHAPE,
         paged_trees=("flashinfer", "fa3", "triton"),
         ready="/health",
         ready_seconds=5,
@@ -99,7 +84,6 @@ KNOWN = (
         version="0.5.23",
         algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM", "DFLASH", "DSPARK")),
         adaptive=True,
-        ngram=NGRAM_SHAPE,  # every suffix up to --speculative-ngram-max-trie-depth is looked for
         paged_trees=("flashinfer", "fa3", "triton"),
         ready="/ready",
         ready_seconds=2,
@@ -138,11 +122,6 @@ def is_older(version: str) -> bool:
     """Whether a version is older than all known releases."""
     number = release(version)
     return number is not None and number < _number(KNOWN[0])
-
-
-def is_known(version: str) -> bool:
-    """Whether a version is a known release, or a build of one."""
-    return release(version) == _number(known_release(version))
 
 
 def _number(row: KnownRelease) -> tuple[int, ...]:

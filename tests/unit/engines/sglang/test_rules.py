@@ -59,6 +59,8 @@ ROWS: list[Row] = [
     ("schedule-twice", server(), scheduled("--speculative-adaptive-config=/models/own.json"), "args[0]",
      "--speculative-adaptive-config is written from schedule; remove it, or take adaptive in place of schedule"),
     ("ngram-window", server(), ngram(breadth=1, min_match=2), "ngram.minMatch", "remove minMatch"),
+    ("ngram-window", server("--mem-fraction-static=0.8", version=BETWEEN), ngram(breadth=1, max_match=8),
+     "ngram.maxMatch", "SGLang 0.5.10 has no match window"),
     ("ngram-window", server(), ngram(breadth=1, max_match=8), "ngram.maxMatch", "--speculative-ngram-max-trie-depth"),
 
     ("tree-backend-moves", server(), wide(), "engine.args",
@@ -179,8 +181,8 @@ ROWS: list[Row] = [
     ("args-unknown", server("--gpu-memory-utilization", "0.9"), BASE, "engine.args[0]", "0.5.23 has no flag --gpu-mem"),
     ("args-unknown", server("--attn-dp-size=2", version=OLD), BASE, "engine.args[0]",
      "SGLang 0.5.6 has no flag --attn-dp-size; 0.5.22 has it"),
-    ("args-unknown", server("--bogus", version="0.5.2"), BASE, "engine.args[0]",
-     "SGLang 0.5.2 (judged by 0.4.5 and 0.5.5) has no flag --bogus; remove it"),
+    ("args-unknown", server("--bogus", version="0.4.11"), BASE, "engine.args[0]",
+     "SGLang 0.4.11 (judged by 0.4.10.post2) has no flag --bogus; remove it"),
     ("args-unknown", server(), chain("--page-sice=1"), "args[0]", "did you mean --page-size?"),
     ("args-unknown", server(), chain("--speculative-atention-mode=decode"), "args[0]", "--speculative-attention-mode?"),
     ("args-owned", server("--speculative-num-st=5"), BASE, "engine.args[0]", "(read as --speculative-num-steps) is"),
@@ -201,6 +203,8 @@ ROWS: list[Row] = [
     ("args-different", server(), chain("--mem-fraction-static=0.7"), "args[0]",
      "is not a speculation flag, and arms may differ in speculation only: set it in spec.engine.args, for all arms"),
 
+    ("variable-lossy", server("--mem-fraction-static=0.8", version="0.5.12", **older("NGRAM_FORCE_GREEDY_VERIFY", "1")),
+     ngram(breadth=1), "engine.env[0]", "SGL_NGRAM_FORCE_GREEDY_VERIFY: it takes the likeliest token"),
     ("key-variables", server(env=({"name": "PACELINE_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "PACELINE_API_KEY is set by Paceline; write apiKeySecretRef"),
     ("key-admin", server(version=OLD, admin_key=secret("admin")), BASE, "engine.adminKeySecretRef",
@@ -227,9 +231,13 @@ ROWS: list[Row] = [
     ("backend-speculates", server("--attention-backend=torch_native"), ngram(breadth=1), "engine.args[0]",
      "torch_native does not speculate: take triton"),
     ("backend-speculates", server("--attention-backend=wave"), chain(), "args",
-     "wave makes no drafts: add --speculative-draft-attention-backend=triton"),
+     "wave makes no drafts in SGLang 0.5.23: add --speculative-draft-attention-backend=triton"),
+    ("backend-speculates", server("--attention-backend=fa4", "--mem-fraction-static=0.8", version="0.5.9", **OVERLAPS),
+     chain(), "args", "fa4 makes no drafts in SGLang 0.5.9"),
     ("multi-layer", server("--enable-multi-layer-eagle"), chain(), "engine.args[0]", "take EAGLE"),
     ("multi-layer", server("--enable-multi-layer-eagle", PINNED), wide(algorithm="MTP"), "tree.topK", "write 1"),
+    ("attention-dp-before", server("--attn-dp-size=2", "--enable-dp-lm-head", version="0.5.22"), block("DFLASH"),
+     "engine.args[0]", "--attn-dp-size does not go with DFLASH"),
     ("attention-dp", server("--attn-dp-size=2"), ngram(breadth=1), "engine.args[0]", "does not go with NGRAM"),
     ("attention-dp", server("--enable-dp-attention", version=OLD), chain(algorithm="STANDALONE"), "engine.args[0]",
      "does not go with STANDALONE"),
@@ -329,9 +337,13 @@ GOOD: list[tuple[Server, Arm]] = [
     (server(PINNED, version=OLD), wide("--speculative-fork-depth=3")),
     (server("--speculative-fork-depth=3"), chain()),
     (server("--attn-dp-size=2", version="0.5.22"), BASE),
+    (server("--enable-lora", version="0.5.19"), chain()),
+    (server(**older("NGRAM_FORCE_GREEDY_VERIFY", "1")), ngram(breadth=1)),  # read no more
+    (server("--pp-size=2", version="0.5.21", **PP_SPEC), chain(algorithm="EAGLE")),
+    (server("--attention-backend=fa4", "--mem-fraction-static=0.8", version="0.5.10.post1", **OVERLAPS), chain()),
     (server("--disable-cuda-graph"), BASE),  # deprecated, and it works
     (server("--cuda-graph-max-bs=32", "--mamba-scheduler-strategy=extra_buffer", version="0.5.12"), BASE),
-    (server("--attention-backend=brand_new", version="0.5.2"), BASE),
+    (server("--attention-backend=brand_new", version="0.4.11"), BASE),
     (server("--tokenizer-worker-num=1", api_key=secret("api"), admin_key=secret("admin")), chain()),
 ]
 

@@ -5,8 +5,6 @@ from tests.unit.engines.sglang.servers import PINNED, server, wide
 
 from paceline.engines import ENGINES
 from paceline.engines.release import release
-from paceline.engines.sglang.backends import BACKENDS
-from paceline.engines.sglang.flags import listed
 from paceline.engines.sglang.versions import KNOWN, is_newer, known_release, neighbours
 
 SGLANG = ENGINES["SGLang"]
@@ -94,12 +92,6 @@ def test_pages_by_version(version: str, ready: str, pages: tuple[str, ...]) -> N
 
 def test_a_health_check_that_generates_gets_the_time_for_it() -> None:
     assert [SGLANG.ready_timeout_seconds(row.version) for row in KNOWN] == [2, 5, 5, 2]
-
-
-@pytest.mark.parametrize("version", ["0.5.12", "0.5.17", "0.5.23"])
-def test_every_attention_backend_of_a_release_is_in_the_table(version: str) -> None:
-    """`qsa` is chosen by the model alone."""
-    assert set(listed(version)["--attention-backend"].choices) - BACKENDS.keys() <= {"qsa"}
 
 
 def test_flags_that_were_renamed_are_taken_where_they_were() -> None:
