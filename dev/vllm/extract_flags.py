@@ -1,10 +1,11 @@
 """The flags of `vllm serve`, read in the published wheel: `python dev/vllm/extract_flags.py [WHEEL]`.
 
 Without WHEEL it is downloaded (pip; nothing is installed or imported). The sources are read as syntax trees, and
-written are operator/paceline/engines/data/vllm-VERSION.json and, for the emulator, the same with defaults. vLLM derives
-its arguments from the annotations of dataclass fields (engine/arg_utils.py, `_compute_kwargs`); so does this. Names for
-types that stand elsewhere, and functions that read a value, it cannot follow: where the real parser of this version was
-captured (`try_values.py`), kinds and choices are those that it showed.
+written are operator/paceline/engines/data/vllm-VERSION.json, with methods and keys of the speculative configuration,
+and, for the emulator, the flags with defaults. vLLM derives its arguments from the annotations of dataclass fields
+(engine/arg_utils.py, `_compute_kwargs`); so does this. Names for types that stand elsewhere, and functions that read a
+value, it cannot follow: where the real parser of this version was captured (`try_values.py`), kinds and choices are
+those that it showed.
 """
 
 import ast
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ ROOT = Path(__file__).parents[2]
 SERVE = "vllm/entrypoints/common/cli_args.py"
 ENGINE = "vllm/engine/arg_utils.py"
 FRONTENDS = ("BaseFrontendArgs", "FrontendArgs")
+SPECULATION = "SpeculativeConfig"
+BACKENDS = "vllm/v1/attention/backends/registry.py"
+FILLED_IN = "SkipValidation"
+"""How fields of SPECULATION are declared that are no keys of a user's."""
 SWITCHES = {"store_true", "BooleanOptionalAction"}
 INVERSE = {"--enable-": "--disable-", "--disable-": "--enable-"}
 JSON_LISTS = {"allowed_origins", "allowed_methods", "allowed_headers"}
@@ -87,6 +92,43 @@ def flags(wheel: Wheel) -> Iterator[dict[str, Any]]:
             match call:
                 case ast.Call(func=ast.Attribute(attr="add_argument"), args=[ast.Constant(), *_] as names):
                     yield _of_a_call(wheel, tables, [n.value for n in names if isinstance(n, ast.Constant)], call)
+
+
+def speculation(wheel: Wheel) -> dict[str, Any]:
+    """The methods of the speculative configuration, and its keys as rows of flags."""
+    declared = wheel.fields(SPECULATION).items()
+    keys = {name: one for name, one in declared if FILLED_IN not in ast.unparse(one.annotation)}
+    return {
+        "methods": sorted(_words(wheel, wheel.types["SpeculativeMethod"])),
+        "keys": [_key(wheel, _of_a_field(wheel, [name], name, one)) for name, one in keys.items()],
+    }
+
+
+def _key(wheel: Wheel, row: dict[str, Any]) -> dict[str, Any]:
+    """As a key, whose value is JSON: no switch, no list of words, no size with a unit."""
+    row = {name: value for name, value in row.items() if name != "many"} | {"names": row["names"][:1]}
+    if row["names"] == ["attention_backend"]:  # _parse_attention_backend
+        return {**row, "kind": "folded", "choices": ["auto", *sorted(map(str.lower, _members(wheel)))]}
+    return {**row, "kind": {"switch": "bool", "context": "int"}.get(row["kind"], row["kind"])}
+
+
+def _members(wheel: Wheel) -> Iterator[str]:
+    """Of the enumeration of attention backends."""
+    for node in ast.walk(wheel.tree(BACKENDS)):
+        match node:
+            case ast.ClassDef(name="AttentionBackendEnum"):
+                yield from (
+                    n.targets[0].id
+                    for n in node.body
+                    if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)
+                )
+
+
+def _words(wheel: Wheel, node: ast.AST) -> set[str]:
+    """Of a `Literal`, in which others may stand by name."""
+    named = (wheel.types[n.id] for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in wheel.types)
+    own = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return own.union(*(_words(wheel, other) for other in named))
 
 
 def _tables(module: ast.Module) -> Iterator[tuple[str, str]]:
@@ -206,13 +248,27 @@ def main(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         read = (_as_shown(flag, shown.get(flag["names"][0])) for flag in flags(Wheel(file)))
         found = sorted(read, key=lambda flag: str(flag["names"][0]))
-    plain = [{key: value for key, value in flag.items() if key not in ("default", "known")} for flag in found]
-    for path, rows in (("operator/paceline/engines/data/vllm-", plain), ("paceline_emulator/vllm/data/flags_", found)):
-        lines = ",\n".join(json.dumps(row, default=str) for row in rows)
+        draft = speculation(Wheel(file))
+    own = (
+        f'"speculativeMethods": {json.dumps(draft["methods"])},\n"speculativeKeys": {_rows(map(_plain, draft["keys"]))}'
+    )
+    written = {
+        "operator/paceline/engines/data/vllm-": f"{_rows(map(_plain, found))},\n{own}",
+        "paceline_emulator/vllm/data/flags_": _rows(found),
+    }
+    for path, text in written.items():
         to = ROOT / f"{path}{VERSION}.json"
         to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(f'{{"source": "{wheel.name} of PyPI", "flags": [\n{lines}\n]}}\n')
-        print(to, len(rows))
+        to.write_text(f'{{"source": "{wheel.name} of PyPI", "flags": {text}}}\n')
+        print(to, len(found))
+
+
+def _plain(flag: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in flag.items() if key not in ("default", "known")}
+
+
+def _rows(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "[\n" + ",\n".join(json.dumps(row, default=str) for row in rows) + "\n]"
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "float": (NUMBER, "a number"),
     "size": (SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
     "count": (COUNT, "a whole number such as 8192, 8k (8000) or 8K (8192)"),
+    "bool": ("(?i:true|false)", "true or false"),
     "context": (rf"(?i:auto)|{COUNT}", "auto, or a whole number such as 8192, 8k (8000) or 8K (8192)"),
 }
 """Kind of a flag → the pattern of its values, and that in words."""
@@ -222,14 +223,17 @@ def read_flags(name: str) -> Mapping[str, Flag]:
 
 def read_flag(row: Mapping[str, Any]) -> Iterator[tuple[str, Flag]]:
     """Each of its names, with the flag."""
-    flag = Flag(
+    yield from ((written, flag_of(row)) for written in row["names"] if written.startswith("-"))
+
+
+def flag_of(row: Mapping[str, Any]) -> Flag:
+    return Flag(
         name=row["names"][0],
         kind=row["kind"],
         many=row.get("many", ""),
         choices=tuple(row.get("choices", ())),
         optional=row.get("optional", False),
     )
-    yield from ((written, flag) for written in row["names"] if written.startswith("-"))
 
 
 def read_data(name: str) -> Mapping[str, Any]:

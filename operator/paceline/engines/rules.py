@@ -156,7 +156,7 @@ def _misvalued(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
         if parsed.flag and not flags.is_ours(parsed):
             whole = flags.is_plain(parsed)
-            if fault := _fault(parsed, parsed.flag, flags.exact) if whole else _fault_of_a_part(parsed):
+            if fault := fault_of(parsed, parsed.flag, flags.exact) if whole else _fault_of_a_part(parsed):
                 yield parsed.refused(f"{parsed.written} {fault}")
 
 
@@ -239,7 +239,7 @@ def _way_out(flags: FlagList, name: str) -> str:
     return f"did you mean {near[0]}?" if near else "remove it"
 
 
-def _fault(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
+def fault_of(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
     """The fault of a listed flag's values and the way out; "" without one."""
     count = len(parsed.values)
     if flag.kind == "switch":
@@ -260,7 +260,7 @@ def _fault(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
             return f"takes a JSON object; got {value}"
         word = value.lower().replace("-", "_") if flag.kind == "folded" else value
         if exact and flag.choices and word not in map(str, flag.choices):
-            near = get_close_matches(value, map(str, flag.choices), n=1)
+            near = get_close_matches(word, map(str, flag.choices), n=1)
             return f"has no choice {value}; " + (f"did you mean {near[0]}?" if near else f"take {few(flag.choices)}")
     return ""
 

@@ -18,7 +18,8 @@ def named(algorithm: str, **shape: object) -> Arm:
 
 
 def custom(*args: str, name: str = "ngram_gpu") -> Arm:
-    return Arm(name="four", draft=Draft(algorithm=CUSTOM, name=name), custom=Custom(args=args))
+    tokens = () if any("num_spec" in arg for arg in args) else ("--speculative-config.num_speculative_tokens=8",)
+    return Arm(name="four", draft=Draft(algorithm=CUSTOM, name=name), custom=Custom(args=(*args, *tokens)))
 
 
 def newer(*args: str) -> Server:
@@ -28,6 +29,7 @@ def newer(*args: str) -> Server:
 
 
 OTHER_VOCABULARY = "--speculative-config.use_heterogeneous_vocab=true"
+OF_A_KEY = "--speculative-config.draft_load_config.a=1"
 CHAIN = Tree(num_steps=4, top_k=1, num_draft_tokens=5)
 FIRST = server(env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},))
 ADAPTS = named("EAGLE3", adaptive=Adaptive())
@@ -123,10 +125,10 @@ ROWS: list[Row] = [
     ("vllm-keys", server(), custom(*["--speculative-config.num_speculative_tokens=8"] * 2), "custom.args[1]",
      "num_speculative_tokens is given twice; keep one"),
     ("vllm-keys", server(), custom("--speculative-config.model=$(PLUGIN)"), "custom.args[0]", "is not filled"),
-    ("vllm-keys", server(), custom("--speculative-config.a=1", "--speculative-config.a.b=2"), "custom.args[1]",
-     "a.b is within a, which has a value already; keep one of the two"),
-    ("vllm-keys", server(), custom("--speculative-config.a.b=2", "--speculative-config.a=1"), "custom.args[1]",
-     "a would take the place of a.b; keep one of the two"),
+    ("vllm-keys", server(), custom("--speculative-config.draft_load_config={}", OF_A_KEY), "custom.args[1]",
+     "draft_load_config.a is within draft_load_config, which has a value already; keep one of the two"),
+    ("vllm-keys", server(), custom(OF_A_KEY, "--speculative-config.draft_load_config={}"), "custom.args[1]",
+     "draft_load_config would take the place of draft_load_config.a; keep one of the two"),
     ("vllm-keys", server(), custom("--speculative-config.method.x=1"), "custom.args[0]", "write draft.name"),
     ("vllm-keys", server(), custom("--speculative-config.a..b=1"), "custom.args[0]", "is not a key of it"),
     ("vllm-keys", server(), custom(f"--speculative-config.a={'[' * 101}"), "custom.args[0]",
@@ -135,7 +137,29 @@ ROWS: list[Row] = [
      "deepseek_mtp is vLLM's name of MTP on one model; write algorithm: MTP"),
     ("vllm-custom-known", server(), custom(name="Sufix"), "draft.name", "has no method Sufix; did you mean suffix?"),
     ("vllm-custom-known", server(), custom(name="medusa"), "draft.name", "VLLM 0.33.0 has no method medusa; it has"),
-    ("vllm-custom-known", FIRST, custom(name="custom_class"), "custom.args", "custom_class names no model"),
+    ("vllm-custom-known", FIRST, custom(name="custom_class"), "custom.args", "custom_class needs"),
+    ("vllm-custom-known", server(), replace(custom(), custom=Custom()), "custom.args",
+     "ngram_gpu needs --speculative-config.num_speculative_tokens=N among them"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.draft_pipeline_parallel_size=1"), "args[0]",  # vllm#15173
+     "vLLM 0.33.0 has no key draft_pipeline_parallel_size; did you mean draft_tensor_parallel_size?"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.tensor_parallel_size=1"), "args[0]",  # vllm#24322
+     "tensor_parallel_size is no key of a draft; write draft_tensor_parallel_size"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.draft_tensor_parallel_size=2"), "args[0]", "own 1"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.attention-backend=FLASH_ATTENTION"), "args[0]",
+     "attention_backend has no choice FLASH_ATTENTION; did you mean"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.disable_padded_drafter_batch=maybe"), "args[0]",
+     "takes true or false; got maybe"),
+    ("vllm-keys", server(), chain(4, "--speculative-config.dspark_draft_topk=4"), "args[0]",
+     "dspark_draft_topk is for vLLM's dspark, not eagle3; remove it"),
+    ("vllm-runner", server(version="0.29.0"), chain(4, "--speculative-config.moe_backend=triton"), "args",
+     "no moe_backend for eagle3, which it ignores"),  # vllm#54788
+    ("vllm-runner", server(),
+     named("STANDALONE", tree=CHAIN, args=("--speculative-config.attention_backend=FLASH_ATTN",)), "args",
+     "no attention_backend for draft_model, which it ignores"),
+    ("vllm-runner", FIRST, chain(4, "--speculative-config.rejection_sample_method=block"), "args", "makes standard"),
+    ("vllm-runner", server("--ubatch-size=2"), chain(4), "engine.args[0]", "does not go with the drafts of four"),
+    ("vllm-runner", server("--async-scheduling", "-pp=2", env=FIRST.engine.env), BASE, "engine.args[0]",
+     "first model runner has no --async-scheduling"),
     ("vllm-keys-stray", server(), custom("8"), "custom.args[0]", "8 belongs to no key"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),

@@ -172,6 +172,18 @@ def test_settings_of_the_draft_are_the_candidates(imported: Any) -> None:
     assert candidate["args"] == ["--speculative-config.attention_backend=FLASH_ATTN"]
 
 
+def test_vllms_short_cuts_are_its_speculation(imported: Any) -> None:
+    """vllm#48787, beside a flag that only begins alike."""
+    words = "vllm serve a/glm --specialize-active-lora --spec-model a/glm-speculator.dspark --spec-method dspark"
+    words += " --spec-tokens 7 --speculative_config.kv-cache-dtype bfloat16"
+    said = imported(deployment(VLLM, command=words.split()))
+    assert (said.code, said.spec["engine"]["args"]) == (0, ["--specialize-active-lora"])
+    assert said.spec["draft"] == {"algorithm": "DSPARK", "source": "hf://a/glm-speculator.dspark"}
+    assert said.spec["pools"][0]["candidates"] == [
+        {"name": "current", "blockSize": 7, "args": ["--speculative-config.kv_cache_dtype=bfloat16"]}
+    ]
+
+
 def test_a_block_that_is_given_is_no_guess(imported: Any) -> None:
     words = "--model-path a/b --speculative-algorithm DFLASH --speculative-draft-model-path a/head"
     given = f"{words} --speculative-num-draft-tokens 16 --attention-backend fa3".split()

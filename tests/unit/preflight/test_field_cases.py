@@ -292,7 +292,7 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="0.27.1, which was not read", spec=vllm(version="0.27.1"), says="note: spec.engine.version: 0.27.1"),
         Case(of="vllm#16971: medusa", says="has no method medusa",
              spec=vllm(draft=draft("Custom", None, "medusa"), pools=candidate(custom={}))),
-        Case(of="a class without a name", says="custom_class names no model", spec=vllm(
+        Case(of="a class without a name", says="custom_class needs --speculative-config.model", spec=vllm(
              env=FIRST, draft=draft("Custom", None, "custom_class"), pools=candidate(custom={}))),
         Case(of="a flag of before", spec=vllm("--guided-decoding-backend=xgrammar"),
              says="write --structured-outputs-config.backend"),

@@ -29,7 +29,7 @@ FIELDS: Mapping[str, str] = {
     "--nnodes": "nodes",
 }
 """Flag → the field of `Told` that it is read into. All its names are here: lists differ in which comes first."""
-SPECULATIVE = "--spec"
+SPECULATIVE = ("--speculative-", "--spec-")
 """How the flags of speculation begin, but for the few that a candidate's `args` take."""
 SECRETS = ("--api-key", "--admin-api-key", "--hf-token")
 NODES = "for a model over several nodes, a SpeculativeDeployment has spec.accelerator.nodes"

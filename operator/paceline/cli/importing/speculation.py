@@ -32,6 +32,13 @@ NAMED_SO = re.compile(r"nextn|[-_]mtp\b|[-_]assistant\b", re.IGNORECASE)
 CHAINS = {"three": 3, "five": 5}
 """Candidates of a head → their depths."""
 GUESSED = {"numSteps": 3, "topK": 1, "numDraftTokens": 4}
+SHORT_CUTS = {
+    "--spec-method": "method",
+    "--spec-model": "model",
+    "--spec-tokens": "num_speculative_tokens",
+    "--speculative-model": "model",
+}
+"""vLLM's flags for a key of its speculative configuration (engine/arg_utils.py:2109 of 0.33.0, :447 of 0.6.6)."""
 VLLM_METHODS = {method: algorithm for algorithm, method in METHODS.items() if algorithm != "NEXTN"}
 VLLM_TAKES = ("method", "model", "revision", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max",
               "enable_adaptive_verification")  # fmt: skip
@@ -152,8 +159,8 @@ def _of_vllm(flags: Sequence[ParsedFlag], place: Place) -> Speculation:
     settings: dict[str, Any] = {}
     notes: list[Note] = []
     for parsed in flags:
-        key = parsed.written.partition(".")[2]
-        if parsed.name == "--speculative-config" and key:
+        key = SHORT_CUTS.get(parsed.name) or parsed.written.partition(".")[2].replace("-", "_")
+        if parsed.name in SHORT_CUTS or (parsed.name == "--speculative-config" and key):
             settings[key] = _as_json(parsed.value)
         elif parsed.name == "--speculative-config" and isinstance(read := _as_json(parsed.value), dict):
             settings |= read

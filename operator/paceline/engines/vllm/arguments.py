@@ -18,9 +18,10 @@ MANAGED: Mapping[str, str] = {
         "--tensor-parallel-size", "--trust-remote-code", "--api-key", "--hf-token", "--download-dir", "--nnodes",
         "--node-rank", "--master-addr", "--master-port", "--headless", "--grpc",
     ),
-    "--spec*": "remove it",
+    "--spec-*": "remove it",
+    "--speculative-*": "remove it",
 }  # fmt: skip
-"""Flag → way out. The last row are short cuts of the speculative configuration."""
+"""Flag → way out. The last two are short cuts of the speculative configuration."""
 FORBIDDEN = {
     "--disable-log-stats": "there would be no metrics to measure speculation by",
     "--root-path": "pages would not be where they are read",

@@ -3,30 +3,27 @@ configuration. It is measured, and nothing about it is assumed; we refuse only a
 Sources: `config/speculative.py` of 0.33.0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
+from paceline.core import Arm
 from paceline.engines.adapter import Refusal
+from paceline.engines.arguments import read_data
 from paceline.engines.rules import Configuration
-from paceline.engines.vllm.keys import settings
+from paceline.engines.vllm.arguments import VERSION
+from paceline.engines.vllm.keys import FLAG, settings
 
-METHODS = (
-    "ngram",
-    "ngram_gpu",
-    "draft_model",
-    "suffix",
-    "custom_class",
-    "eagle",
-    "eagle3",
-    "extract_hidden_states",
-    "mtp",
-    "dflash",
-    "dspark",
-)
-"""`SpeculativeMethod` (:74), but for its names of MTP. medusa and mlp_speculator went with 0.33."""
+METHODS = tuple(read_data(f"vllm-{VERSION}.json")["speculativeMethods"])
+"""`SpeculativeMethod` (:74). medusa and mlp_speculator went with 0.33."""
 MTP = "_mtp"
 """How `MTPModelTypes` end, one a model (:38); vLLM makes `mtp` of each of them (:1246)."""
-OF_A_CLASS = "custom_class"
+NEEDS: Mapping[str, Mapping[str, str]] = {
+    "custom_class": {"model": "MODULE.CLASS", "num_speculative_tokens": "N"},
+    "extract_hidden_states": {"num_speculative_tokens": "N"},
+    "ngram_gpu": {"num_speculative_tokens": "N"},
+}
+"""Method → the keys without which vLLM ends at its start (:1289, :1948), with their values. Others take the number of
+tokens from a head, or have a default."""
 
 
 def known(configuration: Configuration) -> Iterator[Refusal]:
@@ -38,10 +35,18 @@ def known(configuration: Configuration) -> Iterator[Refusal]:
             message = f"{name} is vLLM's name of MTP on one model; write algorithm: MTP"
             yield Refusal(arm=arm.name, path="draft.name", message=message)
         elif configuration.flags.exact and name not in METHODS:
-            near = get_close_matches(name.lower(), METHODS, n=1, cutoff=0.7)
-            way_out = f"did you mean {near[0]}?" if near else f"it has {', '.join(METHODS)}"
+            others = [method for method in METHODS if not method.endswith(MTP)]
+            near = get_close_matches(name.lower(), others, n=1, cutoff=0.7)
+            way_out = f"did you mean {near[0]}?" if near else f"it has {', '.join(others)}"
             message = f"{configuration.engine} has no method {name}; {way_out}"
             yield Refusal(arm=arm.name, path="draft.name", message=message)
-        elif name == OF_A_CLASS and not settings(arm).get("model") and not (arm.draft and arm.draft.model):
-            message = f"{name} names no model; add --speculative-config.model=MODULE:CLASS (:1284)"
+        else:
+            yield from _incomplete(arm, name) if configuration.flags.exact else ()
+
+
+def _incomplete(arm: Arm, name: str) -> Iterator[Refusal]:
+    has = settings(arm).keys() | ({"model"} if arm.draft and arm.draft.model else set())
+    for key, value in NEEDS.get(name, {}).items():
+        if key not in has:
+            message = f"{name} needs {FLAG}.{key}={value} among them"
             yield Refusal(arm=arm.name, path="custom.args", message=message)

@@ -1,17 +1,20 @@
 """Keys of vLLM's speculative configuration that a candidate brings: `custom.args` of an algorithm without a word in the
 API, and `args` of any other, each as --speculative-config.KEY=VALUE. They are rendered into the one JSON argument.
-Sources: `config/speculative.py` of 0.33.0.
+Sources: `config/speculative.py` of 0.33.0, whose keys and types dev/vllm/extract_flags.py reads; what the real one says
+to some fifty configurations is in tests/contract/captures/vllm/speculation.jsonl.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal
-from paceline.engines.arguments import ParsedFlag
-from paceline.engines.rules import Configuration, variables
-from paceline.engines.vllm.arguments import FLAGS
+from paceline.engines.arguments import ParsedFlag, flag_of, read_data
+from paceline.engines.rules import Configuration, fault_of, variables
+from paceline.engines.vllm.arguments import FLAGS, VERSION
 
 FLAG = "--speculative-config"
 MANAGED = {
@@ -31,6 +34,18 @@ OF_THE_SHAPE = {
 }
 """Keys that have fields where the algorithm is known. All others may stand in a candidate's args: attention_backend,
 draft_tensor_parallel_size, kv_cache_dtype, quantization, moe_backend, draft_sample_method and the like."""
+SPLIT = "draft_tensor_parallel_size"
+RENAMED = {"tensor_parallel_size": SPLIT}
+"""Keys that vLLM refuses in favour of another (:1942)."""
+METHODS_OF: Mapping[str, tuple[str, ...]] = {
+    "use_heterogeneous_vocab": ("draft_model",),  # :1997
+    "draft_lm_head_quantization": ("eagle", "eagle3", "mtp"),  # :1957
+    "dspark_draft_topk": ("dspark",),  # :1641
+    "index_share_for_mtp_iteration": ("mtp",),  # :1707
+    "xpress_topc": ("dflash",),  # :1621
+}
+"""Key → the methods that take it."""
+KNOWN = {row["names"][0]: flag_of(row) for row in read_data(f"vllm-{VERSION}.json")["speculativeKeys"]}
 DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
 LOSSY = ("synthetic_", "fly_")
@@ -54,11 +69,12 @@ def other_words(arm: Arm) -> tuple[str, ...]:
 
 
 def settings(arm: Arm) -> dict[str, Any]:
-    """As vLLM reads them: JSON where it is some, else text; dots lead further in. Of two that exclude each other, which
-    `faults` refuses, the first."""
+    """As vLLM reads them: JSON where it is some (a truth value in any case), else text; dots lead further in, and a
+    dash is an underscore (engine/arg_utils.py:2125). Of two that exclude each other, which `faults` refuses, the
+    first."""
     found: dict[str, Any] = {}
     for parsed in parsed_keys(arm):
-        *outer, last = parsed.written.split(".")[1:] or [""]
+        *outer, last = _key(parsed).split(".")
         inner = found
         for key in outer:
             inner = inner.setdefault(key, {}) if isinstance(inner, dict) else inner
@@ -67,21 +83,30 @@ def settings(arm: Arm) -> dict[str, Any]:
     return found
 
 
+def _key(parsed: ParsedFlag) -> str:
+    outermost, dot, inner = parsed.written.partition(".")[2].partition(".") if parsed.name == FLAG else ("", "", "")
+    return outermost.replace("-", "_") + dot + inner
+
+
 def _read(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
         return text
 
 
-def faults(configuration: Configuration) -> Iterator[Refusal]:
+def faults(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
+    """`methods`: arm → vLLM's name of its method."""
     for parsed in configuration.find(FLAG):
         yield parsed.refused(f"{parsed.written} is a candidate's own; move it to the args of the candidates")
     for arm in configuration.arms:
         earlier: set[str] = set()
         for parsed in parsed_keys(arm):
-            key = parsed.written.replace("_config", "-config", 1).removeprefix(f"{FLAG}.")
-            if parsed.written and (fault := _fault(parsed, key, earlier, arm)):
+            key, method = _key(parsed), methods[arm.name] or ""
+            fault = parsed.written and (
+                _fault(parsed, key, earlier, arm) or _fault_beside(parsed, key, method, configuration)
+            )
+            if fault:
                 yield parsed.refused(fault)
             earlier.add(key)
 
@@ -90,7 +115,7 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
     outermost = key.partition(".")[0]
     if any(variables(parsed)):
         return f"{parsed.written}={parsed.value}: $(VAR) is not filled in; write the value"
-    if key == parsed.written or "" in key.split("."):
+    if "" in key.split("."):
         return f"{parsed.written} is not a key of it; write {FLAG}.KEY=VALUE"
     if not parsed.values:
         return f"{parsed.written} has no value; write {parsed.written}=VALUE"
@@ -107,6 +132,25 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
     if key.startswith(LOSSY) or (outermost == "rejection_sample_method" and parsed.value not in HARMLESS):
         return f"{key} lets tokens pass that the target would not have written; remove it"
     return ""
+
+
+def _fault_beside(parsed: ParsedFlag, key: str, method: str, configuration: Configuration) -> str:
+    """Of the value, and beside the method and the server. Another release may have other keys and words."""
+    outermost, exact = key.partition(".")[0], configuration.flags.exact
+    size = configuration.server.accelerator.tensor_parallel_size
+    if key in RENAMED:
+        return f"{key} is no key of a draft; write {RENAMED[key]}"
+    if key == SPLIT and parsed.value not in ("None", "1", str(size)):
+        return f"{key} is 1 or the servers' own {size}; got {parsed.value}"
+    if outermost not in KNOWN:
+        near = get_close_matches(outermost, KNOWN, n=1)
+        way_out = f"did you mean {near[0]}?" if near else "remove it"
+        return f"vLLM {VERSION} has no key {outermost}; {way_out}" if exact else ""
+    if exact and method not in METHODS_OF.get(key, (method,)) and _read(parsed.value):
+        return f"{key} is for vLLM's {' and '.join(METHODS_OF[key])}, not {method}; remove it"
+    one = replace(parsed, values=parsed.values[:1])
+    fault = fault_of(one, KNOWN[outermost], exact) if key == outermost else ""
+    return f"{key} {fault}" if fault else ""
 
 
 def _managed(key: str, arm: Arm) -> str:

@@ -148,10 +148,17 @@ def _structured_backend(parsed: ParsedFlag) -> str:
     return str(settings.get("backend", "")) if isinstance(settings, dict) else ""
 
 
+def _methods(configuration: Configuration) -> Mapping[str, str | None]:
+    return {arm.name: (arm.draft.name or METHODS.get(arm.draft.algorithm)) if arm.draft else None
+            for arm in configuration.arms}  # fmt: skip
+
+
+def _keys(configuration: Configuration) -> Iterator[Refusal]:
+    return keys.faults(configuration, _methods(configuration))
+
+
 def _runner(configuration: Configuration) -> Iterator[Refusal]:
-    methods = {arm.name: (arm.draft.name or METHODS.get(arm.draft.algorithm)) if arm.draft else None
-               for arm in configuration.arms}  # fmt: skip
-    yield from runner.of_arms(configuration, methods)
+    yield from runner.of_arms(configuration, _methods(configuration))
     yield from runner.of_all_arms(configuration)
 
 
@@ -233,7 +240,7 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     ),
     EngineRule(
         id="vllm-keys",
-        check=keys.faults,
+        check=_keys,
         reason="a setting of the resource, a lossy verification or an unreadable key would be rendered",
         source="config/speculative.py; ours",
     ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
+from paceline.engines.arguments import ParsedFlag
 from paceline.engines.release import Release, release
 from paceline.engines.rules import Configuration
 from paceline.engines.vllm.arguments import VERSION
@@ -32,6 +33,25 @@ SECOND_SINCE: Mapping[str, Release] = {
     "custom_class": NEVER,
 }
 """Method → the first release whose second runner has it; of others 0.24."""
+FIRST_LACKS = {
+    "--prefill-context-parallel-size": "",  # :3093
+    "--enable-batch-sharded-sampling": "",  # :3143
+    "--enable-return-routed-experts": "",  # :1200
+    "--return-sampling-mask": "",  # :1309
+    "--enable-trace-replay": "",  # :1340
+    "--async-scheduling": "--pipeline-parallel-size",  # :3106
+}
+"""Flag of all arms that the first runner refuses → the one that has to stand beside it for that."""
+OVERLAP = ("--enable-dbo", "--ubatch-size")
+"""Two batches at once, which the second runner does without drafts and adapters only (:3242)."""
+IGNORED: Mapping[str, tuple[str, ...]] = {
+    "attention_backend": ("draft_model",),
+    "moe_backend": ("draft_model", "dflash", "dspark"),
+}
+"""Key → the methods for which the second runner does not read it (v1/worker/gpu/spec_decode of 0.33.0:
+standalone_ar/speculator.py:109, dflash/utils.py:26, dspark/utils.py:97); before READ_SINCE it read neither for any
+(eagle/utils.py:42 of 0.29.0; vllm#54788)."""
+READ_SINCE = (0, 30)
 SCHEDULES_SINCE, ADAPTS_SINCE = (0, 25), (0, 28)
 
 
@@ -59,6 +79,9 @@ def second_lacks(arm: Arm, method: str | None, at: Release) -> Iterator[Lack]:
         yield Lack(path=path, what="parallel drafting (P-EAGLE, PARD)")
     if asked.get("use_heterogeneous_vocab"):
         yield Lack(path=path, what="drafts of another vocabulary")
+    for key, methods in IGNORED.items():
+        if key in asked and method and (method in methods or at < READ_SINCE):
+            yield Lack(path=path, what=f"{key} for {method}, which it ignores")
 
 
 def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
@@ -73,9 +96,9 @@ def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
         yield Lack(path="schedule", what="full CUDA graphs under a schedule")
     if asked.get("draft_lm_head_quantization"):
         yield Lack(path="custom.args" if arm.custom else "args", what="quantised output layers of drafts")
-
-
-OVERLAP, ALONE = "--enable-dbo", ("--enable-lora",)
+    if asked.get("rejection_sample_method") == "block":
+        what = "block verification, which it makes standard"  # v1/sample/rejection_sampler.py:80
+        yield Lack(path="custom.args" if arm.custom else "args", what=what)
 
 
 def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
@@ -98,18 +121,24 @@ def _written(number: Release) -> str:
 
 
 def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
-    first = is_first(configuration.server)
-    drafting = next((arm.name for arm in configuration.arms if arm.draft), None)
-    for parsed in configuration.find("--prefill-context-parallel-size") if first else ():
-        if parsed.value not in ("", "1"):
-            yield parsed.refused(f"vLLM's first model runner has no {parsed.written}: remove {RUNNER}=0, or it")
-    for parsed in configuration.find(OVERLAP) if not first and not _off(configuration) else ():
-        beside = next((other.written for other in configuration.shared if other.name in ALONE), None) or (
-            drafting and f"the drafts of {drafting}"
-        )
-        if beside:
+    if (release(configuration.version) or NEVER) > (release(VERSION) or ()):
+        return
+    if is_first(configuration.server):
+        for parsed in configuration.find(*FIRST_LACKS):
+            if _is_on(parsed) and _beside(configuration, FIRST_LACKS[parsed.name]):
+                yield parsed.refused(f"vLLM's first model runner has no {parsed.written}: remove {RUNNER}=0, or it")
+        return
+    drafting = next((f"the drafts of {arm.name}" for arm in configuration.arms if arm.draft), "")
+    for parsed in configuration.find(*OVERLAP):
+        lora = next((other.written for other in configuration.find("--enable-lora") if _is_on(other)), "")
+        if _is_on(parsed) and (beside := lora or drafting):
             yield parsed.refused(f"{parsed.written} does not go with {beside} on vLLM's second runner: {TO_THE_FIRST}")
 
 
-def _off(configuration: Configuration) -> bool:
-    return any(parsed.written == "--no-enable-dbo" for parsed in configuration.shared)
+def _is_on(parsed: ParsedFlag) -> bool:
+    """A switch that is not turned off, or a number above 1."""
+    return not parsed.written.startswith("--no-") and (not parsed.values or parsed.value not in ("0", "1"))
+
+
+def _beside(configuration: Configuration, name: str) -> bool:
+    return not name or any(_is_on(parsed) for parsed in configuration.find(name))
