@@ -155,19 +155,6 @@ def test_another_gate_searches_nothing_anew() -> None:
     assert [run["spec"]["purpose"] for run in world.runs("latency")] == ["Search", "Gate", "Gate"]
 
 
-def test_a_second_pool_starts_from_what_the_first_has_found() -> None:
-    manifest = searching("latency", "throughput")
-    manifest["spec"]["pools"][1]["search"]["numSteps"] = {"min": 1, "max": 5}
-    world = begin(manifest)
-    served = {"latency": LATENCY, "throughput": Served("busy", 1, speed=1800.0)}
-    while any(run["spec"]["purpose"] == "Search" and "verdict" not in run["status"] for run in world.runs("latency")):
-        answered(world, served)
-    first = verdict(world, 0)["winner"]
-    world.edit("the other pool searches less", lambda spec: spec["pools"][1]["search"]["numSteps"].update(max=6))
-    start = world.runs("throughput")[-1]["spec"]["startFrom"]
-    assert (start["numSteps"], start["topK"], start["numDraftTokens"]) == shape_of(first)
-
-
 def test_a_search_that_is_deleted_takes_nothing_down() -> None:
     world = begun()
     ended(world)

@@ -1,8 +1,6 @@
 """A pool that searches, served by what an earlier search or a person has chosen: what is measured next takes nothing
 down that it has not measured."""
 
-from typing import Any
-
 from tests.support.searched import Served, answered, begun, searched, searching
 from tests.support.world import World
 
@@ -59,25 +57,6 @@ def test_a_lost_status_is_rebuilt_though_the_gate_is_about_another_tree() -> Non
     world._deployed()["status"] = {}
     world.settle("the status is lost", 1)
     assert world.serving(POOL) == first
-
-
-def test_what_serves_is_measured_in_the_search_and_so_loses_to_nothing_slower() -> None:
-    """A candidate is promoted at 3.4x, more than its shape promises; then the pool asks for a search."""
-    manifest = searching(POOL)
-    ranges = manifest["spec"]["pools"][0].pop("search")
-    manifest["spec"]["pools"][0]["candidates"] = [WIDE]
-    served = Fixed(wide=3.4, tree_3_4_8=3.4)
-    world = begun(manifest)
-    ended(world, served)
-
-    def to_a_search(spec: dict[str, Any]) -> None:
-        del spec["pools"][0]["candidates"]
-        spec["pools"][0]["search"] = ranges
-
-    world.edit("a search", to_a_search)
-    world.servers_ready()
-    ended(world, served)
-    assert world.serving(POOL) == "tree-3-4-8"
 
 
 def test_a_budget_of_one_round_is_named_and_counts_what_was_measured() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.answers import refused
-from tests.support.searched import Served, answered, arms_of, begun, searched, searching
+from tests.support.searched import Served, arms_of, begun, searched, searching
 from tests.support.stories import told
 from tests.support.world import World
 
@@ -98,16 +98,6 @@ def test_where_both_crash_it_ends_in_an_error() -> None:
     crashing = [arm for arm in arms_of(world, "latency") if arm != "baseline"]
     status = ended(world, TwoHeads(1.0), **dict.fromkeys(crashing, refused))
     assert status["verdict"]["outcome"] == "Error"
-
-
-def test_what_serves_of_the_second_head_is_measured_in_the_next_search() -> None:
-    world = begun(both(**SMALL))
-    ended(world, TwoHeads(1.2))
-    serving = world.serving("latency")
-    world.edit("deeper", lambda spec: spec["pools"][0]["search"]["numSteps"].update(max=5))
-    for _ in range(2):
-        answered(world, {"latency": TwoHeads(1.2)})
-    assert serving in measured(world.runs("latency")[-1]["status"])
 
 
 def test_over_several_loads_chains_of_both_heads_come_first() -> None:

@@ -16,12 +16,12 @@ from tests.plan.test_prompts import with_prompts
 from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_rollback import KEY as ROLLBACK
 from tests.plan.test_rollback import PROMOTE
-from tests.plan.test_search_schedule import Speeds, best, length_of, over_loads
 from tests.plan.test_sweep import CROSSING
 from tests.support.answers import died, not_compared, otherwise
 from tests.support.campaigns import LATENCY
 from tests.support.guard import NARROW_IS_SLOWER, dropped, guarded, hung, promoted_anyway
 from tests.support.imported import allow, file
+from tests.support.searched import Served, searched, searching
 from tests.support.world import World, example
 
 from paceline import api
@@ -225,19 +225,18 @@ def on_what_was_brought_along() -> Seen:
     return world
 
 
-def searched_for_a_schedule() -> Seen:
+def searched_with_a_crash() -> Seen:
     """The servers of every chain of three tokens crash."""
     world = Seen()
-    world.apply(over_loads())
+    world.apply(searching("latency"))
     world.prefetch_ends()
     world.servers_ready()
-    while world.under_way("round"):
-        world.round_ends(truth=Speeds(world, best), lengths=length_of, **{"tree-3-1-4": died})
+    searched(world, {"latency": Served("latency", 1)}, **{"tree-3-1-4": died})
     return world
 
 
 STORIES = (
-    searched_for_a_schedule,
+    searched_with_a_crash,
     degraded,
     taken_down_twice,
     dropped_after_every_request,

@@ -178,15 +178,6 @@ def searching() -> dict[str, Any]:
     return manifest
 
 
-def searching_for_a_table() -> dict[str, Any]:
-    """Of depths."""
-    manifest = searching()
-    pool = manifest["spec"]["pools"][0]
-    pool["search"]["topK"] = {"min": 1, "max": 1}
-    pool["concurrency"] = [1, 8]
-    return manifest
-
-
 def searching_of_heads() -> dict[str, Any]:
     manifest = searching()
     head = {"name": "other", "draft": {"algorithm": "EAGLE3", "source": "hf://a/head"}}
@@ -289,7 +280,6 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         as_default,
         tree_of_another_head,
         searching,
-        searching_for_a_table,
         searching_of_heads,
         own_traffic,
         borrowing,

@@ -159,7 +159,6 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "pools.0.search.numDraftTokens.min": 3,
         "pools.0.search.numDraftTokens.max": 16,
     },
-    "searching_for_a_table": {"pools.0.search.schedule": True},
     "searching_of_heads": {
         "pools.0.search.heads.0.name": "second",
         "pools.0.search.heads.0.draft.algorithm": "EAGLE",

@@ -22,17 +22,6 @@ def server(**fields: Any) -> Change:
 NIGHT = {"schedule": "0 22 * * *", "duration": "6h"}
 
 VALIDATE: tuple[Told, ...] = (
-    ("a schedule for a release that has none",
-     (("spec.engine.version", "0.5.13"), ("spec.engine.args", [TRITON, "--mem-fraction-static=0.85"]),
-      ("spec.pools.1.candidates", GONE), ("spec.pools.1.concurrency", [1, 32]), ("spec.pools.1.datasets", ["code"]),
-      ("spec.pools.1.search", {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 1},
-                               "numDraftTokens": {"min": 2, "max": 8}, "schedule": True})),
-     "spec.pools[1].search.schedule", "0.5.13 has no depth 0; 0.5.14 has it"),
-    ("a schedule from ranges without chains",
-     (("spec.pools.1.candidates", GONE), ("spec.pools.1.concurrency", [1, 32]), ("spec.pools.1.datasets", ["code"]),
-      ("spec.pools.1.search", {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 2, "max": 4},
-                               "numDraftTokens": {"min": 2, "max": 8}, "schedule": True})),
-     "spec.pools[1].search.schedule", "these ranges have 0 of them: let topK begin at 1"),
     ("a search whose ranges hold no tree",
      (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {
          "numSteps": {"min": 5, "max": 5}, "topK": {"min": 1, "max": 1}, "numDraftTokens": {"min": 2, "max": 3}})),

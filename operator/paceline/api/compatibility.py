@@ -65,11 +65,6 @@ SERVES = {name: served for name, served in _values(lambda row: row.algorithms).i
 """Engines that do not serve every algorithm."""
 ADAPTS = _values(lambda row: row.adaptive)
 SCHEDULES = _values(lambda row: row.schedule)
-SCHEDULED = " || ".join(
-    f"(self.engine.name == '{name}' && self.draft.algorithm in {_quoted(algorithms)})"
-    for name, algorithms in SCHEDULES.items()
-).join("()")
-"""CEL: the engine takes a schedule of depths for the algorithm of spec.draft."""
 INSTEAD_OF_ADAPTIVE = "name chains of several depths"
 
 

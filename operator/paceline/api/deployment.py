@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.cache import CacheSpec, on_the_claim
-from paceline.api.compatibility import ENGINE_AND_NODE, SCHEDULED, SCHEDULES, arm_rules, where
+from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -154,11 +154,9 @@ _WORKLOADS = (
     "p.concurrency.size() *"
     f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})"
 )
-_SCHEDULES = "(has(p.search) && has(p.search.schedule) && p.search.schedule)"
-_BESIDE = f"({_SCHEDULES} ? 2 * (p.concurrency.size() - 1) : 0)"
-"""CEL: loads on both sides of each threshold that a schedule may have, for one dataset."""
-_ARMS = f"({_SCHEDULES} ? 4 : has(p.search) || !has(p.candidates) ? 2 : 1 + p.candidates.size())"
-_POINTS = f"{_ARMS} * ({_WORKLOADS} + {_BESIDE})"
+_ARMS = "(has(p.search) || !has(p.candidates) ? 3 : 1 + p.candidates.size())"
+"""CEL: arms of a gate; after a search the baseline, the best tree, and adaptive mode."""
+_POINTS = f"{_ARMS} * {_WORKLOADS}"
 _MOST_POINTS = f"self.pools.map(p, {_POINTS}).max()"
 _MOVES = "(has(s.requestRate) || has(s.rampFrom))"
 """CEL: a dataset that is not measured at one concurrency at a time."""
@@ -246,14 +244,6 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each={"p": "self.pools"},
-            cel=f"!{_SCHEDULES} || {_POINTS} <= {MOST_POINTS}",
-            message="datasets x concurrency, and two loads for each threshold between its levels, must be at most "
-            f"{MOST_POINTS // 4} in a pool with search.schedule, whose gate compares four arms on them; got "
-            f"{{{_WORKLOADS} + {_BESIDE}}}: name fewer datasets, or fewer levels of concurrency",
-            field=".search.schedule",
-        ),
-        Rule(
-            each={"p": "self.pools"},
             cel=f"has(p.search) || {_POINTS} <= {MOST_POINTS}",
             message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool: "
             f"one round cannot report more; got {{{_POINTS}}}",
@@ -272,19 +262,6 @@ class SpeculativeDeploymentSpec(Model):
             message=f"draft must be set in spec.draft where search is, with one of {', '.join(WITH_TREES)}: its trees "
             "are those of that head",
             field=".search",
-        ),
-        Rule(
-            each={"p": "self.pools"},
-            cel="!has(p.search) || !has(p.search.schedule) || !p.search.schedule || p.concurrency.size() > 1",
-            message="concurrency must have at least two levels where search.schedule is set: it is a table over them",
-            field=".search.schedule",
-        ),
-        Rule(
-            each={"p": "self.pools"},
-            cel=f"!has(p.search) || !has(p.search.schedule) || !p.search.schedule || !has(self.draft) || {SCHEDULED}",
-            message=f"search.schedule goes with {where(SCHEDULES)}; got {{self.draft.algorithm}} on "
-            "{self.engine.name}",
-            field=".search.schedule",
         ),
         Rule(
             each={"p": "self.pools", "d": "p.datasets"},

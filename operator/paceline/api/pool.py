@@ -116,11 +116,6 @@ class SearchSpec(Model):
             message="heads must differ in draft: remove one of them; {h.name} is not the only one of its kind",
             field=".draft",
         ),
-        Rule(
-            cel="!has(self.heads) || !has(self.schedule) || !self.schedule",
-            message="schedule must be left out where heads is set: a table is written from the chains of one head",
-            field=".schedule",
-        ),
     )
 
     num_steps: Range
@@ -129,10 +124,6 @@ class SearchSpec(Model):
     """Branchings; 1 is a chain."""
     num_draft_tokens: Widths
     """Verify widths, the root included."""
-    schedule: bool | None = None
-    """true: chains of several depths are measured at every concurrency of the pool, and a table of depths by batch size
-    is written from the fastest. The gate then compares it, the tree that was found and the engine's adaptive mode with
-    the baseline, also at concurrencies on both sides of each of its thresholds."""
     heads: Annotated[tuple[HeadSpec, ...], Field(min_length=1, max_length=3), Unique(("name",))] | None = None
     """Heads whose trees are searched beside those of spec.draft, in the same ranges and by one search. They share the
     47 arms: the more heads, the fewer trees of each. A head that is clearly behind after two of its trees is started no
@@ -149,9 +140,9 @@ class PoolSpec(Model):
         ),
         Rule(
             each={"c": "self.candidates"},
-            cel="!has(self.search) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+|schedule-[0-9a-f]+)$')",
-            message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive, "
-            "schedule-HASH) beside search: choose another",
+            cel="!has(self.search) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)$')",
+            message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive) "
+            "beside search: choose another",
             field=".name",
         ),
         Rule(

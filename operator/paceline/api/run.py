@@ -45,7 +45,6 @@ LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
 MOST_ROUNDS = 64
 """Rounds that a run brings along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
 MOST_WORKLOADS = 24
-"""Of a run, and of those that it shares."""
 
 
 class RunTarget(TargetSpec):
@@ -290,8 +289,7 @@ class BenchmarkRunSpec(Model):
         Rule(
             each={"w": "self.workloads"},
             cel=f"!{_SEARCH} || !has(w.rampFrom)",
-            message="rampFrom must be left out for a Search, which compares arms at one concurrency each; the gate "
-            "about a schedule that it writes has a ramp of its own",
+            message="rampFrom must be left out for a Search, which compares arms at one concurrency each",
             field=".rampFrom",
         ),
         Rule(
@@ -310,34 +308,6 @@ class BenchmarkRunSpec(Model):
             cel=f"!{_SEARCH} || !has(self.measured)",
             message="measured must be left out for a Search: only rounds of a Gate or a Sweep can be judged again",
             field=".measured",
-        ),
-        Rule(
-            cel=f"!has(self.sharedWorkloads) || {_SEARCH}",
-            message="sharedWorkloads must be left out except for a Search",
-            field=".sharedWorkloads",
-        ),
-        Rule(
-            each={"w": "self.sharedWorkloads"},
-            cel="!self.workloads.exists(v, v.name == w.name && v.concurrency == w.concurrency)",
-            message="sharedWorkloads must not be among the workloads; got {w.name} at {w.concurrency}",
-            field="",
-        ),
-        Rule(
-            each={"w": "self.sharedWorkloads"},
-            cel="!has(w.requestRate) && !has(w.rampFrom)",
-            message="requestRate and rampFrom must be left out for a Search, which compares arms at one concurrency "
-            "each",
-            field="",
-        ),
-        Rule(
-            cel=f"!has(self.startFrom) || {_SEARCH}",
-            message="startFrom must be left out except for a Search",
-            field=".startFrom",
-        ),
-        Rule(
-            cel=f"!has(self.schedule) || {_SEARCH}",
-            message="schedule must be left out except for a Search; a table of depths is an arm's own field",
-            field=".schedule",
         ),
         Rule(
             cel=f"!has(self.parity) || self.arms.size() <= {MOST_COMPARED}",
@@ -378,10 +348,6 @@ class BenchmarkRunSpec(Model):
     measured: MeasuredSpec | None = None
     """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
     judges these, where the administrator allows it (`evidence.imported` of the chart)."""
-    start_from: TreeSpec | None = None
-    """A tree that a Search tries early, with its neighbours: what another one found at a neighbouring concurrency."""
-    schedule: bool | None = None
-    """Of a Search: measure chains of several depths on every workload, and write a table of depths by batch size."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec
@@ -400,15 +366,6 @@ class BenchmarkRunSpec(Model):
         tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
     ]
     """Workloads to compare them on."""
-    shared_workloads: (
-        Annotated[
-            tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
-        ]
-        | None
-    ) = None
-    """Of a Search: loads of other pools that search the same trees. Where an arm is measured on a dataset, it is
-    measured on the same dataset at these loads too, and the searches of those pools go on from the points. Part of no
-    hash."""
     gate: RunGate = Field(default_factory=RunGate)
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None

@@ -26,7 +26,6 @@ __all__ = [
     "Cost",
     "CrossoverSpot",
     "Inputs",
-    "LoadLevel",
     "Point",
     "Raw",
     "Replicate",
@@ -37,7 +36,6 @@ __all__ = [
     "Round",
     "RunProgress",
     "RunVerdict",
-    "ScheduleStep",
     "SearchProgress",
     "SearchedArm",
 ]
@@ -110,28 +108,6 @@ class SearchedArm:
 
 
 @record
-class LoadLevel:
-    """The fastest chain at one concurrency, of those that a search with `schedule` measured there."""
-
-    concurrency: Annotated[Count, ALWAYS] = 0
-    """Simultaneous requests."""
-    num_steps: Annotated[Count, ALWAYS] = 0
-    """Its depth; 0 where the baseline is faster."""
-    ratio: Number4 | None = None
-    """Its throughput divided by the baseline's."""
-
-
-@record
-class ScheduleStep:
-    """Depth from a batch size on."""
-
-    from_batch_size: Annotated[Count, ALWAYS] = 0
-    """Smallest batch size that it applies to."""
-    num_steps: Annotated[Count, ALWAYS] = 0
-    """Depth of the chain in tokens; 0 disables speculation."""
-
-
-@record
 class SearchProgress:
     """How a search stands."""
 
@@ -145,10 +121,6 @@ class SearchProgress:
     """What the next round is for."""
     arms: Annotated[tuple[SearchedArm, ...], Field(max_length=48)] = ()
     """Arms measured so far, the best first; those that failed last."""
-    levels: Annotated[tuple[LoadLevel, ...], Field(max_length=16)] = ()
-    """Fastest chain at each concurrency, where search.schedule asks for it."""
-    schedule: Annotated[tuple[ScheduleStep, ...], Field(max_length=16)] = ()
-    """The table written from them; absent while they are measured, and where one depth is fastest at all."""
 
 
 @record

@@ -10,7 +10,7 @@ from paceline.core.gateway import EndpointPicker, Gateway
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from paceline.core.tree import Search, Tree
+from paceline.core.tree import Search
 from paceline.core.verdict import Gate
 from paceline.core.window import Window
 from paceline.core.workload import Workload
@@ -187,9 +187,3 @@ class RunSpec:
     """The run whose rounds this run's gate judges instead of measuring; "" measures all."""
     measured: Measured | None = None
     """Rounds that were measured without a cluster; this run then measures none."""
-    start_from: Tree | None = None
-    """The tree that a search tries early: what another one found at a neighbouring concurrency."""
-    schedule: bool = False
-    """Of a search: measure chains of each depth at every concurrency, and write the schedule of the fastest."""
-    shared_workloads: tuple[Workload, ...] = ()
-    """Of a search: loads of other pools, which its servers are measured at too; it judges by `workloads` alone."""

@@ -44,8 +44,6 @@ class Search:
     num_steps: Range
     top_k: Range
     num_draft_tokens: Range
-    schedule: bool = False
-    """Also writes a schedule, from the fastest chain at each concurrency."""
     heads: "tuple[Head, ...]" = ()
     """Beside `draft`."""
 

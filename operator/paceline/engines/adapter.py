@@ -100,8 +100,6 @@ class Adapter:
     """What the arguments of all arms ask for and the accelerators do not give (`engines.parallel`)."""
     attention_groups: Callable[[Server], int] = lambda _: 1
     """Into how many tensor parallelism is divided, each of which has all attention heads."""
-    threshold: Callable[[int], int] = lambda size: size
-    """Batch size → the next one from which an entry of a schedule can begin."""
     interrupted: str = ""
     """The argument that tells the server's process, as a pattern of grep that does not match itself. It gets SIGINT
     before SIGTERM, to close the connections that clients keep; "" if it does that on SIGTERM."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, Depth, PoolSpec, RunSpec, Server, Workload
+from paceline.core import Arm, DeploymentSpec, PoolSpec, RunSpec, Server, Workload
 from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
@@ -17,9 +17,8 @@ from paceline.engines import (
     simulated,
 )
 from paceline.engines.adapter import Adapter, Refusal
-from paceline.engines.grid import CHAIN_DEPTHS, OF_A_HEAD, shared_refusals
+from paceline.engines.grid import OF_A_HEAD, shared_refusals
 
-FEWEST_DEPTHS = 2
 Place = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""
 
@@ -86,19 +85,6 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
     yield from _placed(adapter, server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
         yield replace(refusal, path=f"spec.{refusal.path}")
-    chains = [arm.tree for arm in trees if arm.tree and arm.tree.top_k == 1 and arm.tree.num_steps in CHAIN_DEPTHS]
-    if pool.search.schedule and len(chains) < FEWEST_DEPTHS:
-        yield Refusal(
-            rule="schedule-of-chains",
-            path=f"{field}.schedule",
-            message=f"a schedule is written from chains of {', '.join(map(str, CHAIN_DEPTHS))} steps, and these ranges "
-            f"have {len(chains)} of them: let topK begin at 1 and numSteps hold two of these depths",
-        )
-    if pool.search.schedule:
-        falling = (Depth(from_batch_size=1, num_steps=3), Depth(from_batch_size=9, num_steps=0))
-        arm = Arm(name="schedule", draft=pool.search.draft, schedule=falling)
-        for refusal in (one for one in adapter.refusals(server, (arm,)) if one.arm):
-            yield replace(refusal, path=f"{field}.schedule", arm=None)
     for number_of, (head, draft) in enumerate(pool.search.drafts.items()):
         if any(arm.draft == draft or not pool.search.heads for arm in trees):
             continue

@@ -11,11 +11,9 @@ load.
 from paceline.evidence.failures import Failure
 from paceline.evidence.fingerprint import (
     fingerprint,
-    measured_for,
     narrowed,
     question,
     same_arms,
-    same_search,
     same_server,
     surroundings,
 )
@@ -42,12 +40,10 @@ __all__ = [
     "encode",
     "fingerprint",
     "judge",
-    "measured_for",
     "narrowed",
     "of_these_prompts",
     "question",
     "same_arms",
-    "same_search",
     "same_server",
     "surroundings",
 ]

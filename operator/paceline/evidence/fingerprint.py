@@ -10,9 +10,9 @@ from paceline.core.kept import by_value
 Spec = Mapping[str, Any]
 """`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
 
-WHY = ("attempt", "trigger", "token", "podLabels", "queueName", "roundsOf", "measured", "startFrom", "sharedWorkloads")
-"""Fields about why a run was started, how its pods are labelled and queued, where its rounds come from, where a search
-begins and what it measures for another pool: part of no hash."""
+WHY = ("attempt", "trigger", "token", "podLabels", "queueName", "roundsOf", "measured")
+"""Fields about why a run was started, how its pods are labelled and queued, and where its rounds come from: part of no
+hash."""
 ENOUGH = "fewestRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""
@@ -20,8 +20,6 @@ RULE = ("gate", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestConcurrency")
 """Fields that all arms of a run share."""
-OF_A_SEARCH = ("purpose", "arms", *(key for key in SERVER if key != "largestConcurrency"))
-"""Fields in which searches must be equal to share points."""
 KEPT = 256
 """Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
 RETRACTIONS = "retractions"
@@ -57,27 +55,6 @@ def same_arms(spec: Spec, other: Spec) -> tuple[str, ...]:
 def same_server(spec: Spec, other: Spec) -> bool:
     """Whether both start their arms with the same arguments, apart from those of the speculation."""
     return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER)
-
-
-def same_search(spec: Spec, other: Spec) -> bool:
-    """Whether two searches measure the same arms of the same server, at whatever loads. The largest concurrency may
-    differ: it limits the requests of a server, not the time of a step."""
-
-    def compared(entry: Spec) -> Any:
-        return without_empty({key: _measured(entry).get(key) for key in (*OF_A_SEARCH, RETRACTIONS)})
-
-    return bool(compared(spec) == compared(other))
-
-
-def measured_for(spec: Spec, other: Spec) -> bool:
-    """Whether the search `other` has measured all loads of the search `spec` for it, on the same arms."""
-    loads = [without_empty(load) for load in _workloads({"workloads": _loads(other)}, ENOUGH, "weight")]
-    wanted = [without_empty(load) for load in _workloads(spec, ENOUGH, "weight")]
-    return all(load in loads for load in wanted) and same_search(spec, other)
-
-
-def _loads(search: Spec) -> list[Spec]:
-    return [*search.get("workloads", ()), *search.get("sharedWorkloads", ())]
 
 
 def narrowed(spec: Spec, names: Collection[str]) -> Spec:

@@ -97,7 +97,7 @@ def run(manifest: Manifest) -> Run:
         prompts=tuple(by_request.prompts(arms, workloads, rounds)),
         lengths=tuple(by_request.lengths(arms, workloads, rounds)),
         trade_offs=tuple(trade_offs(spec, values)),
-        over_loads=tuple(over_loads(spec, values, status.search if searching else None)),
+        over_loads=tuple(over_loads(spec, values, of_a_search=bool(searching))),
         crossover=crossing,
         search=searching,
         speeds=dict(measured.speeds(spec, series)),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.api.run_status import SearchProgress
 from paceline.report.model import Manifest, Value
 from paceline.report.read import at_one_load, workload
 from paceline.report.search_model import Threshold, Throughput
@@ -12,14 +11,11 @@ MOST = 6
 """Arms of a chart of a search, the best first: as many as have colours of their own."""
 
 
-WRITTEN = "the schedule written"
-
-
-def over_loads(spec: Manifest, values: Sequence[Value], found: SearchProgress | None = None) -> Iterator[Throughput]:
+def over_loads(spec: Manifest, values: Sequence[Value], *, of_a_search: bool = False) -> Iterator[Throughput]:
     """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. `found`: of a
     search, whose chart has the best of its arms, those that were the fastest at some load, and what it has written."""
     typical = {(value.arm, value.workload): value.typical for value in values if value.metric == THROUGHPUT}
-    arms = [arm for i, arm in enumerate(spec["arms"]) if not found or i < MOST or _leads(arm, found)]
+    arms = [arm for i, arm in enumerate(spec["arms"]) if not of_a_search or i < MOST]
     loops = [one for one in spec["workloads"] if at_one_load(one)]
     for dataset in dict.fromkeys(one["name"] for one in loops):
         rising = sorted((one for one in loops if one["name"] == dataset), key=lambda one: one["concurrency"])
@@ -34,13 +30,7 @@ def over_loads(spec: Manifest, values: Sequence[Value], found: SearchProgress | 
         lines = {arm: line for arm, line in lines.items() if len(line) > 1}
         if lines:
             thresholds = tuple(one for one in _thresholds(spec) if one.arm in lines)
-            yield Throughput(dataset=dataset, lines=lines, thresholds=(*thresholds, *_written(found)))
-
-
-def _leads(arm: Manifest, found: SearchProgress) -> bool:
-    """Whether it is the chain of a depth that was the fastest somewhere."""
-    tree = arm.get("tree") or {}
-    return tree.get("topK") == 1 and tree.get("numSteps") in {level.num_steps for level in found.levels}
+            yield Throughput(dataset=dataset, lines=lines, thresholds=thresholds)
 
 
 def _thresholds(spec: Manifest) -> Iterator[Threshold]:
@@ -48,8 +38,3 @@ def _thresholds(spec: Manifest) -> Iterator[Threshold]:
     for arm in spec["arms"]:
         for depth in (arm.get("schedule") or ())[1:]:
             yield Threshold(arm=arm["name"], batch_size=depth["fromBatchSize"], steps=depth["numSteps"])
-
-
-def _written(found: SearchProgress | None) -> Iterator[Threshold]:
-    for step in found.schedule[1:] if found else ():
-        yield Threshold(arm=WRITTEN, batch_size=step.from_batch_size, steps=step.num_steps)

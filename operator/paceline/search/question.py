@@ -45,8 +45,6 @@ class Question:
     limits: Limits = Limits()
     floor: float = 0.005
     """Smaller differences of the mean, in ln, are ties; no deviation of a point is believed to be smaller."""
-    neighbour: Tree | None = None
-    """The tree found at a neighbouring concurrency, to start from."""
     mixed: bool = False
     """The workloads are of several concurrencies: step times differ from one to the next."""
     doubts: Mapping[str, float] = field(default_factory=dict)

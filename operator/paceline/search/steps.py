@@ -47,9 +47,6 @@ START_SHARE, FEWEST_STARTS = 0.26, 12
 POINT_SHARE, FEWEST_TIMES = 0.0575, 5
 """Server starts, of the grid's, and points, of the grid's measured three times: no tree enters and none is repeated
 beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
-STARTS_BESIDE = 8
-"""Server starts where another pool's search has measured points of this one: what is left to try are trees for its own
-load (docs/search.md, two loads of one server)."""
 STARTS_MORE, TIMES_MORE = 6, 3
 """Server starts, and points of each workload, for each head but the first."""
 
@@ -176,11 +173,10 @@ class _Round:
         question = self.table.question
         rows = [row for row, of in enumerate(question.options) if row not in question.tree_rows and not of.head]
         if len(question.heads) == 1:
-            rows += [row for row in (question.row(DEFAULT), *self._warm()) if row is not None]
+            rows += [row for row in (question.row(DEFAULT),) if row is not None]
         else:
             begun = set[str]().union(*self.table.started.values())
             rows += [row for head in self.homes for row in self._own(head) if question.names[row] in begun]
-            rows += [row for head in self.homes if (row := question.row(question.neighbour, head)) is not None]
         return [row for row in dict.fromkeys(rows) if row not in self.homes.values() and not self.table.out(row)]
 
     def _own(self, head: str) -> list[int]:
@@ -203,25 +199,6 @@ class _Round:
         else:
             cells = self._cells(short, TWO)
         return Measure(round=0, cells=cells, why="a second point for who has only one") if cells else None
-
-    def _warm(self) -> Iterable[int]:
-        """What was found at a neighbouring concurrency, and one step to either side."""
-        if (row := self.table.question.row(self.table.question.neighbour)) is None:
-            return ()
-        return (row, *self._beside(row))
-
-    def _beside(self, row: int) -> Iterable[int]:
-        """The next shallower and the next deeper tree with the same branching, the nearest in width."""
-        question = self.table.question
-        tree = question.options[row].tree
-        assert tree
-        same = {i: t for i in question.tree_rows if (t := question.options[i].tree) and t.top_k == tree.top_k}
-        shallower = max((t.num_steps for t in same.values() if t.num_steps < tree.num_steps), default=None)
-        deeper = min((t.num_steps for t in same.values() if t.num_steps > tree.num_steps), default=None)
-        for depth in (shallower, deeper):
-            level = [i for i, t in same.items() if t.num_steps == depth]
-            if level:
-                yield min(level, key=lambda i: abs(math.log(same[i].num_draft_tokens / tree.num_draft_tokens)))
 
     def enter(self, stage: int) -> Measure | None:
         """The most promising tree; from some round on who is next to the leader first, unless it is behind for sure."""
@@ -253,7 +230,6 @@ class _Round:
     def _starts_left(self) -> int:
         limit = self.table.question.limits.starts
         usual = max(FEWEST_STARTS, int(START_SHARE * len(self.table.question.tree_rows)))
-        usual = min(usual, STARTS_BESIDE) if self.table.brought else usual
         usual += STARTS_MORE * self._more()
         return (usual if limit is None else min(limit, usual)) - self.table.starts
 

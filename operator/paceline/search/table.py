@@ -83,13 +83,7 @@ class Table:
 
     @property
     def starts(self) -> int:
-        """Of this search."""
-        return sum(len(arms) for number, arms in self.started.items() if number >= 0)
-
-    @property
-    def brought(self) -> bool:
-        """Whether another pool's search has measured some of the points."""
-        return any(number < 0 for number in self.started)
+        return sum(map(len, self.started.values()))
 
     def first_valid(self, row: int) -> int:
         """The first round in which all of this arm's points were valid."""

@@ -129,12 +129,3 @@ def test_what_uno_sets_besides_its_own_is_not_compared() -> None:
     arguments = {"uno_lora_path": "/models/uno", "lora_strict_loading": True, "enable_lora_overlap_loading": False}
     assert comparable(arguments, moved) == {}
     assert comparable({"lora_strict_loading": True}, SGLANG.moved(())) == {"lora_strict_loading": "true"}
-
-
-@pytest.mark.parametrize(
-    ("size", "begins"), [(1, 2), (3, 3), (9, 9), (10, 11), (16, 17), (17, 17), (35, 41), (257, 257)]
-)
-def test_an_entry_of_sglangs_table_begins_after_a_graphs_size(size: int, begins: int) -> None:
-    """A batch of 15 is taken for one of 16 before the table is read: an entry at 16 would hold from 15 on."""
-    assert ENGINES["SGLang"].threshold(size) == begins
-    assert ENGINES["VLLM"].threshold(size) == size

@@ -4,12 +4,15 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.plan.test_search_schedule import decided, gate_of, one_too_deep
+from tests.support.campaigns import WORKLOADS
 from tests.support.reports import said
 from tests.support.searched import Served, answered, begun, searched, searching
+from tests.support.world import example
 
 from paceline.report import FORMATS, report
 
+TABLE = ((1, 4), (5, 2), (17, 0))
+"""Batch size and depth."""
 LATENCY = {"latency": Served("latency", 1)}
 
 
@@ -22,15 +25,16 @@ def ended() -> dict[str, Any]:
 
 
 @cache
-def of_a_schedule() -> tuple[dict[str, Any], dict[str, Any]]:
-    """A search over three loads that has written a table, and its gate."""
-    world = decided(one_too_deep)
-    return world.runs("latency")[0], gate_of(world)
-
-
-def written(search: dict[str, Any]) -> list[tuple[int, int]]:
-    """Batch size and depth, of its table's thresholds."""
-    return [(step["fromBatchSize"], step["numSteps"]) for step in search["status"]["search"]["schedule"][1:]]
+def of_a_schedule() -> dict[str, Any]:
+    """A gate over three loads about a schedule."""
+    manifest: dict[str, Any] = dict(example("latency"))
+    table = [{"fromBatchSize": size, "numSteps": steps} for size, steps in TABLE]
+    manifest["spec"]["pools"][0] |= {"concurrency": [1, 8, 32], "candidates": [{"name": "table", "schedule": table}]}
+    manifest["spec"]["engine"]["version"] = "0.5.23"
+    world = begun(manifest)
+    for _ in range(3):
+        world.round_ends(truth={"baseline": dict.fromkeys(WORKLOADS, 100.0), "table": dict.fromkeys(WORKLOADS, 130.0)})
+    return world.runs("latency")[0]
 
 
 def test_it_says_what_was_found_and_that_nothing_is_decided() -> None:
@@ -116,38 +120,20 @@ def test_every_format_can_be_written() -> None:
     assert "Best first" in page
     assert "Arms of the search" in page
     assert '"search": {' in FORMATS["json"](report([ended()]))
-    assert '"search": null' in FORMATS["json"](report([of_a_schedule()[1]]))
+    assert '"search": null' in FORMATS["json"](report([of_a_schedule()]))
 
 
 def test_speeds_over_concurrencies_have_the_thresholds_of_a_schedule() -> None:
-    search, gate = of_a_schedule()
-    (first, second) = table = written(search)
-    run = said(gate)
-    code = next(one for one in run.over_loads if one.dataset == "code")
-    schedule = next(arm["name"] for arm in gate["spec"]["arms"] if arm.get("schedule"))
-    assert set(code.lines) == set(run.arms)
-    both_sides = {load for batch_size, _ in table for load in (batch_size - 1, batch_size)}
-    assert list(code.lines["baseline"]) == sorted({1, 8, 32} | both_sides)
-    assert [(one.arm, one.batch_size, one.steps) for one in code.thresholds] == [(schedule, *step) for step in table]
-    text = FORMATS["md"](report([gate]))
+    code = next(one for one in said(of_a_schedule()).over_loads if one.dataset == "code")
+    assert set(code.lines) == {"baseline", "table"}
+    assert list(code.lines["baseline"]) == [1, 8, 32]
+    assert [(one.batch_size, one.steps) for one in code.thresholds if one.arm == "table"] == [*TABLE[1:]]
+    text = FORMATS["md"](report([of_a_schedule()]))
     assert "### Tokens per second over concurrency: code" in text
-    assert f"depth {first[1]} from {first[0]} requests on, no speculation from {second[0]} requests on." in text
-    page = FORMATS["html"](report([gate]))
-    assert f"{schedule}: depth {first[1]} from {first[0]} requests on" in page
+    assert "depth 2 from 5 requests on, no speculation from 17 requests on." in text
+    page = FORMATS["html"](report([of_a_schedule()]))
+    assert "table: depth 2 from 5 requests on" in page
     assert "Dashed: a schedule changes its depth" in page
-
-
-def test_a_searchs_chart_has_the_best_arms_and_what_was_written() -> None:
-    search, _ = of_a_schedule()
-    run = said(search)
-    chart = run.over_loads[0]
-    chains = {level["numSteps"] for level in search["status"]["search"]["levels"]} - {0}
-    shapes = {arm["name"]: arm.get("tree", {}) for arm in search["spec"]["arms"]}
-    drawn = {shapes[arm]["numSteps"] for arm in chart.lines if shapes[arm].get("topK") == 1}
-    assert chains <= drawn
-    assert len(chart.lines) < len(run.arms)
-    assert [(one.batch_size, one.steps) for one in chart.thresholds] == written(search)
-    assert f"the schedule written: depth {written(search)[0][1]} from" in FORMATS["html"](report([search]))
 
 
 def test_one_concurrency_has_no_such_chart() -> None:

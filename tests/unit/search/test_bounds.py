@@ -5,7 +5,6 @@ import random
 
 import pytest
 from tests.support import rooflines, strangers
-from tests.unit.search import two_loads
 from tests.unit.search.tables import SPECBUNDLE, cost, made, mean, percentile, specbundle
 
 from paceline.search import replay
@@ -55,15 +54,6 @@ def test_a_ranking_that_is_wrong_by_15_percent_costs_little() -> None:
         regrets.append(replay.replay(grid, 0.02, seed, doubts=doubts).regret)
     assert mean(regrets) <= 0.02
     assert max(regrets) <= 0.05
-
-
-@pytest.mark.parametrize("make", two_loads.MAKES)
-def test_a_search_from_the_points_of_another_load_starts_half_the_servers_and_errs_no_more(make: str) -> None:
-    alone, shared = (
-        [two_loads.searched(make, seed, 0.02, shared=shared) for seed in range(7000, 7006)] for shared in (False, True)
-    )
-    assert sum(one.starts for one in shared) <= 0.5 * sum(one.starts for one in alone)
-    assert mean(one.regret for one in shared) <= 0.01
 
 
 def test_the_grids_of_the_bounds_have_as_many_trees_as_they_say() -> None:

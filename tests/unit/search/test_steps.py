@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support import rooflines
 from tests.unit.search.tables import chains
 
-from paceline.core import BASELINE, Tree
+from paceline.core import BASELINE
 from paceline.search import Cell, Found, Limits, Measure, Option, Point, Question, proceed, replay
 
 TABLE = rooflines.table(rooflines.GRID_47, seed=7)
@@ -110,20 +110,6 @@ def test_a_budget_that_is_spent_gives_the_best_so_far_with_its_interval_and_says
     assert found.found.winner
     assert found.found.speed_up
     assert found.found.speed_up.lower < found.found.speed_up.ratio < found.found.speed_up.upper
-
-
-def test_a_search_starts_from_what_was_found_at_the_next_concurrency() -> None:
-    question = Question(
-        options=GRID.question().options,
-        workloads=dict.fromkeys(GRID.workloads, 1.0),
-        neighbour=Tree(num_steps=4, top_k=2, num_draft_tokens=8),
-    )
-    points: list[Point] = []
-    for _ in range(2):
-        step = proceed(question, points)
-        assert isinstance(step, Measure)
-        points += (replay.measured(GRID, cell, step.round, 0.02, 0) for cell in step.cells)
-    assert arms(step) >= {"(4, 2, 8)", "(3, 2, 8)", "(5, 2, 8)"}
 
 
 def test_an_arm_that_no_model_can_rank_is_measured_with_the_baseline() -> None:

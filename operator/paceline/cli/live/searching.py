@@ -22,12 +22,6 @@ def standing(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]
     for state, says in KINDS.items():
         if arms := [arm for arm in search.arms if arm.state == state and arm != best and arm.arm != BASELINE]:
             yield f"{says}: {_listed(arms, best.ratio if best and state == BEHIND else None)}"
-    if search.levels:
-        depths = (f"{level.num_steps} at {level.concurrency}" for level in search.levels)
-        yield f"fastest depth of a chain: {', '.join(depths)}"
-    if search.schedule:
-        table = (f"{step.num_steps} from {step.from_batch_size} on" for step in search.schedule)
-        yield f"schedule written from them: {', '.join(table)}"
     if search.next:
         yield f"{'this round' if going_on else 'next'}: {search.next}"
 

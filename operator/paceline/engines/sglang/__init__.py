@@ -89,5 +89,4 @@ ADAPTER = Adapter(
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",
     files=schedule.files,
-    threshold=schedule.threshold,
 )

@@ -17,9 +17,6 @@ from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates
 
 FLAG = "--speculative-adaptive-config"
-GRAPHS = frozenset((*range(1, 9), *range(10, 33, 2), *range(40, 65, 4), *range(72, 257, 8)))
-"""Batch sizes that graphs are captured for where it speculates (`cuda_graph_hook.py:518` of 0.5.23). A batch is taken
-for the next of them before the table is read."""
 BY_BATCH_SIZE = (0, 5, 13)
 """Before, one list of depths is for all batches."""
 RESTS = (0, 5, 14)
@@ -31,11 +28,6 @@ def files(arm: Arm) -> Mapping[str, str]:
         return {}
     table = {str(depth.from_batch_size): {"candidate_steps": [depth.num_steps]} for depth in arm.schedule}
     return {f"{FILES}/schedule-{digest(table)}.json": json.dumps(table)}
-
-
-def threshold(size: int) -> int:
-    """The next batch size at which an entry really begins: one more than a graph's."""
-    return next((at for at in range(size, max(GRAPHS) + 2) if at - 1 in GRAPHS), size)
 
 
 def argv(arm: Arm) -> Iterator[str]:

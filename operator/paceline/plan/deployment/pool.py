@@ -9,14 +9,26 @@ from typing import Any
 
 from paceline.api import run_manifest_spec
 from paceline.api.status import PoolStatus
-from paceline.core import BASELINE, WAVES, Arm, DeploymentSpec, Gate, PoolSpec, Purpose, RunSpec, Server, Workload
+from paceline.core import (
+    BASELINE,
+    WAVES,
+    Arm,
+    DeploymentSpec,
+    Gate,
+    PoolSpec,
+    Purpose,
+    RunSpec,
+    Server,
+    Workload,
+    default_looks,
+)
 from paceline.core.kept import by_value
 from paceline.engines import ENGINES
+from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.alike import loads_of, revision_among
 from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.runs import Run
-from paceline.plan.deployment.scheduled import is_written, looking, of_the_gate, schedules
 from paceline.plan.deployment.servers import Servers, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stale import is_aged, moved_image
@@ -129,7 +141,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
     own = [Run(manifest=run) for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
-    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first((*spec.arms, *schedules(spec, own))))
+    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
     servers = servers_of(snapshot, spec.name, now)
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
     imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
@@ -188,10 +200,8 @@ def _retried(remembered: PoolStatus, question: str) -> int:
 def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run | None) -> RunSpec:
     """Of the gate about all candidates, or about what a search has found; before that, of the search."""
     if search:
-        arms, workloads = of_the_gate(pool, search)
-        pool = replace(pool, arms=arms, workloads=workloads, gate=looking(pool.gate, len(arms)))
-    elif pool.search:
-        pool = replace(pool, arms=tuple(arm for arm in pool.arms if not is_written(arm)))
+        arms = _compared(pool, search)
+        pool = replace(pool, arms=arms, gate=_looking(pool.gate, len(arms)))
     run = RunSpec(
         pool=pool.name,
         server=server,
@@ -210,21 +220,35 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run 
     return replace(
         run,
         purpose=Purpose.SEARCH,
-        workloads=in_a_search(pool.workloads),
+        workloads=tuple(map(_lighter, pool.workloads)),
         gate=Gate(limits=counted),
         parity=None,
-        schedule=pool.search.schedule,
     )
+
+
+def _compared(pool: PoolSpec, search: Run) -> tuple[Arm, ...]:
+    """What the gate compares after a search: what it has found, and beside the engine's adaptive mode the best tree."""
+    names = {BASELINE, search.found, _best_tree(pool, search) if search.found == ADAPTIVE else ""}
+    return tuple(arm for arm in pool.arms if arm.name in names)
+
+
+def _best_tree(pool: PoolSpec, search: Run) -> str:
+    """The one that came nearest to being found; "" if none was measured."""
+    trees = {arm.name for arm in pool.arms if arm.tree}
+    standing = search.status.search.arms if search.status.search else ()
+    return next((one.arm for one in standing if one.arm in trees and one.state != "failed"), "")
+
+
+def _looking(gate: Gate, arms: int) -> Gate:
+    """Looks that are the default for two arms are those for so many."""
+    if gate.decide_after_rounds != default_looks(2):
+        return gate
+    return replace(gate, decide_after_rounds=default_looks(arms))
 
 
 SHARE, FEWEST = 4, 16
 """A search sends a quarter of the requests: all of its points are of the same prompts, so what these have in common
 cancels, and what it finds is measured again."""
-
-
-def in_a_search(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-    """With fewer requests."""
-    return tuple(map(_lighter, workloads))
 
 
 def _lighter(workload: Workload) -> Workload:

@@ -2,11 +2,10 @@
 for a gate to decide about, on other prompts."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from paceline.api import Reason
-from paceline.api.run_status import LoadLevel, Result, RunVerdict, ScheduleStep, SearchedArm, SearchProgress
+from paceline.api.run_status import Result, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Bounds, Outcome
 from paceline.evidence.failures import Failure
 from paceline.evidence.round_status import judged_speed
@@ -44,8 +43,6 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
     if step.winner is None or (not step.measured_on and step.winner == BASELINE):
         failed = next((arm.error for arm in evidence.searching.arms_so_far if arm.error), "no arm was measured")
         return error(f"nothing could be measured: {failed}", Failure.NotMeasured.name)
-    if step.winner == BASELINE and evidence.searching.schedule:
-        step = _for_the_schedule(evidence, step)
     told = _told(evidence, step, spent[0] if spent else "")
     if step.winner == BASELINE:
         return _ended(evidence, Outcome.REJECT, told, NOTHING_FASTER)
@@ -73,14 +70,6 @@ def _nothing_runs(evidence: Evidence) -> tuple[str, str] | None:
     return f"{len(failed)} candidates failed, and none was measured: {failed[0].error}", Failure.NotMeasured.name
 
 
-def _for_the_schedule(evidence: Evidence, found: "Found") -> "Found":
-    """No single arm is faster over all loads, and the schedule may be: the gate compares it with the best of them."""
-    best = next((arm for arm in evidence.searching.arms_so_far if arm.speed), None)
-    if best is None or not any(depth.num_steps for depth in evidence.searching.schedule):
-        return found
-    return replace(found, winner=best.name, speed_up=best.speed)
-
-
 def _ended(evidence: Evidence, outcome: Outcome, message: str, reason: str) -> Conclusion:
     verdict = RunVerdict(outcome=outcome.value, winner="", rounds=len(evidence.results), reason=reason, message=message)
     reasons = {Outcome.INCONCLUSIVE: Reason.Inconclusively, Outcome.REJECT: Reason.Reject}
@@ -98,27 +87,14 @@ def _told(evidence: Evidence, found: "Found", spent: str) -> str:
         speed = f" {_bounds(found.speed_up)} as fast as the baseline," if found.speed_up else ""
         sentence = f"{found.winner} is{speed} the best that was found"
     cut = f"the search was not finished: {spent}" if spent else ""
-    notes = (sentence, took, _schedule(evidence), cut, *found.notes, sampled(evidence.spec))
+    notes = (sentence, took, cut, *found.notes, sampled(evidence.spec))
     return "; ".join(filter(None, notes))
 
 
 def _took(evidence: Evidence) -> str:
     measured = [arm for arm in evidence.searching.arms_so_far if arm.points and arm.name != BASELINE]
-    points, sources = evidence.searching.own_points, [record.run for record in evidence.records if record.run]
-    beside = f" and {len(evidence.searching.points) - points} of {sources[0]}" if sources else ""
-    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {points} points{beside}"
-
-
-def _schedule(evidence: Evidence) -> str:
-    """What was written, or why nothing."""
-    levels = evidence.searching.levels
-    if not levels:
-        return ""
-    each = ", ".join(f"{level.num_steps} at {level.concurrency}" for level in levels)
-    if not evidence.searching.schedule:
-        return f"no schedule is written, as one depth is fastest at every load ({each})"
-    table = ", ".join(f"{depth.num_steps} from {depth.from_batch_size} on" for depth in evidence.searching.schedule)
-    return f"fastest depths: {each}; the schedule written from them: {table}"
+    points = len(evidence.searching.points)
+    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {points} points"
 
 
 def _bounds(bounds: Bounds | None) -> str:
@@ -133,7 +109,7 @@ def search_progress(evidence: Evidence) -> SearchProgress:
     standing = evidence.searching.arms_so_far
     return SearchProgress(
         candidates=len(evidence.spec.arms) - 1,
-        points=evidence.searching.own_points,
+        points=len(evidence.searching.points),
         server_starts=sum(len(record.replicates) for record in own(evidence.results)),
         next=evidence.searching.why,
         arms=tuple(
@@ -147,14 +123,6 @@ def search_progress(evidence: Evidence) -> SearchProgress:
                 why=arm.error,
             )
             for arm in standing
-        ),
-        levels=tuple(
-            LoadLevel(concurrency=level.concurrency, num_steps=level.num_steps, ratio=level.ratio)
-            for level in evidence.searching.levels
-        ),
-        schedule=tuple(
-            ScheduleStep(from_batch_size=depth.from_batch_size, num_steps=depth.num_steps)
-            for depth in evidence.searching.schedule
         ),
     )
 

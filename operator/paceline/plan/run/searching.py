@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from paceline.api import run_status
 from paceline.api.gate import MOST_POINTS
-from paceline.core import BASELINE, Depth, RunSpec
+from paceline.core import BASELINE, RunSpec
 from paceline.engines import ENGINES
 from paceline.engines.grid import head_of, heads_of
 from paceline.evidence.round_status import judged_speed, last_tries
 
 if TYPE_CHECKING:
     from paceline.search import ArmSoFar, Found, Measure, Point, Question
-    from paceline.search.schedule import Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,28 +41,21 @@ class Searching:
                 for arm in self.spec.arms
             ),
             workloads={workload.name: workload.weight for workload in self.spec.workloads},
-            neighbour=self.spec.start_from,
-            mixed=self.spec.schedule or len({workload.concurrency for workload in self.spec.workloads}) > 1,
+            mixed=len({workload.concurrency for workload in self.spec.workloads}) > 1,
         )
 
     @cached_property
     def points(self) -> "tuple[Point, ...]":
         """Each measured cell, by rounds with a result. One that is no evidence is an error of its arm."""
-        loads = {workload.name for workload in self.spec.workloads}
-        return tuple(point for point in _points(self.records) if point.cell.workload in loads)
-
-    @property
-    def own_points(self) -> int:
-        """Of them, those that this run has measured."""
-        return sum(point.round >= 0 for point in self.points)
+        return tuple(_points(self.records))
 
     @cached_property
     def step(self) -> "Measure | Found":
         """Of several loads chains come first, at each of them: the time of a step differs from one load to the next,
         and the search goes on from their points."""
-        from paceline.search import schedule
+        from paceline.search.chains import sweep
 
-        chains = schedule.sweep(self.question, self.points) if self.question.mixed else None
+        chains = sweep(self.question, self.points) if self.question.mixed else None
         return chains or _proceed(Asked(self.question), self.points)
 
     @property
@@ -80,23 +72,6 @@ class Searching:
         return Found(winner=running[0].name, speed_up=running[0].speed, complete=False)
 
     @cached_property
-    def levels(self) -> "tuple[Level, ...]":
-        """The fastest chain at each concurrency; empty until all are measured, and where no schedule is wanted."""
-        from paceline.search import schedule
-
-        if not self.spec.schedule or schedule.sweep(self.question, self.points):
-            return ()
-        loads = {workload.name: workload.concurrency for workload in self.spec.workloads}
-        return schedule.levels(self.question, self.points, loads)
-
-    @cached_property
-    def schedule(self) -> tuple[Depth, ...]:
-        """The table that is written from them; empty where one depth is fastest at all."""
-        from paceline.search import schedule
-
-        return schedule.written(self.levels, ENGINES[self.spec.server.engine.name].threshold)
-
-    @cached_property
     def arms_so_far(self) -> "tuple[ArmSoFar, ...]":
         return _so_far(Asked(self.question), self.points) if self.points else ()
 
@@ -110,25 +85,12 @@ class Searching:
         if isinstance(self.step, Measure):
             for cell in self.step.cells:
                 cells[cell.arm] = (*cells.get(cell.arm, ()), cell.workload)
-        cells = {arm: (*workloads, *self._shared(arm, workloads)) for arm, workloads in cells.items()}
         fitting, points = dict[str, tuple[str, ...]](), 0
         for arm, workloads in cells.items():
             points += len(workloads)
             if points <= MOST_POINTS:
                 fitting[arm] = workloads
         return fitting
-
-    def _shared(self, arm: str, workloads: tuple[str, ...]) -> tuple[str, ...]:
-        """Loads of other pools on the datasets of these workloads, and on those that this pool does not have, that the
-        arm has not been measured at."""
-        own = {workload.name: workload.dataset.name for workload in self.spec.workloads}
-        datasets = {own[workload] for workload in workloads}
-        measured = {point.cell.workload for point in _points(self.records) if point.cell.arm == arm}
-        return tuple(
-            load.name
-            for load in self.spec.shared_workloads
-            if load.name not in measured and (load.dataset.name in datasets or load.dataset.name not in own.values())
-        )
 
     @property
     def why(self) -> str:
@@ -143,7 +105,7 @@ class Asked:
 
     def __init__(self, question: "Question") -> None:
         self.question = question
-        self.key = question.options, tuple(question.workloads.items()), question.neighbour, question.mixed
+        self.key = question.options, tuple(question.workloads.items()), question.mixed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Asked) and self.key == other.key
@@ -167,14 +129,12 @@ def _so_far(question: Asked, points: "tuple[Point, ...]") -> "tuple[ArmSoFar, ..
 
 
 def _points(records: tuple[run_status.Round, ...]) -> "Iterator[Point]":
-    """Rounds that another pool's search has measured come before 0."""
     from paceline.search import Cell, Point
 
-    brought = sum(1 for record in records if record.run)
     for record in last_tries(records):
         for point in record.points:
             yield Point(
-                round=record.round - brought,
+                round=record.round,
                 cell=Cell(arm=point.arm, workload=point.workload),
                 throughput=judged_speed(point) if point.valid else None,
                 accept_length=point.accept_length if point.arm != BASELINE else None,

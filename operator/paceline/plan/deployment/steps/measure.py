@@ -10,8 +10,7 @@ from paceline.api.status import Hold, PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Purpose, Trigger
 from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
-from paceline.plan.deployment import again, loan, sharing, window
-from paceline.plan.deployment.beside import begins_at
+from paceline.plan.deployment import again, loan, window
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.earned import ANYWAY, bounds, manual
@@ -25,7 +24,6 @@ from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run, annotated
-from paceline.plan.deployment.sharing import waits_for
 from paceline.plan.deployment.stale import SHOWN
 from paceline.plan.images import differ, digest
 from paceline.plan.silence import ASK_AGAIN
@@ -103,13 +101,7 @@ def _measure(rollout: Rollout, now: datetime) -> StepResult:
             status={"progress": PoolProgress(step="WaitingForWindow", message=f"benchmark.window: {note}")},
             requeue_at=opens,
         )
-    if search := waits_for(pool, now):
-        return StepResult(
-            causes=(*causes, Cause(Reason.WaitingForCapacity, pool.name, search)),
-            status={"progress": PoolProgress(step="WaitingForSearch", message=search)},
-            requeue_at=now + ASK_AGAIN,
-        )
-    return _make_run(pool, causes, now)
+    return _make_run(pool, causes)
 
 
 def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
@@ -128,11 +120,11 @@ def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
     elif not rollout.settled or missing(pool):
         return decided
     else:
-        more = _make_run(pool, decided.causes, now, held=hold(pool))
+        more = _make_run(pool, decided.causes, held=hold(pool))
     return replace(more, status={**decided.status, **more.status}, notes=decided.notes)
 
 
-def _make_run(pool: Pool, causes: tuple[Cause, ...], now: datetime, held: Hold | None = None) -> StepResult:
+def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -> StepResult:
     """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates; because of a
     hold, new ones are measured."""
     before = (run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint and not run.imported)
@@ -143,24 +135,19 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], now: datetime, held: Hold |
     token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
     trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
     searches = pool.run_spec.purpose is Purpose.SEARCH
-    earlier = None
-    if not (token or held):
-        earlier = sharing.source(pool, now) if searches else again.source(pool)
+    earlier = None if token or held or searches else again.source(pool)
     moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
     image = digest(pool.servers.image) if pool.servers and moved else ""
     wanted = replace(
         pool.run_spec, attempt=attempt, trigger=trigger, token=token or image, rounds_of=earlier.name if earlier else ""
     )
-    if searches:
-        wanted = replace(wanted, start_from=begins_at(pool), shared_workloads=sharing.shared_workloads(pool))
     candidates = " or ".join(pool.in_question)
     whys = (
         f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",
         f"retry={token}" if token else "",
         stale.stale if stale and not token else "",
         asked_anew(pool) if not (token or stale or held) else "",
-        f"the rounds of {earlier.name} are judged again" if earlier and not searches else "",
-        f"it goes on from the points of {earlier.name}" if earlier and searches else "",
+        f"the rounds of {earlier.name} are judged again" if earlier else "",
     )
     why = "; ".join(filter(None, whys))
     first = f"it is not known yet whether {candidates} beats the baseline"

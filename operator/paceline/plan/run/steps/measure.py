@@ -105,8 +105,7 @@ def _has_begun(snapshot: Snapshot, active: Round) -> bool:
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
-    loads = next_workloads(evidence.spec, evidence.records)
-    spec = replace(evidence.spec, workloads=(*loads, *evidence.spec.shared_workloads))
+    spec = replace(evidence.spec, workloads=next_workloads(evidence.spec, evidence.records))
     number, try_ = next_try(evidence.records)
     if spec.server.accelerator.claims and CLAIM_TEMPLATE in snapshot.absent:
         return StepResult(

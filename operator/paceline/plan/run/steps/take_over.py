@@ -1,14 +1,13 @@
 """Step 3: the rounds of another run, to be judged by this run's gate (0033)."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Round
-from paceline.core import BASELINE, Purpose
-from paceline.core.workload import workload_name
-from paceline.evidence import measured_for, same_arms, surroundings
+from paceline.core import BASELINE
+from paceline.evidence import same_arms, surroundings
 from paceline.plan.objects import Object
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
@@ -29,9 +28,6 @@ def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence
 def unlike(run: Object, source: Object) -> str | None:
     """Why the rounds of `source` cannot be judged by `run`, and the way out."""
     name = source["metadata"]["name"]
-    if run["spec"].get("purpose") == Purpose.SEARCH:
-        measured = measured_for(run["spec"], source["spec"])
-        return None if measured else f"spec.roundsOf: {name} has not measured these workloads and arms; leave it out"
     if surroundings(run["spec"]) != surroundings(source["spec"]):
         return f"spec.roundsOf: {name} measured another server or other workloads; leave it out to measure all rounds"
     if not same_arms(run["spec"], source["spec"]):
@@ -42,28 +38,7 @@ def unlike(run: Object, source: Object) -> str | None:
 def _rounds_of(source: Object, run: Object) -> tuple[Round, ...]:
     arms = {BASELINE, *same_arms(run["spec"], source["spec"])}
     records = from_status(BenchmarkRunStatus, source.get("status")).rounds or ()
-    if run["spec"].get("purpose") == Purpose.SEARCH:
-        return tuple(_of_these_loads(records, source, run))
     return tuple(_narrowed(record, source, arms) for record in records if not record.error)
-
-
-def _of_these_loads(records: Iterable[Round], source: Object, run: Object) -> Iterator[Round]:
-    """Rounds of a search with points of this run's loads, numbered anew."""
-    loads = {workload_name(load["name"], load["concurrency"], None) for load in run["spec"]["workloads"]}
-    number = 0
-    for record in records:
-        points = tuple(point for point in record.points if point.workload in loads)
-        if record.error or not points:
-            continue
-        arms = {point.arm for point in points}
-        yield replace(
-            record,
-            round=number,
-            replicates=tuple(replicate for replicate in record.replicates if replicate.arm in arms),
-            points=points,
-            run=record.run or str(source["metadata"]["name"]),
-        )
-        number += 1
 
 
 def _narrowed(record: Round, source: Object, arms: Collection[str]) -> Round:
