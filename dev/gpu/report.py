@@ -98,7 +98,7 @@ def _head(run: Run, machine: str) -> Iterator[str]:
     if status.get("emulated"):
         yield "**The engine was emulated: nothing here is of a GPU.**"
     first, last = (entry[at][:16].replace("T", " ") for entry, at in _ends(run))
-    engine = f"{spec['engine']['name']} {status.get('engineVersion') or spec['engine']['version']}"
+    engine = f"{spec['engine']['type']} {status.get('engineVersion') or spec['engine']['version']}"
     yield f"{engine} on {status.get('gpuModel') or 'an unnamed GPU'}, driver {status.get('driver') or 'unknown'},"
     yield f"{first} to {last} UTC, by `paceline measure`."
     if machine:

@@ -67,15 +67,15 @@ def main(to: Path) -> None:
     asked = []
     for name, spec in deployments():
         engine = spec.server.engine
-        if engine.name != "SGLang" or engine.version != VERSION:
-            print(f"{name}: left out, {engine.name} {engine.version}")
+        if engine.type != "SGLang" or engine.version != VERSION:
+            print(f"{name}: left out, {engine.type} {engine.version}")
             continue
         known = pin(spec, {(one.source, one.revision): "0" * 40 for one in artifacts_of(spec)})
         for model in models_of(known):
             at = to / snapshot_path(model.source, "0" * 40).lstrip("/")
             at.mkdir(parents=True, exist_ok=True)
             (at / "config.json").write_text(json.dumps(config(model)))
-        adapter = ENGINES[engine.name]
+        adapter = ENGINES[engine.type]
         for pool in known.pools:
             asked += [
                 {

@@ -15,8 +15,8 @@ SCHEMAS = {c["spec"]["names"]["kind"]: c["spec"]["versions"][0]["schema"]["openA
 EXAMPLES = ("qwen3-coder-next-upstream", "qwen3-8b-tpu", "qwen3-coder-30b-vllm", "ngram-no-draft", "bring-your-own-pvc")
 BASES = {name: example(name) for name in EXAMPLES} | {RUN: example_run()}
 
-FRACTIONS = ["0", "0.03", "0.05", "0.002", "0.95", "0.5", "1", "1.0", "5%", "0.1234567"]
-DURATIONS = ["30m", "1h30m", "10s", "0s", "1d", "PT5M"]
+FRACTIONS = ["0%", "3%", "5%", "0.2%", "95%", "50%", "100%", "99.9999%", "0.05", "1.23456%", "1000%", "%"]
+DURATIONS = ["30m", "1h30m", "10s", "0s", "1d", "PT5M", "500ms", "1.5s", "30m1h", "1h0m0s0ms1h", "0h0m1s", "100000s"]
 SOURCES = ["hf://a/b", "pvc://models/x", "pvc://company-models/x/y", "pvc://other/x", "a/b", "hf://a", "pvc://models"]
 QUANTITIES = ["400Gi", "1", "1.5Ti", "400GB", "0"]
 WORDS = ["a", "b1", "wide", "narrow", "baseline", "x-y", "A", "", "é", "a b", "x" * 31, "é" * 64, "-", "0", "a.b"]
@@ -28,17 +28,19 @@ LIKELY: Mapping[str, list[str]] = {
     ],
     "revision": ["main", "v1.0", "refs/pr/1", "-x"],
     "commit": ["0" * 40, "abcdef0", "main"],
-    "name": ["SGLang", "VLLM", "SGLangJAX", "sglang"],
+    "type": ["SGLang", "vLLM", "SGLangJAX", "sglang"],
+    "name": ["main", "wide", "Main"],
     "version": ["0.5.23", "0.33.0", "0.1.0rc0", "latest", "1"],
-    "image": ["a/b:c", "a@sha256:0", " "],
+    "image": [
+        "a/b:c", "a@sha256:0", " ", "lmsysorg/sglang:v0.5.23", "vllm/vllm-openai:latest", "x/lmsysorg/sglang:0.5.6-a",
+    ],
     "resourceName": ["nvidia.com/gpu", "google.com/tpu", "a b"],
     "productLabel": ["nvidia.com/gpu.product", "cloud.google.com/gke-tpu-accelerator", "/"],
     "hostPath": ["/models", "/a/..b", "/a/../b", "/", "models", "/a:b"],
-    "minimumImprovement": FRACTIONS,
-    "regressionTolerance": FRACTIONS,
+    "minImprovement": FRACTIONS,
+    "maxRegression": FRACTIONS,
     "confidence": FRACTIONS,
-    "varianceFloor": FRACTIONS,
-    "maximumIncrease": FRACTIONS,
+    "maxIncrease": FRACTIONS,
     "maxEvidenceAge": DURATIONS,
     "progressDeadline": DURATIONS,
     "memory": QUANTITIES,

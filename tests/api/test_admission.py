@@ -313,7 +313,7 @@ def strictly(path: str, value: Any) -> dict[str, Any]:
     ["--trust-remote-code", "--trust_remote_code", "--trust-remote-code=true", "--trust-rem", "--trust", "--tru",
      "--tr", "--trust_re=1", "--config", "--config=/x.yaml", "--conf=/x"],
 )  # fmt: skip
-@pytest.mark.parametrize("path", ["spec.engine.args", "spec.pools.0.candidates.0.args"])
+@pytest.mark.parametrize("path", ["spec.engine.args", "spec.candidates.0.args"])
 def test_remote_code_is_forbidden_however_it_is_written_and_wherever(guarded: Running, path: str, word: str) -> None:
     assert send(guarded, "eve", strictly(path, ["--dtype=bfloat16"]), namespace=STRICT) == ""
     said = send(guarded, "eve", strictly(path, ["--dtype=bfloat16", word]), namespace=STRICT)
@@ -346,11 +346,11 @@ def test_no_other_part_of_a_pod_brings_a_foreign_image_or_a_directory(
 
 
 SEARCH = searching_of_heads()["spec"]["pools"][0]["search"]
-SEARCHING = changed(example(), ("spec.pools.0.candidates", GONE), ("spec.pools.0.search", SEARCH))
+SEARCHING = changed(example(), ("spec.candidates", GONE), ("spec.pools.0.search", SEARCH))
 SOURCES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (example(), "spec.target", {"servedName": "qwen"}),
     (example(), "spec.draft", {"algorithm": "EAGLE3"}),
-    (example(), "spec.pools.0.candidates.0.draft", {"algorithm": "EAGLE3"}),
+    (example(), "spec.candidates.0.draft", {"algorithm": "EAGLE3"}),
     (SEARCHING, "spec.pools.0.search.heads.0.draft", {"algorithm": "EAGLE3"}),
     (example_run(), "spec.target", {"servedName": "qwen", "revision": "main"}),
     (example_run(), "spec.arms.1.draft", {"algorithm": "EAGLE3", "revision": "main"}),

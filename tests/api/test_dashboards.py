@@ -12,7 +12,7 @@ from tests.dashboards.feed import NAMESPACE, deployment, discovery, feed, of_pro
 from tests.dashboards.quiet import STORIES
 from tests.support.apiserver import Running
 
-GUARD = {"window": "10s", "acceptanceDrop": "0.2"}
+GUARD = {"window": "10s", "acceptanceDrop": "20%"}
 NAMES = "coder-sglang", "coder-vllm"
 
 
@@ -22,7 +22,7 @@ async def test_every_query_has_an_answer(apiserver: Running, tmp_path: Path) -> 
         scrapes = discovery(fed.kubelet.found, servers), of_process({"paceline-0": fed.metrics_port})
         with prometheus(tmp_path, program(), *scrapes) as url:
             asked, began = Prometheus(url), time.time()
-            for engine in ("SGLang", "VLLM"):
+            for engine in ("SGLang", "vLLM"):
                 fed.apply(deployment(engine, GUARD))
             await fed.until("both serve wide", lambda: [fed.serving(name) for name in NAMES] == ["wide", "wide"])
             await fed.until("both have an emulator", lambda: len(fed.kubelet.running) == 2)

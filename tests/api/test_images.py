@@ -27,7 +27,7 @@ def spec() -> DeploymentSpec:
 
 def served(asked: DeploymentSpec) -> Rendered:
     first = asked.pools[0]
-    server, arm = replace(asked.server, largest_concurrency=16), first.arms[1]
+    server, arm = replace(asked.server, max_concurrency=16), first.arms[1]
     kept = rendering(OWNER, first.name, server, arm, revision_of(server, arm), Settings(image="paceline"))
     return stamped(servers(OWNER, first.name, kept, 1, asked.promotion.progress_deadline, {}, True))
 

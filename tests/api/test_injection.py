@@ -15,7 +15,7 @@ from paceline.cli.validate import wrong
 from paceline.core import Source
 
 OPERATOR = Path(__file__).parents[2] / "operator" / "paceline"
-EXAMPLES = {"SGLang": "qwen3-coder-next-upstream", "VLLM": "qwen3-coder-30b-vllm"}
+EXAMPLES = {"SGLang": "qwen3-coder-next-upstream", "vLLM": "qwen3-coder-30b-vllm"}
 UNPACKS = {"tarfile", "zipfile", "pickle", "shelve", "dill", "cloudpickle", "unpack_archive", "extractall"}
 
 

@@ -29,21 +29,21 @@ def test_the_charts_limits_reach_the_operator_and_are_its_own_by_default() -> No
 
 def named(name: str) -> dict[str, Any]:
     manifest: dict[str, Any] = example()
-    manifest["spec"]["pools"][0]["candidates"][0]["name"] = name
+    manifest["spec"]["candidates"][0]["name"] = name
     return manifest
 
 
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        (candidates(10_000), "spec.pools[0].candidates: Too many: 10000"),
+        (candidates(10_000), "spec.candidates: Too many: 10000"),
         (with_argument("--x=" + "x" * (1 << 20)), "spec.engine.args[0]: Too long"),
-        (named("<img src=x onerror=alert(1)>"), "spec.pools[0].candidates[0].name"),
-        (named("cafe\u0301"), "spec.pools[0].candidates[0].name"),
-        (named("\u202ewide"), "spec.pools[0].candidates[0].name"),
-        (named("wi\u200bde"), "spec.pools[0].candidates[0].name"),
-        (named("🚀"), "spec.pools[0].candidates[0].name"),
-        (named("wide\n"), "spec.pools[0].candidates[0].name"),
+        (named("<img src=x onerror=alert(1)>"), "spec.candidates[0].name"),
+        (named("cafe\u0301"), "spec.candidates[0].name"),
+        (named("\u202ewide"), "spec.candidates[0].name"),
+        (named("wi\u200bde"), "spec.candidates[0].name"),
+        (named("🚀"), "spec.candidates[0].name"),
+        (named("wide\n"), "spec.candidates[0].name"),
     ],
     ids=["10,000 candidates", "1 MB", "HTML", "decomposed", "right to left", "zero width", "emoji", "a line"],
 )

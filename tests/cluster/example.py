@@ -29,26 +29,28 @@ def small(name: str, hub: str, **spec: Any) -> Manifest:
             "engine": {"env": emulated()},
             "accelerator": {"count": 1},
             "cache": {"env": [{"name": "HF_ENDPOINT", "value": hub}, {"name": "HF_HUB_DISABLE_XET", "value": "1"}]},
+            "candidates": [candidate()],
             "pools": [pool()],
             # 144 tokens: without acceptance as many verify calls, more than NothingAccepted needs.
             "benchmark": {
                 "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
-                "decideAfterRounds": [2],
             },
-            "gate": {"confidence": "0.8"},  # two rounds of a noise below 1 % are enough to show 39 %
+            "gate": {
+                "confidence": "80%",
+                "decideAfterRounds": [2],
+            },  # two rounds of a noise below 1 % are enough to show 39 %
         },
     }
     found: Manifest = merged(merged(merged(_read(UPSTREAM), _read(OVERLAY)), overlay), {"spec": spec})
     return found
 
 
-def pool(*, replicas: int = 1, tree: Mapping[str, int] = WIDE) -> Manifest:
-    return {
-        "name": POOL,
-        "replicas": replicas,
-        "concurrency": [1],
-        "candidates": [{"name": "wide", "tree": dict(tree)}],
-    }
+def pool(*, replicas: int = 1) -> Manifest:
+    return {"name": POOL, "replicas": replicas, "load": [{"concurrency": [1]}]}
+
+
+def candidate(tree: Mapping[str, int] = WIDE) -> Manifest:
+    return {"name": "wide", "tree": dict(tree)}
 
 
 def _read(path: Any) -> Manifest:

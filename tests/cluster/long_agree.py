@@ -34,9 +34,8 @@ def question(hub: str) -> Manifest:
         engine={"env": [*emulated(NOISE_CV=NOISE), SEED]},
         benchmark={
             "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 48}],
-            "decideAfterRounds": [4],
         },
-        gate={"confidence": "0.9995"},
+        gate={"confidence": "99.95%", "decideAfterRounds": [4]},
     )
 
 

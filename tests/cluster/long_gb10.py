@@ -20,9 +20,8 @@ def example(hub: str) -> Manifest:
         "cache": cache(manifest["spec"]["cache"], hub),
         "benchmark": {
             "datasets": [{"name": "code", "source": "builtin://code", "requests": 24, "maxTokens": 24}],
-            "decideAfterRounds": [2],
         },
-        "gate": {"confidence": "0.8"},
+        "gate": {"confidence": "80%", "decideAfterRounds": [2]},
     }
     manifest["spec"] = merged(merged(manifest["spec"], overlay), H200)
     return manifest

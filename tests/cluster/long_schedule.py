@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.cluster.example import small
-from tests.support.kubernetes import Manifest, Namespace
+from tests.support.kubernetes import Namespace
 from tests.support.queries import POOL, jobs_of, pool_of, served
 
 NAME = "scheduled"
@@ -20,11 +20,14 @@ def test_a_schedule_that_is_faster_than_a_chain_is_served(here: Namespace, hub: 
     1.30x. The schedule takes the chain's depth alone and the other among many."""
     candidates = [
         {"name": "chain", "tree": {"numSteps": 5, "topK": 1, "numDraftTokens": 6}},
-        {"name": "falls", "schedule": [{"fromBatchSize": 1, "numSteps": 5}, {"fromBatchSize": 8, "numSteps": 2}]},
+        {
+            "name": "falls",
+            "depthByBatchSize": [{"fromBatchSize": 1, "numSteps": 5}, {"fromBatchSize": 8, "numSteps": 2}],
+        },
     ]
-    benchmark = {"datasets": [{"name": "code", "source": "builtin://code", "maxTokens": 24}], "decideAfterRounds": [2]}
-    pool = {"name": POOL, "replicas": 1, "concurrency": [1, 16], "candidates": candidates}
-    here.apply(small(NAME, hub, pools=[pool], benchmark=benchmark))
+    benchmark = {"datasets": [{"name": "code", "source": "builtin://code", "maxTokens": 24}]}
+    pool = {"name": POOL, "replicas": 1, "load": [{"concurrency": [1, 16]}]}
+    here.apply(small(NAME, hub, candidates=candidates, pools=[pool], benchmark=benchmark))
     here.wait("the schedule to be served", served(here, NAME, "falls"), WHOLE_SECONDS)
 
     verdict = pool_of(here.get("specdep", NAME))["verdict"]
@@ -47,45 +50,3 @@ def test_a_schedule_that_is_faster_than_a_chain_is_served(here: Namespace, hub: 
     assert [template["metadata"]["annotations"][key] for template in templates] == [text] * len(templates)
     assert len(templates) == 2
     assert [t["metadata"]["annotations"][key] for t in kept if "annotations" in t["metadata"]] == [text]
-
-
-@pytest.mark.timeout(1500)
-def test_a_search_writes_the_schedule_that_a_gate_compares(here: Namespace, hub: str) -> None:
-    """On the emulated head a chain of one step is the fastest for one user who chats, 1.21x to 1.18x, and one of two
-    steps for 32, 1.34x to 1.30x."""
-    ranges = {
-        "numSteps": {"min": 1, "max": 3},
-        "topK": {"min": 1, "max": 1},
-        "numDraftTokens": {"min": 2, "max": 4},
-    }
-    chats = [
-        {"name": name, "source": "builtin://chat", "requests": 12, "maxTokens": 48} for name in ("morning", "evening")
-    ]
-    pool = {"name": POOL, "replicas": 1, "concurrency": [1, 32], "search": {**ranges, "schedule": True}}
-    benchmark = {"datasets": chats, "decideAfterRounds": [2, 4]}
-    here.apply(small(NAME, hub, pools=[pool], benchmark=benchmark))
-
-    search = here.wait("what the search finds", lambda: ended(here, "Search"), 600)
-    found = search["status"]["search"]
-    assert [(level["concurrency"], level["numSteps"]) for level in found["levels"]] == [(1, 1), (32, 2)]
-    assert [step["numSteps"] for step in found["schedule"]] == [1, 2]
-
-    gate = here.wait("the gate's verdict", lambda: ended(here, "Gate"), 900)
-    arms = [arm["name"] for arm in gate["spec"]["arms"]]
-    (written,) = [arm for arm in gate["spec"]["arms"] if arm["name"].startswith("schedule-")]
-    assert {"baseline", "adaptive"} < set(arms)
-    assert [(step["fromBatchSize"], step["numSteps"]) for step in written["schedule"]] == [
-        (step["fromBatchSize"], step["numSteps"]) for step in found["schedule"]
-    ]
-    threshold = found["schedule"][1]["fromBatchSize"]
-    assert {threshold - 1, threshold} < {load["concurrency"] for load in gate["spec"]["workloads"]}
-    verdict = gate["status"]["verdict"]
-    assert verdict["outcome"] == "Promote", verdict
-    means = {one["arm"]: float(one["ratio"]) for one in gate["status"]["results"] if one["workload"] == "mean"}
-    assert means[written["name"]] > 0.95 * means[verdict["winner"]]
-    here.wait("it to be served", served(here, NAME, verdict["winner"]), 180)
-
-
-def ended(here: Namespace, purpose: str) -> Manifest | None:
-    runs = here.list("bench", f"paceline.dev/pool={POOL}")
-    return next((r for r in runs if r["spec"]["purpose"] == purpose and r.get("status", {}).get("verdict")), None)

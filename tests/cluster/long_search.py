@@ -13,14 +13,14 @@ GPU_HOURS = 1.0
 
 def searching(hub: str) -> Manifest:
     pools = [
-        {"name": "latency", "replicas": 1, "concurrency": [1], "search": RANGES},
-        {"name": "throughput", "replicas": 1, "concurrency": [32], "search": RANGES},
+        {"name": "latency", "replicas": 1, "load": [{"concurrency": [1]}], "search": RANGES},
+        {"name": "throughput", "replicas": 1, "load": [{"concurrency": [32]}], "search": RANGES},
     ]
     datasets = [
         {"name": name, "source": f"builtin://{name}", "requests": 12, "maxTokens": 48} for name in ("code", "terminal")
     ]
-    benchmark = {"datasets": datasets, "decideAfterRounds": [3, 6], "budget": {"gpuHours": str(GPU_HOURS)}}
-    return small(NAME, hub, pools=pools, benchmark=benchmark, gate={"confidence": "0.9"})
+    benchmark = {"datasets": datasets, "budget": {"gpuHours": str(GPU_HOURS)}}
+    return small(NAME, hub, pools=pools, benchmark=benchmark, gate={"confidence": "90%", "decideAfterRounds": [3, 6]})
 
 
 def of(here: Namespace, pool: str, purpose: str) -> list[Manifest]:

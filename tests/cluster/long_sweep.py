@@ -29,7 +29,7 @@ def example(commits: Mapping[str, str]) -> Manifest:
             {**workload, "requests": max(16, WAVES * workload["concurrency"]), "maxTokens": 24}
             for workload in (spec["workloads"][0], spec["workloads"][-1])
         ],
-        "gate": {"confidence": "0.8", "decideAfterRounds": [2]},
+        "gate": {"confidence": "80%", "decideAfterRounds": [2]},
     }
     manifest["spec"] = merged(merged(spec, overlay), H200)
     return manifest

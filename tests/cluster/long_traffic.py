@@ -41,8 +41,8 @@ def smaller(hub: str) -> Manifest:
     overlay = {
         "engine": {"image": IMAGE, "env": emulated()},
         "cache": cache(SPEC["spec"]["cache"], hub),
-        "benchmark": {"datasets": datasets, "decideAfterRounds": [2]},
-        "gate": {"confidence": "0.8"},
+        "benchmark": {"datasets": datasets},
+        "gate": {"confidence": "80%", "decideAfterRounds": [2]},
         **H200,
     }
     return {**SPEC, "spec": merged(SPEC["spec"], overlay)}

@@ -41,7 +41,7 @@ def test_runs_under_way_keep_their_evidence_and_servers_stay(here: Namespace, hu
     (promoted,) = here.list("bench")
     standing = servers(here, "done")
 
-    here.apply(small("going", hub, benchmark={**small("going", hub)["spec"]["benchmark"], "decideAfterRounds": [3]}))
+    here.apply(small("going", hub, gate={"decideAfterRounds": [3]}))
     run = here.wait("a run", run_of(here, "going"), 90)
     here.wait("the second round to measure", measuring(here, run, 1), 120)
     jobs = {name_of(job): uid_of(job) for job in jobs_of(here, run)}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cluster.conftest import namespace_for
-from tests.cluster.example import emulated, pool, small
+from tests.cluster.example import candidate, emulated, small
 from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
 from tests.support.queries import finished, pool_of, run_of, served, stalled
 
@@ -30,9 +30,9 @@ def here(hub: str) -> Iterator[Namespace]:
 
 
 def test_an_infeasible_tree_is_refused_with_the_right_value(here: Namespace, hub: str) -> None:
-    chain = pool(tree={"numSteps": 5, "topK": 1, "numDraftTokens": 8})
-    said = here.refused(small("infeasible", hub, pools=[chain]))
-    assert "spec.pools[0].candidates[0].tree.numDraftTokens" in said
+    chain = candidate({"numSteps": 5, "topK": 1, "numDraftTokens": 8})
+    said = here.refused(small("infeasible", hub, candidates=[chain]))
+    assert "spec.candidates[0].tree.numDraftTokens" in said
     assert "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8" in said
 
 

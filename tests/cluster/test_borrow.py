@@ -12,7 +12,6 @@ T = TypeVar("T")
 PRODUCT = "nvidia.com/gpu.product"
 BORROW = {
     "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
-    "decideAfterRounds": [2],
     "capacityPolicy": "Borrow",
 }
 BY_HAND = {"mode": "Manual"}

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 from tests.cluster.conftest import namespace_for
-from tests.cluster.example import pool, small
+from tests.cluster.example import candidate, pool, small
 from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
 from tests.support.queries import RUN, pool_of, served
 
 NAME = "coder"
 ROUNDS = "paceline.dev/component=round"
-GATE = {"confidence": "0.8"}
+GATE = {"confidence": "80%"}
 LONGER = {"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 32}
-LENIENT = {**GATE, "minimumImprovement": "0.03"}
+LENIENT = {**GATE, "minImprovement": "3%"}
 DEEP = {"name": "deep", "tree": {"numSteps": 7, "topK": 1, "numDraftTokens": 8}}  # 0.93x
-BOTH = {**pool(), "candidates": [*pool()["candidates"], DEEP]}
-SEVEN = pool(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 7})
+BOTH = [candidate(), DEEP]
+SEVEN = [candidate({"numSteps": 3, "topK": 4, "numDraftTokens": 7})]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def here(hub: str) -> Iterator[Namespace]:
 
 @pytest.mark.parametrize(
     ("replicas", "gate"),
-    [(1, {"minimumImprovement": "0.04"}), (2, {"regressionTolerance": "0.05"})],
+    [(1, {"minImprovement": "4%"}), (2, {"maxRegression": "5%"})],
     ids=["one server", "two servers"],
 )
 def test_a_looser_gate_is_judged_on_the_rounds_there_are(
@@ -54,7 +54,7 @@ def test_a_candidate_comes_is_rejected_and_goes(here: Namespace, hub: str) -> No
     """It is measured with the baseline alone. That it goes costs nothing, not even a run: what both were asked says
     enough of the one that stays. (By another gate than at first, or the first answer would hold again.)"""
     before, known = uninterrupted(here), names(here, "bench")
-    here.apply(small(NAME, hub, gate=LENIENT, pools=[BOTH]))
+    here.apply(small(NAME, hub, gate=LENIENT, candidates=BOTH))
     found = here.wait("a round beside the servers", lambda: measuring_beside(here), 60)
     assert "candidate deep was added" in why(found)
     run = here.wait("its verdict", lambda: judged_again(here, known), 120)
@@ -76,9 +76,9 @@ def test_a_candidate_comes_is_rejected_and_goes(here: Namespace, hub: str) -> No
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        ({"benchmark": {"datasets": [LONGER], "decideAfterRounds": [2]}}, "maxTokens changed: 24 to 32"),
-        ({"pools": [SEVEN]}, "tree.numDraftTokens changed: 8 to 7"),
-        ({"pools": [SEVEN], "promotion": {"mode": "Manual"}}, "tree.numDraftTokens changed: 8 to 7"),
+        ({"benchmark": {"datasets": [LONGER]}}, "maxTokens changed: 24 to 32"),
+        ({"candidates": SEVEN}, "tree.numDraftTokens changed: 8 to 7"),
+        ({"candidates": SEVEN, "promotion": {"mode": "Manual"}}, "tree.numDraftTokens changed: 8 to 7"),
     ],
     ids=["dataset", "shape", "Manual"],
 )

@@ -61,7 +61,7 @@ CASES = (
 
 def version(engine: Manifest) -> dict[str, str]:
     """SGLang is emulated in the release that the example's image speaks."""
-    return {"VERSION": engine["version"]} if engine["name"] == "SGLang" else {}
+    return {"VERSION": engine["version"]} if engine["type"] == "SGLang" else {}
 
 
 def smaller(case: Case, hub: str) -> Manifest:
@@ -71,12 +71,11 @@ def smaller(case: Case, hub: str) -> Manifest:
     overlay: Manifest = {
         "engine": {"image": IMAGE, "env": emulated(**version(manifest["spec"]["engine"]))},
         "cache": cache(manifest["spec"]["cache"], hub),
-        "pools": [{**first, "replicas": 1, "concurrency": [1], "datasets": ["code"]}],
+        "pools": [{**first, "replicas": 1, "load": [{"concurrency": [1]}]}],
         "benchmark": {
             "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
-            "decideAfterRounds": [2],
         },
-        "gate": {"confidence": "0.8"},
+        "gate": {"confidence": "80%", "decideAfterRounds": [2]},
     }
     if "parity" in manifest["spec"].get("benchmark", {}):
         overlay["benchmark"]["parity"] = {"samples": 2, "maxTokens": 24}
@@ -101,7 +100,7 @@ def test_the_example_with_models_of_ones_own(here: Namespace, hub: str) -> None:
     """No hub is asked: the prefetch would not find it."""
     case = Case(example="bring-your-own-pvc", argument="/models/heads/Qwen3-8B-Eagle3", over=H200)
     manifest = smaller(case, "http://no-hub.invalid")
-    filled(here, manifest["spec"]["cache"]["existingClaim"], DOWNLOAD, {"HF_ENDPOINT": hub, "HOME": "/tmp", **NO_XET})
+    filled(here, manifest["spec"]["cache"]["claimName"], DOWNLOAD, {"HF_ENDPOINT": hub, "HOME": "/tmp", **NO_XET})
     here.apply(manifest)
     status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
     check(here, manifest, status, case.argument)
@@ -149,7 +148,7 @@ def check(here: Namespace, manifest: Manifest, pool: Manifest, argument: str) ->
     assert run["status"]["engineVersion"] == f"{manifest['spec']['engine']['version']}+emulated"
     points = [point for entry in run["status"]["rounds"] for point in entry["points"]]
     assert [point["why"] for point in points if not point["valid"]] == []
-    arms = {"baseline", *(candidate["name"] for candidate in manifest["spec"]["pools"][0]["candidates"])}
+    arms = {"baseline", *(candidate["name"] for candidate in manifest["spec"]["candidates"])}
     assert {point["arm"] for point in points} == arms
     asked = manifest["spec"]["benchmark"].get("parity")
     for verdict in run["status"]["armVerdicts"] if asked else ():

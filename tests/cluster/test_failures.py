@@ -31,7 +31,7 @@ def test_an_image_that_is_not_there_blames_no_candidate(here: Namespace) -> None
     manifest: Manifest = yaml.safe_load((EXAMPLES / "benchmark-only.yaml").read_text())
     absent = {"image": "localhost/paceline-absent:0", "podTemplate": NEVER_PULLED}
     manifest["spec"] = merged(manifest["spec"], H200 | {"engine": absent})
-    here.apply(claim(manifest["spec"]["cache"]["existingClaim"]))
+    here.apply(claim(manifest["spec"]["cache"]["claimName"]))
     here.apply(manifest)
 
     status = here.wait("the end", finished(here, manifest), 180)["status"]  # with 15 and 30 s between tries

@@ -9,7 +9,7 @@ from tests.cluster.example import pool, small
 from tests.support.kubernetes import Namespace
 from tests.support.queries import pool_of, served
 
-SURE = {"minimumImprovement": "0", "regressionTolerance": "0.9", "confidence": "0.5"}
+SURE = {"minImprovement": "0%", "maxRegression": "90%", "confidence": "50%"}
 """Whatever is faster at all is promoted: speeds here are of a busy machine."""
 
 

@@ -15,7 +15,7 @@ from paceline.engines.sglang.versions import KNOWN
 from paceline.evidence.arguments import comparable, differences
 
 CAPTURES = Path(__file__).parent / "captures"
-SGLANG, VLLM, JAX = ENGINES["SGLang"], ENGINES["VLLM"], ENGINES["SGLangJAX"]
+SGLANG, VLLM, JAX = ENGINES["SGLang"], ENGINES["vLLM"], ENGINES["SGLangJAX"]
 FOLLOWS = {
     "--attention-backend": {"attention_backend", "cuda_graph_config"},  # torch_native has no graphs
     "--model-path": {"model_path", "served_model_name", "tokenizer_path"},

@@ -25,7 +25,7 @@ LOADS = (1, 8, 32)
 ACCEPTED = 0.7
 BASELINE = {1: 100.0, 8: 640.0, 32: 1900.0, 64: 3000.0}
 RAMP = moving(LOADS[0], LOADS[-1], 96)
-GATE = core.Gate(minimum_improvement=0.02, decide_after_rounds=(3, 6))
+GATE = core.Gate(min_improvement=0.02, decide_after_rounds=(3, 6))
 Table = Mapping[str, Mapping[str, Any]]
 
 

@@ -12,7 +12,7 @@ from paceline.engines import ENGINES, Counts, Monitor, UnreadableError
 from paceline.watch.windows import Increase, read
 
 CAPTURES = Path(__file__).parent / "captures"
-SGLANG, VLLM = ENGINES["SGLang"].monitor("0.5.23"), ENGINES["VLLM"].monitor("0.33.0")
+SGLANG, VLLM = ENGINES["SGLang"].monitor("0.5.23"), ENGINES["vLLM"].monitor("0.33.0")
 START = {
     "eagle3": SGLANG, "eagle": SGLANG, "ngram": SGLANG, "base": SGLANG, "vllm/eagle3": VLLM, "vllm/base": VLLM,
 }  # fmt: skip

@@ -104,7 +104,7 @@ async def eventually(http: ClientSession, url: str, pods: list[Manifest]) -> Cou
 
 
 def test_one_query_has_all_pods_of_a_pool() -> None:
-    asked = query(ENGINES["VLLM"].monitor("0.33.0"), "models", {"a-1": None, "a-0": None})
+    asked = query(ENGINES["vLLM"].monitor("0.33.0"), "models", {"a-1": None, "a-0": None})
     assert asked.startswith('{__name__=~"vllm:generation_tokens_total|vllm:inter_token_latency_seconds_sum|')
     assert asked.endswith(r',namespace="models",pod=~"a\\-0|a\\-1"}')
 

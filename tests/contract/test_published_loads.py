@@ -160,7 +160,7 @@ class TestLlmD:
 
     def verdict(self, loads: list[Sent]) -> core.Verdict:
         """First tokens decide nothing: those published, 0.96 to 1.15 times the baseline's, are not emulated."""
-        rule = replace(RULE, limits=(core.Limit(metric="meanTTFT", maximum_increase=2.0),))
+        rule = replace(RULE, limits=(core.Limit(metric="meanTTFT", max_increase=2.0),))
         return decided(list(self.arms), loads, rule, measured(self.arms, loads, rule))
 
 

@@ -103,7 +103,7 @@ def test_the_operator_asks_for_what_each_release_takes(release: str) -> None:
     ]  # fmt: skip
     assert len(asked) == 3
     for row in asked:
-        candidate, of = arm("EAGLE3", schedule=scheduled(row)), server(version=release)
+        candidate, of = arm("EAGLE3", depth_by_batch_size=scheduled(row)), server(version=release)
         found = SGLANG.refusals(of, (BASE, candidate))
         assert bool(found) == ("error" in row or release == "0.5.12"), row
         if "resolved" in row:
@@ -161,7 +161,7 @@ SHAPE = ("speculative_adaptive", "speculative_num_steps", "speculative_eagle_top
 
 def test_the_file_is_the_table_that_was_tried() -> None:
     row = RESOLVED[0]
-    candidate = arm("EAGLE3", schedule=scheduled(row))
+    candidate = arm("EAGLE3", depth_by_batch_size=scheduled(row))
     ((path, text),) = SGLANG.files(candidate).items()
     assert text == row["file"]
     argv = SGLANG.argv(server(), candidate)

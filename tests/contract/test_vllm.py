@@ -32,7 +32,7 @@ from paceline.engines.vllm.probe import (
 from paceline_emulator import profile
 from paceline_emulator.positions import by_position
 
-PROBE = ENGINES["VLLM"].probe("0.33.0")
+PROBE = ENGINES["vLLM"].probe("0.33.0")
 DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"
 
 # What is read of a server

@@ -52,4 +52,4 @@ def options(row: dict[str, Any]) -> tuple[str, ...]:
 @pytest.mark.parametrize("row", ROWS, ids=name)
 def test_the_desk_refuses_what_the_real_vllm_refuses(row: dict[str, Any]) -> None:
     on = server(*options(row) or ("--max-model-len=1024",), env=({"name": RUNNER, "value": row["runner"]},))
-    assert bool(ENGINES["VLLM"].refusals(on, (BASE, arm(row["settings"])))) == bool(row["says"]), row["says"]
+    assert bool(ENGINES["vLLM"].refusals(on, (BASE, arm(row["settings"])))) == bool(row["says"]), row["says"]

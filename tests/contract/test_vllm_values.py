@@ -52,7 +52,7 @@ def test_the_operator_refuses_what_the_real_parser_refuses() -> None:
     for row in OPTIONS:
         option = row["names"][0]
         for word in words_for(option):
-            found = ENGINES["VLLM"].refusals(server(f"{option}={word}"), (BASE,))
+            found = ENGINES["vLLM"].refusals(server(f"{option}={word}"), (BASE,))
             ours = FLAGS.is_ours(FLAGS.parse((f"{option}={word}",))[0])
             refused = any(one.rule == "vllm-value" for one in found)
             assert ours or refused == (word not in row["takes"]), (option, word)

@@ -45,16 +45,16 @@ def deployment(engine: str, guard: Mapping[str, Any], **metadata: str) -> Manife
         example(),
         ("metadata", {"name": f"coder-{engine.lower()}", "namespace": NAMESPACE, **metadata}),
         ("spec.cache", {"hostPath": "/var/lib/models"}),
-        ("spec.benchmark", {"decideAfterRounds": [3, 5, 8]}),
+        ("spec.gate", {"decideAfterRounds": [3, 5, 8]}),
         ("spec.guard", dict(guard)),
     )
     spec = manifest["spec"]
     spec["pools"] = [pool for pool in spec["pools"] if pool["name"] == "latency"]
     for part in ("target", "draft"):
         spec[part]["revision"] = "0123456789abcdef0123456789abcdef01234567"
-    if engine == "VLLM":
-        spec["engine"] = {"name": "VLLM", "version": "0.33.0", "image": "vllm/vllm-openai:v0.33.0"}
-        spec["pools"][0]["candidates"][0]["tree"] = CHAIN
+    if engine == "vLLM":
+        spec["engine"] = {"type": "vLLM", "version": "0.33.0", "image": "vllm/vllm-openai:v0.33.0"}
+        spec["candidates"][0]["tree"] = CHAIN
     return manifest
 
 
@@ -91,7 +91,7 @@ class Kubelet:
     def _start(self, name: str, pod: Manifest) -> Manifest:
         address = f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
         labels = pod["metadata"]["labels"]
-        engine = "VLLM" if "vllm" in labels["paceline.dev/deployment"] else "SGLang"
+        engine = "vLLM" if "vllm" in labels["paceline.dev/deployment"] else "SGLang"
         speculates = labels[ARM_LABEL] != "baseline"
         process = LAUNCH[engine](self, address, ENGINES[engine].port, speculates)
         self.running[name] = f"http://{address}:{ENGINES[engine].port}", process
@@ -134,7 +134,7 @@ def _vllm(kubelet: Kubelet, address: str, port: int, speculates: bool) -> "subpr
         return subprocess.Popen(argv, env={**os.environ, **QUICK}, stdout=log, stderr=log)
 
 
-LAUNCH: Mapping[str, Callable[[Kubelet, str, int, bool], "subprocess.Popen[Any]"]] = {"SGLang": _sglang, "VLLM": _vllm}
+LAUNCH: Mapping[str, Callable[[Kubelet, str, int, bool], "subprocess.Popen[Any]"]] = {"SGLang": _sglang, "vLLM": _vllm}
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tests.dashboards.feed import NAMESPACE, Feed, deployment, discovery, feed, 
 from tests.support import apiserver
 
 ROOT = Path(__file__).parents[2]
-GUARD = {"window": "30s", "acceptanceDrop": "0.2"}
+GUARD = {"window": "30s", "acceptanceDrop": "20%"}
 BEFORE, AFTER, ROUND = 75.0, 120.0, 14.0
 MOST_BYTES = 200_000
 NAMES = ("coder-sglang", "coder-vllm")
@@ -46,13 +46,13 @@ async def main(directory: Path, out: Path) -> None:
 
 async def tell(fed: Feed) -> float:
     """The story; when it began."""
-    for engine in ("SGLang", "VLLM"):
+    for engine in ("SGLang", "vLLM"):
         manifest = deployment(engine, GUARD)
         fed.apply(manifest | {"spec": manifest["spec"] | {"suspend": True}})
     await fed.until("both have baselines", lambda: len(fed.kubelet.running) == 2)
     began = time.time()
     await fed.under_load("baselines serve", lambda: time.time() - began > BEFORE)
-    for engine in ("SGLang", "VLLM"):
+    for engine in ("SGLang", "vLLM"):
         fed.apply(deployment(engine, GUARD))
     await fed.under_load(
         "both serve wide", lambda: [fed.serving(name) for name in NAMES] == ["wide", "wide"], seconds=240

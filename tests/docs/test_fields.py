@@ -50,7 +50,7 @@ def unknown(text: str) -> Iterator[str]:
 
 def test_a_field_that_another_kind_has_there_is_found() -> None:
     text = "`gate.decideAfterRounds`, `benchmark.decideAfterRounds`, `bench.status.rounds[].try`, `status.history`"
-    assert list(unknown(text)) == ["gate.decideAfterRounds", "status.history"]
+    assert list(unknown(text)) == ["benchmark.decideAfterRounds", "status.history"]
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "api.md"], ids=lambda page: page.name)

@@ -31,7 +31,8 @@ def example(*pools: str) -> Manifest:
     """The example with one dataset and two rounds: enough, as the noise is small."""
     manifest = plan.example(*pools)
     manifest["spec"] |= {
-        "benchmark": {"datasets": [{"name": "chat", "source": "builtin://chat"}], "decideAfterRounds": [2]},
+        "benchmark": {"datasets": [{"name": "chat", "source": "builtin://chat"}]},
+        "gate": {"decideAfterRounds": [2]},
         "promotion": {"progressDeadline": "10m"},
     }
     return manifest
@@ -40,7 +41,7 @@ def example(*pools: str) -> Manifest:
 def too_strict() -> Manifest:
     """Nothing is twice as fast."""
     manifest = example("latency")
-    manifest["spec"]["gate"] = {"minimumImprovement": "0.9"}
+    manifest["spec"]["gate"] |= {"minImprovement": "90%"}
     return manifest
 
 
@@ -68,7 +69,7 @@ def the_published_image(spec: dict[str, Any]) -> None:
 
 
 def a_looser_gate(spec: dict[str, Any]) -> None:
-    spec["gate"] = {"minimumImprovement": "0.04"}
+    spec["gate"] |= {"minImprovement": "4%"}
 
 
 PROMOTED = Story(lambda world: world.apply(example("latency")))

@@ -47,9 +47,9 @@ async def serving(world: World, replicas: int, nodes: int) -> int:
     manifest = imported(old(replicas), Options(name=NAME, pool="latency")).manifest
     manifest["spec"]["benchmark"] = {
         "datasets": [{"name": "chat", "source": "builtin://chat"}],
-        "decideAfterRounds": [2],
     }
-    manifest["spec"]["pools"][0]["concurrency"] = [1]
+    manifest["spec"]["gate"] = {"decideAfterRounds": [2]}
+    manifest["spec"]["pools"][0]["load"] = [{"concurrency": [1]}]
     manifest["spec"]["promotion"] = {"mode": "Manual"}
     world.apply(manifest)
     await world.settle()

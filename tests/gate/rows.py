@@ -253,7 +253,7 @@ def slower_on_one() -> Iterator[Row]:
         group=group,
         name="+15 %, p95 TTFT of one workload +20 % = its limit",
         truth=against(even(1.15)),
-        rule=core.Gate(limits=(core.Limit(metric="p95TTFT", maximum_increase=0.2),)),
+        rule=core.Gate(limits=(core.Limit(metric="p95TTFT", max_increase=0.2),)),
         limited=against({**even(1.0), "chat": 1.2}),
         cv=0.01,
         unworthy=ONE,

@@ -166,9 +166,7 @@ def _drawn(row: Row, dice: np.random.Generator, many: int) -> tuple[np.ndarray, 
 
 
 def _enough(spread: float) -> int:
-    dataset = Dataset(
-        name="code", source="builtin://code", requests=REQUESTS, max_tokens=TOKENS, fewest_requests=FEWEST
-    )
+    dataset = Dataset(name="code", source="builtin://code", requests=REQUESTS, max_tokens=TOKENS, min_requests=FEWEST)
     return sized(Workload(dataset=dataset, concurrency=1), spread, [1.0] * len(WORKLOADS)).dataset.requests
 
 

@@ -215,7 +215,7 @@ def test_it_is_not_bounded_on_the_closed_loops_of_the_same_run() -> None:
 
 @pytest.mark.parametrize("metric", ["meanTTFT", "p95TTFT"])
 def test_who_names_it_decides(metric: str) -> None:
-    wide = (Limit(metric=metric, maximum_increase=9.0),)
+    wide = (Limit(metric=metric, max_increase=9.0),)
     arm = decided(of(1.2, 1.8), ttft=1.5, limits=wide).arms["candidate"]
     assert set(arm.limits) == {metric}
     assert arm.reason != "LimitExceeded"
@@ -224,7 +224,7 @@ def test_who_names_it_decides(metric: str) -> None:
 class TestCapacity:
     """`kvTokens` may fall by at most a fraction; it is the server's, whatever that is measured on."""
 
-    rule = core.Gate(limits=(Limit(metric="kvTokens", maximum_decrease=0.2),))
+    rule = core.Gate(limits=(Limit(metric="kvTokens", max_decrease=0.2),))
 
     def decided(self, tokens: int | None) -> core.ArmVerdict:
         held = {"baseline": 800_000, "candidate": tokens}

@@ -12,7 +12,7 @@ from paceline.gate.limits import BOUNDED_BY
 
 
 def test_a_promotion(run: Run) -> None:
-    code, out, _ = run("latency.json", json.dumps(case(LATENCY, minimumImprovement="0.05")))
+    code, out, _ = run("latency.json", json.dumps(case(LATENCY, minImprovement="0.05")))
 
     verdict = json.loads(out)
     assert code == 0
@@ -26,7 +26,7 @@ def test_a_promotion(run: Run) -> None:
 
 
 def test_the_reason_names_the_workload_and_its_bounds(run: Run) -> None:
-    code, out, _ = run("throughput.json", json.dumps(case(THROUGHPUT, minimumImprovement=0.02)))
+    code, out, _ = run("throughput.json", json.dumps(case(THROUGHPUT, minImprovement=0.02)))
 
     verdict = json.loads(out)
     assert (code, verdict["winner"]) == (0, "narrow")
@@ -54,7 +54,7 @@ def test_the_exit_code_tells_the_outcome(
 
 def test_without_looks_they_are_those_of_so_many_arms(run: Run) -> None:
     for truth, looked in ((LATENCY, 4), (THROUGHPUT, 6)):
-        question = case(truth, cv=0.006, seed=2, rounds=9, minimumImprovement=0.02)
+        question = case(truth, cv=0.006, seed=2, rounds=9, minImprovement=0.02)
         del question["decideAfterRounds"]
         _, out, _ = run("case.json", json.dumps(question))
         assert json.loads(out)["rounds"] == looked
@@ -139,7 +139,7 @@ def test_bounds_that_no_one_can_read_are_cut_short(run: Run) -> None:
 def test_what_can_be_limited_is_what_a_resource_can_limit() -> None:
     metrics = get_args(LimitSpec.model_fields["metric"].annotation)
     assert set(BOUNDED_BY) == set(metrics)
-    assert {metric: BOUNDS.get(metric, "maximumIncrease") for metric in metrics} == BOUNDED_BY
+    assert {metric: BOUNDS.get(metric, "maxIncrease") for metric in metrics} == BOUNDED_BY
 
 
 def test_metrics_that_are_known_and_ends_that_a_server_came_to_are_taken(run: Run) -> None:

@@ -49,33 +49,33 @@ from tests.support.gate_cases import Run, case, change
         (["measurements", 2], ["code", 171.3], "case.json: measurements[2]: an object is expected: {...}; found ["),
         (["measurements"], None, "case.json: measurements: a list is expected: [...]; found null"),
         (["gate", "confidence"], "1.5", 'case.json: gate.confidence: Input should be less than 1; found "1.5"'),
-        (["gate", "minimumImprovement"], "NaN", "case.json: gate.minimumImprovement: "),
-        (["gate", "minimumImprovement"], "5%", "case.json: gate.minimumImprovement: a number is expected, "),
+        (["gate", "minImprovement"], "NaN", "case.json: gate.minImprovement: "),
+        (["gate", "minImprovement"], "five%", "case.json: gate.minImprovement: a number is expected, "),
         (
             ["gate", "minimumImprovment"],
             "0.1",
-            "case.json: gate.minimumImprovment: unknown field; there are minimumImprovement, ",
+            "case.json: gate.minimumImprovment: unknown field; there are minImprovement, ",
         ),
-        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0]: one of maximumIncrease, "),
+        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0]: one of maxIncrease, "),
         (
             ["gate", "limits"],
-            [{"metric": "kvTokens", "maximumDecrease": 0.2, "maximum": 1}],
-            "case.json: gate.limits[0]: one of maximumIncrease, ",
+            [{"metric": "kvTokens", "maxDecrease": 0.2, "max": 1}],
+            "case.json: gate.limits[0]: one of maxIncrease, ",
         ),
         (
             ["gate", "limits"],
-            [{"metric": "p95FFT", "maximumIncrease": 0.2}],
+            [{"metric": "p95FFT", "maxIncrease": 0.2}],
             "case.json: gate.limits[0].metric: no metric that can be limited; there are meanTTFT, p95TTFT, meanTPOT, ",
         ),
         (
             ["gate", "limits"],
-            [{"metric": "p95TTFT", "maximumIncrease": 0.2}, {"metric": "p95TTFT", "maximumIncrease": 0.5}],
+            [{"metric": "p95TTFT", "maxIncrease": 0.2}, {"metric": "p95TTFT", "maxIncrease": 0.5}],
             "case.json: gate.limits: p95TTFT is limited twice; keep one",
         ),
         (
             ["gate", "limits"],
-            [{"metric": "kvTokens", "maximumIncrease": 0.2}],
-            "case.json: gate.limits[0]: kvTokens is bounded by maximumDecrease",
+            [{"metric": "kvTokens", "maxIncrease": 0.2}],
+            "case.json: gate.limits[0]: kvTokens is bounded by maxDecrease",
         ),
         *(
             (
@@ -100,17 +100,17 @@ from tests.support.gate_cases import Run, case, change
         ),
         *(
             (["gate", name], 1e308, f"case.json: gate.{name}: Input should be less than {most}; found 1e+308")
-            for name, most in (("minimumImprovement", 10), ("varianceFloor", 1))
+            for name, most in (("minImprovement", 10), ("varianceFloor", 1))
         ),
         (
             ["gate", "limits"],
-            [{"metric": "p95TTFT", "maximumIncrease": 1e308}],
-            "case.json: gate.limits[0].maximumIncrease: Input should be less than 10; found 1e+308",
+            [{"metric": "p95TTFT", "maxIncrease": 1e308}],
+            "case.json: gate.limits[0].maxIncrease: Input should be less than 10; found 1e+308",
         ),
         (
             ["gate", "limits"],
-            [{"metric": "retractions", "maximum": 10**400}],
-            "case.json: gate.limits[0].maximum: Input should be less than or equal to 100000; found 1000",
+            [{"metric": "retractions", "max": 10**400}],
+            "case.json: gate.limits[0].max: Input should be less than or equal to 100000; found 1000",
         ),
         *(
             (

@@ -11,7 +11,7 @@ from paceline.gate.interval import interval
 from paceline.gate.rounds import table, weighted_means
 
 CAMPAIGNS = 1000
-GATE = Gate(regression_tolerance=0.5)
+GATE = Gate(max_regression=0.5)
 """Its bar on single workloads is out of the way: here it is about the mean."""
 WEIGHTS = {"code": 1.0, "chat": 1.0}
 TRUTH = against(dict.fromkeys(WEIGHTS, 1.05))

@@ -177,7 +177,7 @@ class TestRetractions:
         ]
 
     def decided(self, counts: Mapping[int, int], most: int) -> core.ArmVerdict:
-        rule = core.Gate(limits=(core.Limit(metric="retractions", maximum=most),))
+        rule = core.Gate(limits=(core.Limit(metric="retractions", max=most),))
         return gate.decide(rule, list(LATENCY), EVEN, self.with_retractions(counts)).arms["wide"]
 
     def test_as_many_as_are_allowed_do_no_harm(self) -> None:
@@ -199,13 +199,13 @@ class TestRetractions:
     )
     def test_they_are_worse_than_requests_that_failed_and_no_death(self, ended: str, counts_as: str) -> None:
         """As the record of a round has it (`evidence/round_status.py`), which a file's own `ended` need not."""
-        bounds = (core.Limit(metric="retractions", maximum=0),)
+        bounds = (core.Limit(metric="retractions", max=0),)
         failed = [replace(m, ended=ended) for m in self.with_retractions({0: 3}) if (m.round, m.arm) == (0, "wide")]
         assert {m.ended for m in counted(failed, bounds)} == {counts_as}
 
     @pytest.mark.parametrize("said", [{}, {"retractions": float("nan")}])
     def test_where_nobody_counted_them_the_limit_is_not_kept(self, said: dict[str, float]) -> None:
-        rule = core.Gate(limits=(core.Limit(metric="retractions", maximum=0),))
+        rule = core.Gate(limits=(core.Limit(metric="retractions", max=0),))
         uncounted = [replace(m, metrics=said) for m in self.with_retractions({})]
         wide = gate.decide(rule, list(LATENCY), EVEN, uncounted).arms["wide"]
         assert (wide.outcome, wide.reason) == ("undecided", "NotEnoughEvidence")

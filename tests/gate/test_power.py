@@ -8,7 +8,7 @@ from tests.support.campaigns import WORKLOADS, against, measure
 from paceline import core, gate
 from paceline.gate import Noise
 
-ONLY_THE_MEAN = core.Gate(minimum_improvement=0.0, regression_tolerance=0.5, decide_after_rounds=(3, 5, 8))
+ONLY_THE_MEAN = core.Gate(min_improvement=0.0, max_regression=0.5, decide_after_rounds=(3, 5, 8))
 
 
 def test_the_smallest_difference_worked_out_by_hand() -> None:
@@ -19,7 +19,7 @@ def test_the_smallest_difference_worked_out_by_hand() -> None:
 
 def test_the_minimum_comes_on_top_and_more_candidates_and_fewer_rounds_show_less() -> None:
     noise, rule = Noise(mean=0.015, workload=0.02), core.Gate()
-    assert gate.smallest_shown(rule, 1, 8, noise) > rule.minimum_improvement
+    assert gate.smallest_shown(rule, 1, 8, noise) > rule.min_improvement
     assert gate.smallest_shown(rule, 1, 4, noise) > gate.smallest_shown(rule, 1, 8, noise)
     assert gate.smallest_shown(rule, 3, 4, noise) > gate.smallest_shown(rule, 1, 4, noise)
 

@@ -63,8 +63,8 @@ def question(dice: random.Random) -> tuple[list[str], Truth, dict[str, float], c
         truth = {name: dict.fromkeys(WORKLOADS, 100 + 15 * (k > 0) + k) for k, name in enumerate(names)}
     weights = {w: dice.choice([0.0, 1.0, 1.0, 3.0]) for w in WORKLOADS} | {"code": 1.0}
     rule = core.Gate(
-        minimum_improvement=dice.choice([0.0, 0.02, 0.05]),
-        regression_tolerance=dice.choice([0.01, 0.03, 0.1]),
+        min_improvement=dice.choice([0.0, 0.02, 0.05]),
+        max_regression=dice.choice([0.01, 0.03, 0.1]),
         confidence=dice.choice([0.9, 0.95, 0.99]),
         variance_floor=dice.choice([0.0, 0.002, 0.01]),
         decide_after_rounds=dice.choice([(3, 5, 8), (2,), (4, 6)]),
@@ -91,7 +91,7 @@ def by_tests(
         if m.valid:
             table[names.index(m.arm), WORKLOADS.index(m.workload), m.round] = m.output_throughput
     error = (1 - rule.confidence) / (len(candidates) * len(rule.decide_after_rounds))
-    minimum, tolerated = math.log(1 + rule.minimum_improvement), math.log(1 - rule.regression_tolerance)
+    minimum, tolerated = math.log(1 + rule.min_improvement), math.log(1 - rule.max_regression)
     logs = {}
     for k, name in enumerate(candidates, start=1):
         series = np.log(table[k] / table[0])

@@ -54,7 +54,7 @@ def test_throughput_rejects_the_wide_tree_for_one_workload_and_promotes_the_narr
 
 def test_a_tree_that_reaches_less_than_the_minimum_is_rejected_though_it_is_faster() -> None:
     truth = {arm: THROUGHPUT[arm] for arm in ("baseline", "narrow")}
-    verdict = decided(truth, measure(truth, cv=STEADY, seed=3), core.Gate(minimum_improvement=0.05))
+    verdict = decided(truth, measure(truth, cv=STEADY, seed=3), core.Gate(min_improvement=0.05))
 
     assert (verdict.outcome, verdict.winner) == (Outcome.REJECT, None)
     assert verdict.arms["narrow"].reason == "BelowMinimumImprovement"
@@ -91,7 +91,7 @@ class TestTheMargin:
     def test_a_difference_is_told_from_none_above_it_and_not_below(self) -> None:
         """The same noise over a candidate that is just slower: its interval holds 1x until the margin is passed."""
         equal = against(dict.fromkeys(WORKLOADS, 1.0))
-        rule = core.Gate(minimum_improvement=0.0, decide_after_rounds=(3,))
+        rule = core.Gate(min_improvement=0.0, decide_after_rounds=(3,))
         noise = decided(equal, measure(equal, cv=STEADY, seed=2, rounds=3), rule).arms["candidate"]
         assert noise.margin is not None
         assert noise.mean is not None
@@ -284,7 +284,7 @@ class TestNothingAccepted:
 
 
 class TestLimits:
-    rule = core.Gate(limits=(core.Limit(metric="p95TTFT", maximum_increase=0.20),))
+    rule = core.Gate(limits=(core.Limit(metric="p95TTFT", max_increase=0.20),))
 
     def with_ttft(self, factor: float | None) -> list[core.Measurement]:
         """`factor` is the candidate's p95 time to first token over the baseline's; None: the candidate reports none."""

@@ -28,7 +28,7 @@ def test_a_looser_gate_is_judged_on_the_rounds_there_are(world: World) -> None:
     """No round is measured, no server moves, and the verdict says whose rounds it is of."""
     promoted(world, "latency")
     before = jobs(world)
-    world.edit("minimumImprovement 0.04", loosened)
+    world.edit("minImprovement 0.04", loosened)
     run = latest(world)
     assert (len(world.runs("latency")), jobs(world)) == (2, before)
     assert "judged again on 3 rounds of" in run["status"]["verdict"]["message"]
@@ -43,7 +43,7 @@ def test_a_stricter_gate_measures_only_what_it_needs_beyond(world: World) -> Non
     """1.365x was shown, more than 1.36x is asked: after three rounds that is open. The rounds go on where they were,
     with other prompts, and what was promoted serves on."""
     promoted(world, "latency")
-    world.edit("minimumImprovement 0.36", lambda spec: spec.update(gate={"minimumImprovement": "0.36"}))
+    world.edit("minImprovement 0.36", lambda spec: spec["gate"].update({"minImprovement": "36%"}))
     assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
     while world.under_way("round"):
         world.round_ends()
@@ -57,7 +57,7 @@ def test_a_gate_that_rejects_what_was_promoted_takes_it_off_without_a_round() ->
     world = World()
     promoted(world, "latency")
     before = jobs(world)
-    world.edit("minimumImprovement 0.5", lambda spec: spec.update(gate={"minimumImprovement": "0.5"}))
+    world.edit("minImprovement 0.5", lambda spec: spec["gate"].update({"minImprovement": "50%"}))
     world.servers_ready()
     assert (world.outcome("latency"), world.serving("latency"), jobs(world)) == ("Reject", "baseline", before)
     assert "every candidate was rejected" in world.pool("latency")["target"]["why"]
@@ -77,8 +77,7 @@ def test_that_holds_also_where_the_looks_are_those_of_so_many_arms(looks: list[i
     """By default three arms are looked at after 3, 6 and 9 rounds and two after 4, 6 and 8."""
     world = World()
     manifest = example("throughput")
-    manifest["spec"]["benchmark"]["decideAfterRounds"] = looks
-    manifest["spec"]["benchmark"] = {k: v for k, v in manifest["spec"]["benchmark"].items() if v is not None}
+    manifest["spec"]["gate"] = {"decideAfterRounds": looks} if looks else {}
     manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
     world.apply(manifest)
     world.prefetch_ends()
@@ -98,7 +97,7 @@ def test_where_the_winner_is_removed_the_others_rounds_are_judged_again() -> Non
     measured(world)
     assert world.serving("latency") == "narrow"
     before = jobs(world)
-    world.edit("without narrow", lambda spec: spec["pools"][0]["candidates"].pop())
+    world.edit("without narrow", lambda spec: spec["candidates"].pop())
     for _ in range(2):  # by way of the baseline: what is to serve comes before what is to be judged
         world.servers_ready()
     assert (world.serving("latency"), jobs(world)) == ("wide", before)
@@ -129,7 +128,7 @@ def test_rounds_of_a_run_that_was_under_way_are_kept() -> None:
     measuring(world, "latency")
     for _ in range(2):
         world.round_ends()
-    world.edit("minimumImprovement 0.04", loosened)
+    world.edit("minImprovement 0.04", loosened)
     world.round_ends()
     world.servers_ready()
     old, new = world.runs("latency")
@@ -146,7 +145,7 @@ def test_the_rounds_of_a_run_in_error_are_nobody_elses() -> None:
         world.round_dies("latency", 1, "the client is broken")
         world.wait(1)
     assert world.outcome("latency") == "Error"
-    world.edit("minimumImprovement 0.04", loosened)
+    world.edit("minImprovement 0.04", loosened)
     assert "roundsOf" not in latest(world)["spec"]
 
 
@@ -154,7 +153,7 @@ def test_what_a_person_asks_for_anew_is_measured_anew() -> None:
     """Inconclusive after all its rounds: the same ones would say the same."""
     world = World()
     promoted(world, "latency")
-    world.edit("minimumImprovement 0.365", lambda spec: spec.update(gate={"minimumImprovement": "0.365"}))
+    world.edit("minImprovement 0.365", lambda spec: spec["gate"].update({"minImprovement": "36.5%"}))
     while world.under_way("round"):
         world.round_ends()
     assert world.outcome("latency") == "Inconclusive"
@@ -169,7 +168,7 @@ def test_a_run_that_is_to_judge_rounds_that_are_gone_measures_its_own() -> None:
     world = World()
     promoted(world, "latency")
     world.away = True
-    world.edit("minimumImprovement 0.04", loosened)
+    world.edit("minImprovement 0.04", loosened)
     (run,) = world.runs("latency")
     world.cluster.delete("BenchmarkRun", run["metadata"]["name"])
     world.away = False
@@ -189,7 +188,7 @@ def by_hand(world: World, **changes: Any) -> dict[str, Any]:
 def test_a_person_may_judge_a_run_again_by_hand() -> None:
     world = World()
     promoted(world, "latency")
-    gate = {"minimumImprovement": "0.5", "decideAfterRounds": [3]}
+    gate = {"minImprovement": "50%", "decideAfterRounds": [3]}
     found = by_hand(world, gate=gate)
     assert found["status"]["verdict"]["outcome"] == "Reject"
 
@@ -197,7 +196,7 @@ def test_a_person_may_judge_a_run_again_by_hand() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"largestConcurrency": 64}, "measured another server or other workloads"),
+        ({"maxConcurrency": 64}, "measured another server or other workloads"),
         ({"arms": [{"name": "baseline"}]}, "measured none of these candidates"),
     ],
 )
@@ -216,7 +215,7 @@ def test_of_several_runs_the_one_with_the_most_rounds_is_taken() -> None:
     """Of a stricter gate there are more; its fingerprint is the same."""
     world = World()
     promoted(world, "latency")
-    world.edit("0.36", lambda spec: spec.update(gate={"minimumImprovement": "0.36"}))
+    world.edit("0.36", lambda spec: spec["gate"].update({"minImprovement": "36%"}))
     while world.under_way("round"):
         world.round_ends()
     world.edit("0.04", loosened)

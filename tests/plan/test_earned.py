@@ -29,7 +29,7 @@ EVEN = {"baseline": BASELINE_1, "wide": {name: 1.06 * speed for name, speed in B
 
 
 def tolerant(spec: dict[str, Any]) -> None:
-    spec["gate"] = {"regressionTolerance": "0.05"}
+    spec["gate"] |= {"maxRegression": "5%"}
 
 
 def longer(spec: dict[str, Any]) -> None:
@@ -37,21 +37,21 @@ def longer(spec: dict[str, Any]) -> None:
 
 
 def reshaped(spec: dict[str, Any]) -> None:
-    spec["pools"][0]["candidates"][0]["tree"]["numDraftTokens"] = 7
+    spec["candidates"][0]["tree"]["numDraftTokens"] = 7
 
 
 def renamed(spec: dict[str, Any]) -> None:
-    spec["pools"][0]["candidates"][0]["name"] = "broad"
+    spec["candidates"][0]["name"] = "broad"
 
 
 def busier(spec: dict[str, Any]) -> None:
     """SGLang has room for 48 requests on every arm, whether 1 or 2 of them are measured at a time."""
-    spec["pools"][0]["concurrency"] = [1, 2]
+    spec["pools"][0]["load"] = [{"concurrency": [1, 2]}]
 
 
 def far_busier(spec: dict[str, Any]) -> None:
     """And for 128 where 64 are."""
-    spec["pools"][0]["concurrency"] = [1, 64]
+    spec["pools"][0]["load"] = [{"concurrency": [1, 64]}]
 
 
 def served(world: World) -> set[str]:
@@ -64,12 +64,12 @@ def served(world: World) -> set[str]:
     ("pool", "edit", "promotion", "replicas", "message"),
     [
         ("latency", reshaped, "Automatic", 1, "candidate wide: tree.numDraftTokens changed: 8 to 7"),
-        ("latency", loosened, "Automatic", 1, "gate.minimumImprovement changed: 0.05 to 0.04"),
+        ("latency", loosened, "Automatic", 1, "gate.minImprovement changed: 5% to 4%"),
         ("latency", longer, "Automatic", 1, "workload terminal@1 was removed"),
         ("latency", added, "Automatic", 1, "candidate narrow was added"),
         ("throughput", removed, "Automatic", 1, ""),
         ("latency", reshaped, "Manual", 1, "candidate wide: tree.numDraftTokens changed: 8 to 7"),
-        ("latency", tolerant, "Automatic", 2, "gate.regressionTolerance changed: 0.03 to 0.05"),
+        ("latency", tolerant, "Automatic", 2, "gate.maxRegression changed: 3% to 5%"),
         ("latency", renamed, "Automatic", 1, "candidate broad was added; candidate wide was removed"),
     ],
 )
@@ -105,7 +105,7 @@ def test_another_load_of_the_same_arguments_takes_nothing_out_of_production() ->
         assert {pod["metadata"]["uid"] for pod in world.cluster.of("Pod", component="server")} == pods
         assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
     latest = world.runs("latency")[-1]
-    assert (latest["spec"]["largestConcurrency"], first["spec"]["largestConcurrency"]) == (2, 1)
+    assert (latest["spec"]["maxConcurrency"], first["spec"]["maxConcurrency"]) == (2, 1)
     assert world.under_way("round")
 
 
@@ -188,7 +188,10 @@ def test_of_an_edited_shape_that_crashed_nothing_is_tried_again() -> None:
         ("the image changed: ", lambda spec: spec["engine"].update(image="another")),
         ("engine.args changed: --schedule-policy", lambda spec: spec["engine"]["args"].append("--schedule-policy=lpm")),
         ("candidate wide: the head changed: ", lambda spec: spec["draft"].update(source="hf://another/head")),
-        ("candidate wide was removed", lambda spec: spec["pools"][0].update(candidates=[NARROW])),
+        (
+            "candidate wide was removed",
+            lambda spec: (spec.update(candidates=[NARROW]), spec["pools"][0].pop("candidates", None)),
+        ),
     ],
 )
 def test_another_server_is_served_by_its_baseline(what: str, edit: Edit) -> None:
@@ -239,7 +242,7 @@ def test_what_is_edited_while_suspended_and_put_back_has_lost_no_round() -> None
         world.round_ends()
     world.edit("suspend", lambda spec: spec.update(suspend=True))
     world.edit("another gate", loosened)
-    world.edit("the old gate", lambda spec: spec.pop("gate"))
+    world.edit("the old gate", lambda spec: spec["gate"].pop("minImprovement"))
     world.edit("resume", lambda spec: spec.update(suspend=False))
     world.round_ends()
     world.servers_ready()

@@ -82,15 +82,15 @@ def test_they_are_those_of_the_first_round_that_tells_for_good() -> None:
 
 
 def test_never_fewer_than_the_steady_window_and_the_spec_allow() -> None:
-    few = tuple(replace(one, dataset=replace(one.dataset, fewest_requests=40)) for one in asked().workloads)
+    few = tuple(replace(one, dataset=replace(one.dataset, min_requests=40)) for one in asked().workloads)
     assert sent(measured(0, 0.0), run=asked(workloads=few)) == [40] * 4
-    written = tuple(replace(one, dataset=replace(one.dataset, fewest_requests=None)) for one in asked().workloads)
+    written = tuple(replace(one, dataset=replace(one.dataset, min_requests=None)) for one in asked().workloads)
     assert sent(measured(0, 0.0), run=asked(workloads=written)) == [64] * 4
 
 
 @pytest.mark.parametrize(("metric", "requests"), [("p95TTFT", 64), ("p95E2E", 64), ("meanTTFT", 29), ("p99ITL", 29)])
 def test_a_limit_on_a_percentile_of_requests_needs_all(metric: str, requests: int) -> None:
-    gate = replace(asked().gate, limits=(Limit(metric=metric, maximum_increase=0.2),))
+    gate = replace(asked().gate, limits=(Limit(metric=metric, max_increase=0.2),))
     assert sent(measured(0, 0.0), run=asked(gate=gate)) == [requests] * 4
 
 

@@ -24,8 +24,7 @@ MONTH = 30 * 24 * 60
 
 def asked(world: World, improvement: str) -> None:
     """Another question: the gate wants more."""
-    gate = {"minimumImprovement": improvement}
-    world.edit(f"minimumImprovement {improvement}", lambda spec: spec.update(gate=gate))
+    world.edit(f"minImprovement {improvement}", lambda spec: spec["gate"].update(minImprovement=improvement))
 
 
 def of_image(world: World, image: str) -> None:
@@ -91,8 +90,8 @@ def test_the_same_question_again_within_a_month(world: World) -> None:
     """Its evidence is named in status, and no GPU is used."""
     promoted(world, "latency")
     (first,) = names(world)
-    asked(world, "0.04")
-    asked(world, "0.05")
+    asked(world, "4%")
+    asked(world, "5%")
     assert len(names(world)) == 2
     assert world.pool("latency")["verdict"]["benchmarkRun"] == first
 
@@ -102,9 +101,9 @@ def test_the_same_question_again_after_more_than_a_month(world: World) -> None:
     """It is measured anew, beside what was promoted, and the run says why: rounds that are judged again are as old as
     they are."""
     promoted(world, "latency")
-    asked(world, "0.04")
+    asked(world, "4%")
     world.wait(MONTH)
-    asked(world, "0.05")
+    asked(world, "5%")
     (again,) = world.runs("latency")[2:]
     assert (again["spec"]["attempt"], again["spec"]["trigger"]["reason"]) == (3, "Stale")
     assert "roundsOf" not in again["spec"]
@@ -117,7 +116,7 @@ def test_as_many_old_runs_are_kept_as_revisions(world: World) -> None:
     """One, here; and the one that what is served goes by."""
     decided_keeping_one(world)
     known = names(world)
-    for improvement in ("0.04", "0.03"):
+    for improvement in ("4%", "3%"):
         asked(world, improvement)
         known = list(dict.fromkeys([*known, *names(world)]))
     assert (len(known), names(world)) == (3, known[1:])

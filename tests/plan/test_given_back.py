@@ -34,9 +34,13 @@ def test_a_run_goes_on_while_models_of_another_pool_are_fetched() -> None:
     """For all that is known its question stays as it is."""
     world = World()
     measuring(world, "latency")
-    more = example("throughput")["spec"]["pools"][0]
-    more["candidates"][0]["draft"] = {"algorithm": "EAGLE3", "source": "hf://another/head"}
-    world.edit("another pool with a head of its own", lambda spec: spec["pools"].append(more))
+    more = {**example("throughput")["spec"]["pools"][0], "candidates": ["other"]}
+    head = {"algorithm": "EAGLE3", "source": "hf://another/head"}
+    other = {**example()["spec"]["candidates"][0], "name": "other", "draft": head}
+    world.edit(
+        "another pool with a head of its own",
+        lambda spec: (spec["pools"].append(more), spec["candidates"].append(other)),
+    )
     assert world.condition("CacheReady") == "False Prefetching"
     (run,) = world.runs("latency")
     assert (world.condition("Failed", run), len(world.under_way("round"))) == ("", 1)

@@ -78,7 +78,7 @@ def test_without_guard_a_person_is_told() -> None:
 
 
 def test_off_watches_nothing() -> None:
-    world = guarded("Off")
+    world = guarded("None")
     dropped(world)
     assert (arm(world), world.condition("SpeculationDegraded")) == ("wide", "")
     assert world.plan(("SpeculativeDeployment", NAME)).watched == {}
@@ -328,7 +328,7 @@ def test_a_pool_that_an_older_release_promoted_is_watched_as_soon_as_its_run_is_
 
 
 def test_the_watcher_is_told_what_serves_and_what_is_expected_of_it() -> None:
-    world = guarded(acceptanceDrop="0.4", window="2m", source="Prometheus")
+    world = guarded(acceptanceDrop="40%", window="2m", source="Prometheus")
     (pool,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
     assert (pool.revision, pool.arm) == (world.pool("latency")["serving"]["revision"], "wide")
     assert (pool.engine, pool.acceptance_drop, pool.window) == ("SGLang", 0.4, timedelta(minutes=2))

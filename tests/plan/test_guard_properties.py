@@ -50,7 +50,7 @@ def answered(world: World) -> None:
 
 
 def change_the_gate(world: World) -> None:
-    world.edit("gate", lambda spec: spec.update(gate={"minimumImprovement": "0.01"}))
+    world.edit("gate", lambda spec: spec["gate"].update({"minImprovement": "1%"}))
 
 
 EVENTS: Sequence[Callable[[World], None]] = (
@@ -66,7 +66,7 @@ def test_one_run_a_day_at_most_and_evidence_that_is_held_promotes_nothing(
 ) -> None:
     world, held = World(), set[str]()
     manifest = example("latency")
-    manifest["spec"] |= {"benchmark": {"decideAfterRounds": [2, 3]}, "guard": {"action": "Fallback"}}
+    manifest["spec"] |= {"gate": {"decideAfterRounds": [2, 3]}, "guard": {"action": "Fallback"}}
     world.apply(manifest)
     world.prefetch_ends()
     ready(world)

@@ -59,7 +59,7 @@ def named(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        (candidates(10_000), "spec.pools[0].candidates: "),
+        (candidates(10_000), "spec.candidates: "),
         (with_argument("--served-model-name=" + "x" * (1 << 20)), "spec.engine.args[0]: "),
         (with_template(deep(90)), "spec.engine.podTemplate"),
         (named("<img src=x onerror=alert(1)>"), "spec.pools[0].name: "),

@@ -15,7 +15,7 @@ OWN = "--speculative-attention-mode=decode"
 def measured(**own: Any) -> World:
     """The latency pool, its candidate with these fields too, its first round under way."""
     manifest = example("latency")
-    manifest["spec"]["pools"][0]["candidates"][0] |= own
+    manifest["spec"]["candidates"][0] |= own
     world = World()
     world.apply(manifest)
     world.prefetch_ends()

@@ -50,10 +50,10 @@ def test_another_parallelism_of_the_same_models_is_checked_without_a_job(world: 
 def test_a_candidates_own_head_is_named_where_it_stands(world: World) -> None:
     """Not in spec.draft, which is that of the others."""
     manifest = example()
-    manifest["spec"]["pools"][1]["candidates"][1]["draft"] = {"algorithm": "EAGLE", "source": HEAD}
+    manifest["spec"]["candidates"][1]["draft"] = {"algorithm": "EAGLE", "source": HEAD}
     world.apply(manifest)
     world.prefetch_ends()
-    assert "spec.pools[1].candidates[1].draft.algorithm: EAGLE with a head of class" in world.message("Stalled")
+    assert "spec.candidates[1].draft.algorithm: EAGLE with a head of class" in world.message("Stalled")
 
 
 @told
@@ -65,7 +65,7 @@ def test_what_is_worth_knowing_stands_in_notes_and_is_told_once(world: World) ->
     assert world.message("CacheReady") == "the models are on the cache volume"
 
     world.edit("quantise", lambda spec: spec["engine"]["args"].append("--quantization=fp8"))
-    note = f"spec.pools[0].candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
+    note = f"spec.candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
     assert note in world.status()["notes"][0]
     assert world.message("CacheReady") == "the models are on the cache volume"
     world.wait(10)

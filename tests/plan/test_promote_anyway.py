@@ -83,7 +83,7 @@ def test_the_verdict_that_it_overrides_does_not_take_it_off() -> None:
     assert world.serving("latency") == "wide"
 
     def without_narrow(spec: dict[str, Any]) -> None:
-        del spec["pools"][0]["candidates"][1]
+        del spec["candidates"][1]
 
     world.edit("one candidate fewer", without_narrow)
     world.servers_ready()

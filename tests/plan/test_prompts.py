@@ -134,7 +134,7 @@ def test_prompts_that_cannot_be_had_are_named_by_their_field(world: World) -> No
 def test_what_no_pool_is_measured_on_is_not_brought() -> None:
     manifest = with_prompts("latency")
     manifest["spec"]["benchmark"]["datasets"].append({"name": "chat", "source": "builtin://chat"})
-    manifest["spec"]["pools"][0]["datasets"] = ["chat"]
+    manifest["spec"]["pools"][0]["load"] = [{"concurrency": [1], "datasets": ["chat"]}]
     world = World()
     world.apply(manifest)
     assert "datasets" not in fetch_request(world)

@@ -35,7 +35,7 @@ def started(**options: Any) -> World:
     """Two pools that are decided after two rounds or three."""
     world = World(nodes=ROOM, **options)
     manifest = example()
-    manifest["spec"]["benchmark"] = {"decideAfterRounds": [2, 3]}
+    manifest["spec"]["gate"] = {"decideAfterRounds": [2, 3]}
     world.apply(manifest)
     return world
 
@@ -83,7 +83,7 @@ def change_the_image(world: World) -> None:
 
 
 def change_the_gate(world: World) -> None:
-    world.edit("gate", lambda spec: spec.update(gate={"minimumImprovement": "0.01"}))
+    world.edit("gate", lambda spec: spec["gate"].update({"minImprovement": "1%"}))
 
 
 def change_the_nodes(world: World) -> None:

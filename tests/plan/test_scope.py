@@ -31,7 +31,7 @@ def at(spec: RunSpec, *temperatures: float | None) -> RunSpec:
 
 
 def served_by(spec: RunSpec, name: str, version: str) -> RunSpec:
-    engine = dataclasses.replace(spec.server.engine, name=name, version=version)
+    engine = dataclasses.replace(spec.server.engine, type=name, version=version)
     return dataclasses.replace(spec, server=dataclasses.replace(spec.server, engine=engine))
 
 

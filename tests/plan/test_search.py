@@ -151,7 +151,7 @@ def test_other_ranges_are_searched_anew_and_what_was_promoted_serves_meanwhile()
 def test_another_gate_searches_nothing_anew() -> None:
     world = begun()
     ended(world)
-    world.edit("a stricter gate", lambda spec: spec.update(gate={"minimumImprovement": "0.06"}))
+    world.edit("a stricter gate", lambda spec: spec["gate"].update({"minImprovement": "6%"}))
     assert [run["spec"]["purpose"] for run in world.runs("latency")] == ["Search", "Gate", "Gate"]
 
 
@@ -204,7 +204,7 @@ def test_a_named_candidate_of_another_algorithm_is_among_the_arms() -> None:
     """No model of trees ranks it, so it is measured in any case."""
     world, manifest = World(), searching("latency")
     ngram = {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {"numDraftTokens": 8}}
-    manifest["spec"]["pools"][0]["candidates"] = [ngram]
+    manifest["spec"]["candidates"] = [ngram]
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
@@ -226,7 +226,7 @@ def test_a_head_that_crashes_every_server_ends_the_search_early() -> None:
 def test_over_several_loads_chains_come_first_and_no_arm_is_called_unsteady() -> None:
     """The time of a step differs between loads: points at one say little of those at another."""
     world, manifest = World(), searching("latency")
-    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    manifest["spec"]["pools"][0]["load"] = [{"concurrency": [1, 32]}]
     manifest["spec"]["benchmark"]["datasets"] = [
         {"name": name, "source": f"builtin://{name}"} for name in ("code", "chat")
     ]

@@ -102,7 +102,7 @@ def test_where_both_crash_it_ends_in_an_error() -> None:
 
 def test_over_several_loads_chains_of_both_heads_come_first() -> None:
     manifest = both(**SMALL)
-    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    manifest["spec"]["pools"][0]["load"] = [{"concurrency": [1, 32]}]
     manifest["spec"]["benchmark"]["datasets"] = [
         {"name": name, "source": f"builtin://{name}"} for name in ("code", "chat")
     ]

@@ -48,7 +48,7 @@ def asking(arms: int, workloads: int, rounds: int) -> Manifest:
         for n in range(4, arms + 3)
     ]
     code = {"name": "a-set-of-prompts-of-thirty-let", "source": "builtin://code", "requests": 20_480, "maxTokens": 512}
-    del spec["largestConcurrency"]
+    del spec["maxConcurrency"]
     return manifest | {
         "spec": spec
         | {

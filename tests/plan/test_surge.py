@@ -318,7 +318,7 @@ def test_a_pod_that_never_ends_keeps_no_roll_out_waiting() -> None:
 
 
 def gate(world: World) -> None:
-    world.edit("gate", lambda spec: spec.update(gate={"minimumImprovement": "0.01"}))
+    world.edit("gate", lambda spec: spec["gate"].update({"minImprovement": "1%"}))
 
 
 def image(world: World) -> None:

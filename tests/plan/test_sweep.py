@@ -29,7 +29,7 @@ def sweep(**edit: Any) -> Manifest:
     spec["arms"] = spec["arms"][:2]
     spec["arms"][1]["draft"]["commit"] = COMMIT
     code = {"name": "code", "source": "builtin://code", "requests": 64, "maxTokens": 512, "weight": 1}
-    del spec["largestConcurrency"]
+    del spec["maxConcurrency"]
     spec |= {
         "purpose": "Sweep",
         "workloads": [{**code, "concurrency": 1}, {**code, "concurrency": 8}],
@@ -81,7 +81,7 @@ def test_a_sweep_over_two_images_has_no_table() -> None:
 def test_a_pool_is_asked_to_be_two(world: World) -> None:
     """Its concurrency list reaches from one user to thirty-two, and the candidate is faster for the one alone."""
     measuring(world, "latency")
-    world.edit("for one user and for many", lambda spec: spec["pools"][0].update(concurrency=[1, 32]))
+    world.edit("for one user and for many", lambda spec: spec["pools"][0].update(load=[{"concurrency": [1, 32]}]))
     world.servers_ready()
     for _ in range(3):
         world.round_ends(truth=CROSSING)

@@ -110,11 +110,11 @@ def test_a_spec_that_cannot_be_read(world: World) -> None:
     promoted(world, "latency")
     (job,) = world.cluster.of("Job", component="fetch")
     world.cluster.delete("Job", job["metadata"]["name"])
-    models, tree = world.status()["models"], example("latency")["spec"]["pools"][0]["candidates"][0]["tree"]
-    world.edit("an infeasible tree", lambda spec: spec["pools"][0]["candidates"][0]["tree"].update(numDraftTokens=999))
+    models, tree = world.status()["models"], example("latency")["spec"]["candidates"][0]["tree"]
+    world.edit("an infeasible tree", lambda spec: spec["candidates"][0]["tree"].update(numDraftTokens=999))
     assert world.condition("Stalled") == "True InvalidSpec"
 
-    world.edit("the old tree", lambda spec: spec["pools"][0]["candidates"][0]["tree"].update(tree))
+    world.edit("the old tree", lambda spec: spec["candidates"][0]["tree"].update(tree))
     assert world.status()["models"] == models
     assert world.condition("Promoted") == "True AllPromoted"
 

@@ -97,7 +97,7 @@ def of_prompts() -> Seen:
 
 def of_two_loads() -> Seen:
     manifest = example("latency")
-    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    manifest["spec"]["pools"][0]["load"] = [{"concurrency": [1, 32]}]
     world = serving(manifest)
     for _ in range(3):
         world.round_ends(truth=CROSSING)
@@ -107,7 +107,7 @@ def of_two_loads() -> Seen:
 def of_own_arguments() -> Seen:
     """And with outputs that are compared: in the first round they could not be, later they part."""
     manifest = compared("latency")
-    manifest["spec"]["pools"][0]["candidates"][0]["args"] = [OWN]
+    manifest["spec"]["candidates"][0]["args"] = [OWN]
     world = serving(manifest)
     world.round_ends(wide=not_compared)
     for _ in range(2):

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 3600.0
 START_SECONDS = 1500.0
 """A CPU that compiles and is not alone; the operator's own limit is half an hour."""
-CALLED = {"VLLM": "vLLM", "SGLangJAX": "sglang-jax"}
+CALLED = {"vLLM": "vLLM", "SGLangJAX": "sglang-jax"}
 NO_SPEED = (
     "The speeds are those of a CPU with models of a few megabytes and random weights: they say",
     "nothing of an accelerator, nor of which arm is faster. That every figure could be read, and that",
@@ -82,14 +82,14 @@ def own(concurrency: int, requests: int, max_tokens: int, prompts: str = "short"
 
 def measure(engine: Engine, directory: Path, report: Path) -> Measured:
     """One round, its servers one after another; raises if it does not come to its end."""
-    adapter, port = ENGINES[engine.name], free_port()
+    adapter, port = ENGINES[engine.type], free_port()
     assert not adapter.refusals(engine.server, engine.arms)
     datasets = {one.dataset.name: one.dataset for one in engine.workloads}
 
     def change(plan: RoundPlan) -> RoundPlan:
         return replace(
             plan,
-            engine=engine.name,
+            engine=engine.type,
             engine_version=engine.version,
             served_name=engine.server.served_name,
             tokenizer=str(engine.target),
@@ -120,7 +120,7 @@ def measure(engine: Engine, directory: Path, report: Path) -> Measured:
 
 def _command(engine: Engine, arm: Arm, port: int) -> ArmCommand:
     """As the operator renders it, but for the program, the port and where the models are."""
-    adapter, target = ENGINES[engine.name], engine.server.target
+    adapter, target = ENGINES[engine.type], engine.server.target
     models = (target, arm.draft.model) if arm.draft and arm.draft.model else (target,)
     here = {snapshot_path(one.source, one.commit): str(engine.folder / engine.models[one.source]) for one in models}
     argv = tuple(_placed(word, here) for word in adapter.argv(engine.server, arm))
@@ -157,7 +157,7 @@ def report(measured: Measured) -> str:
 
 def _head(measured: Measured) -> Iterator[str]:
     engine, result = measured.engine, measured.outcome.result
-    yield f"# A round of the real {CALLED[engine.name]} {result.engine_version}, on a CPU"
+    yield f"# A round of the real {CALLED[engine.type]} {result.engine_version}, on a CPU"
     yield ""
     yield from dated(emulated_or_not(result.emulated))
     yield ""

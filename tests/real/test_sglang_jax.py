@@ -36,7 +36,7 @@ that is. Not real: the kernels, and what memory there is."""
 def engine(directory: Path, programs: Path) -> Engine:
     python = str(directory / "venv" / "bin" / "python")
     return Engine(
-        name="SGLangJAX",
+        type="SGLangJAX",
         version="0.1.0",
         server=replace(
             server(*ARGS, count=1, tensor_parallel_size=1, topology="1x1"), target=TARGET, served_name="tiny-llama"

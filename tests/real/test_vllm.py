@@ -67,7 +67,7 @@ def engine(directory: Path, programs: Path) -> Engine:
     program(directory, programs)
     folder = staged(directory / "models", programs)
     return Engine(
-        name="VLLM",
+        type="vLLM",
         version="0.33.0",
         server=replace(server(*ARGS), target=TARGET, served_name="tiny-llama"),
         arms=ARMS,

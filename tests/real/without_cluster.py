@@ -93,7 +93,7 @@ def report(told: Told) -> str:
 
 
 def _head(told: Told) -> Iterator[str]:
-    engine, status = told.run["spec"]["engine"]["name"], told.status
+    engine, status = told.run["spec"]["engine"]["type"], told.status
     yield f"# `paceline measure` with the real {CALLED[engine]} {status['engineVersion']}, on a CPU"
     yield ""
     yield from dated(emulated_or_not(bool(status.get("emulated"))))

@@ -86,7 +86,7 @@ async def turn(soak: Bench, operator: Operator, number: int, come: int) -> None:
     await soak.until("all serve the baseline", lambda: serve("baseline"), 300)
     await soak.each(names, lambda name: soak.set(name, suspend=False))
     await soak.until("all serve the winner", lambda: serve("wide"), 300)
-    loose = {"gate": {"confidence": "0.9", "minimumImprovement": "0.01"}}
+    loose = {"gate": {"confidence": "90%", "minImprovement": "1%"}}
     await soak.each(names, lambda name: soak.set(name, suspend=False, **loose))
     await soak.quiet(operator, 2)
     await soak.until("all serve the winner again", lambda: serve("wide"), 300)

@@ -17,7 +17,7 @@ NARROW_32 = {"code": 1756.3, "swe": 1998.7, "terminal": 2379.8, "chat": 1688.6}
 
 LATENCY = {"baseline": BASELINE_1, "wide": WIDE_1}
 THROUGHPUT = {"baseline": BASELINE_32, "narrow": NARROW_32, "wide": WIDE_32}
-THROUGHPUT_GATE = core.Gate(minimum_improvement=0.02, decide_after_rounds=core.default_looks(3))
+THROUGHPUT_GATE = core.Gate(min_improvement=0.02, decide_after_rounds=core.default_looks(3))
 
 Truth = Mapping[str, Mapping[str, float]]
 """Arm → workload → output tokens per second; the baseline first."""

@@ -86,13 +86,13 @@ def full() -> dict[str, Any]:
         "securityContext": {"runAsUser": 1, "runAsGroup": 1, "fsGroup": 1, "supplementalGroups": [1]},
     }
     spec["gateway"] = {"name": "inference", "namespace": "gateways", "sectionName": "http", "hostnames": ["a.example"]}
-    limits = [{"metric": "p95TTFT", "maximumIncrease": "0.5"}]
-    spec["gate"] = {"limits": limits}
+    limits = [{"metric": "p95TTFT", "maxIncrease": "50%"}]
+    spec["gate"] = {"limits": limits, "decideAfterRounds": [2]}
     pool = spec["pools"][0]
-    pool |= {"slo": {"ttft": "5s", "itl": "1s"}, "endpointPicker": {"name": "picker"}, "datasets": ["code", "chat"]}
+    pool |= {"slo": {"ttft": "5s", "itl": "1s"}, "endpointPicker": {"name": "picker"}}
+    pool["load"][0]["datasets"] = ["code", "chat"]
     spec["benchmark"] = {
         "datasets": [{"name": name, "source": f"builtin://{name}"} for name in ("code", "chat", "swe")],
-        "decideAfterRounds": [2],
         "timeouts": {"start": "20m", "workload": "20m"},
         "podLabels": {"queue": "a"},
         "queueName": "gpus",
@@ -103,7 +103,8 @@ def full() -> dict[str, Any]:
 def with_candidate(**fields: Any) -> dict[str, Any]:
     """`full`, with this candidate."""
     manifest = full()
-    manifest["spec"]["pools"][0]["candidates"] = [{"name": "wide", **fields}]
+    manifest["spec"]["candidates"] = [{"name": "wide", **fields}]
+    manifest["spec"]["pools"][0].pop("candidates", None)
     return manifest
 
 
@@ -111,17 +112,17 @@ def with_limits() -> dict[str, Any]:
     """Of all kinds, and the pool's own beside those of all pools."""
     manifest = full()
     every = [
-        {"metric": "p95TTFT", "maximumIncrease": "0.5"},
-        {"metric": "kvTokens", "maximumDecrease": "0.5"},
-        {"metric": "retractions", "maximum": 3},
+        {"metric": "p95TTFT", "maxIncrease": "50%"},
+        {"metric": "kvTokens", "maxDecrease": "50%"},
+        {"metric": "retractions", "max": 3},
     ]
-    manifest["spec"]["gate"] = {"limits": every}
+    manifest["spec"]["gate"]["limits"] = every
     return manifest
 
 
 def with_limits_of_its_own() -> dict[str, Any]:
     manifest = with_limits()
-    manifest["spec"]["pools"][0]["gate"] = manifest["spec"].pop("gate")
+    manifest["spec"]["pools"][0]["gate"] = {"limits": manifest["spec"]["gate"].pop("limits")}
     return manifest
 
 
@@ -147,7 +148,7 @@ def adaptive() -> dict[str, Any]:
 
 
 def scheduled() -> dict[str, Any]:
-    return with_candidate(schedule=[{"fromBatchSize": 1, "numSteps": 3}, {"fromBatchSize": 4, "numSteps": 1}])
+    return with_candidate(depthByBatchSize=[{"fromBatchSize": 1, "numSteps": 3}, {"fromBatchSize": 4, "numSteps": 1}])
 
 
 def of_its_own() -> dict[str, Any]:
@@ -159,7 +160,7 @@ def of_its_own() -> dict[str, Any]:
 def as_default() -> dict[str, Any]:
     """The algorithm of all candidates is the engine's own."""
     manifest = of_its_own()
-    manifest["spec"]["draft"] = manifest["spec"]["pools"][0]["candidates"][0].pop("draft")
+    manifest["spec"]["draft"] = manifest["spec"]["candidates"][0].pop("draft")
     return manifest
 
 
@@ -171,7 +172,8 @@ def tree_of_another_head() -> dict[str, Any]:
 def searching() -> dict[str, Any]:
     manifest = full()
     pool = manifest["spec"]["pools"][0]
-    del pool["candidates"]
+    del manifest["spec"]["candidates"]
+    pool.pop("candidates", None)
     manifest["spec"]["engine"]["env"] = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"}]
     pool["search"] = {"numSteps": {"min": 1, "max": 4}, "topK": {"min": 1, "max": 4}}
     pool["search"]["numDraftTokens"] = {"min": 2, "max": 8}
@@ -190,12 +192,15 @@ def own_traffic() -> dict[str, Any]:
     manifest = full()
     spec = manifest["spec"]
     spec["engine"]["args"] = [*spec["engine"]["args"], "--lora-paths", "sql=/models/adapters/sql"]
-    spec["pools"][0] |= {"concurrency": [1, 8]}
-    del spec["pools"][0]["datasets"]
+    spec["pools"][0]["load"] = [
+        {"concurrency": [1, 8], "datasets": ["chats"]},
+        {"requestRate": "0.6", "datasets": ["rated"]},
+        {"ramp": {"from": 2, "to": 8}, "datasets": ["ramp"]},
+    ]
     spec["benchmark"]["datasets"] = [
         {"name": "chats", "source": "hf://datasets/a/prompts/data/chat.parquet", "requests": 64, "maxTokens": 96},
-        {"name": "rated", "source": "configMap://traffic/chats.jsonl", "requests": 120, "requestRate": "0.6"},
-        {"name": "ramp", "source": "builtin://code", "rampFrom": 2},
+        {"name": "rated", "source": "configMap://traffic/chats.jsonl", "requests": 120},
+        {"name": "ramp", "source": "builtin://code"},
     ]
     spec["benchmark"]["datasets"][1]["slo"] = {"ttft": "500ms", "itl": "50ms"}
     return manifest
@@ -219,7 +224,7 @@ def claiming_devices() -> dict[str, Any]:
 
 def on_a_claim_of_others() -> dict[str, Any]:
     manifest = full()
-    manifest["spec"]["cache"] = {"existingClaim": "models"}
+    manifest["spec"]["cache"] = {"claimName": "models"}
     return manifest
 
 
@@ -260,7 +265,7 @@ def within_limits() -> dict[str, Any]:
     manifest = full()
     manifest["spec"]["benchmark"] |= {
         "budget": {"gpuHours": "50"},
-        "parity": {"samples": 4, "maxTokens": 32, "nearTie": "0.25"},
+        "parity": {"samples": 4, "maxTokens": 32},
     }
     return manifest
 

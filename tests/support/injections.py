@@ -23,7 +23,7 @@ REFUSED: Mapping[str, tuple[str, ...]] = {
     "spec.target.revision": (*COMMANDS, *OPTIONS, "../../x", "/x", ".x", "a/../x", "a/..", "refs/pr/../../../x"),
     "spec.target.servedName": (*COMMANDS[5:8], "$(PACELINE_API_KEY)", "a:b"),
     "spec.pools.0.name": NAMES,
-    "spec.pools.0.candidates.0.name": NAMES,
+    "spec.candidates.0.name": NAMES,
     "spec.cache.claim.name": NAMES,
     "spec.engine.apiKeySecretRef": NAMES,
     "spec.engine.image": ("-x", "--privileged", "a b", "a\nb", "", "/a"),
@@ -42,7 +42,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "--speculative-draft-model-path=/x", "stray", "; id", "--attention-backend=$(PACELINE_API_KEY)",
         "--no-such-flag=1", "--attention-backend=triton; id",
     ),
-    "VLLM": (
+    "vLLM": (
         "--trust-remote-code", "--trust_remote_code", "--trust-remote", "--model=/x", "--revision=x",
         "--config=/x.yaml", "--host=::", "--port=1", "--uds=/x", "--api-key=x", "--api_key=x", "--hf-token=x",
         "--download-dir=/",

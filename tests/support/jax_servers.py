@@ -31,7 +31,7 @@ def server(*args: str, version: str = "0.1.0", env: tuple[dict[str, Any], ...] =
     )
     return Server(
         engine=Engine(
-            name="SGLangJAX", version=version, image="lmsysorg/sglang-jax:v0.1.0", args=args, env=env
+            type="SGLangJAX", version=version, image="lmsysorg/sglang-jax:v0.1.0", args=args, env=env
         ),
         target=Model(source="hf://Qwen/Qwen3-8B", commit="1" * 40),
         served_name="qwen3-8b",

@@ -27,12 +27,9 @@ def argv(name: str, pool: str, arm: str) -> list[str]:
 
 def arms(name: str) -> list[tuple[str, str]]:
     """Pool and arm, all that an example has."""
-    pools = example(name)["spec"]["pools"]
-    return [
-        (pool["name"], arm)
-        for pool in pools
-        for arm in (BASELINE, *(one["name"] for one in pool.get("candidates", ())))
-    ]
+    spec = example(name)["spec"]
+    every = [one["name"] for one in spec.get("candidates", ())]
+    return [(pool["name"], arm) for pool in spec["pools"] for arm in (BASELINE, *pool.get("candidates", every))]
 
 
 def readable(argument: str) -> str:

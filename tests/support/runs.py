@@ -21,7 +21,7 @@ BASELINE = core.Arm(name="baseline")
 
 SERVER = core.Server(
     engine=core.Engine(
-        name="SGLang",
+        type="SGLang",
         version="0.5.23",
         image="lmsysorg/sglang:v0.5.23",
         args=("--attention-backend=triton", "--mem-fraction-static=0.85"),
@@ -31,7 +31,7 @@ SERVER = core.Server(
     served_name="qwen3-coder-next",
     accelerator=core.Accelerator(product="NVIDIA-H200", count=4, tensor_parallel_size=4),
     cache=core.Cache(claim="models"),
-    largest_concurrency=32,
+    max_concurrency=32,
 )
 
 

@@ -18,8 +18,9 @@ def searching(*pools: str, **ranges: Any) -> dict[str, Any]:
     """The example with these pools, which search for their candidates."""
     manifest: dict[str, Any] = dict(example(*pools))
     manifest["spec"]["engine"]["env"] = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"}]
+    del manifest["spec"]["candidates"]
     for pool in manifest["spec"]["pools"]:
-        del pool["candidates"]
+        pool.pop("candidates", None)
         pool["search"] = {**RANGES, **ranges}
     return manifest
 

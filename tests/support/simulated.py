@@ -204,7 +204,7 @@ def decided(
 
 def _plan(arms: Sequence[str], workloads: Sequence[Workload]) -> RoundPlan:
     return RoundPlan(
-        run="published", round=0, try_=0, engine="VLLM", served_name="m", tokenizer="/m", port=30000,
+        run="published", round=0, try_=0, engine="vLLM", served_name="m", tokenizer="/m", port=30000,
         arms=tuple(ArmCommand(name=arm, argv=("serve", arm), candidate=arm != BASELINE, engine_chooses_depth=True)
                    for arm in arms),
         workloads=tuple(workloads), results_dir="/results", unseen=("draft_tokens", "accepted_at"),

@@ -7,9 +7,8 @@ from tests.support.edits import example
 
 def candidates(count: int) -> dict[str, Any]:
     manifest: dict[str, Any] = example()
-    pool = manifest["spec"]["pools"][0]
-    (one, *_) = pool["candidates"]
-    pool["candidates"] = [{**one, "name": f"c{number}"} for number in range(count)]
+    (one, *_) = manifest["spec"]["candidates"]
+    manifest["spec"]["candidates"] = [{**one, "name": f"c{number}"} for number in range(count)]
     return manifest
 
 

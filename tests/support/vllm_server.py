@@ -8,12 +8,12 @@ from paceline.core import BASELINE, Accelerator, Arm, Cache, Draft, Engine, Mode
 TARGET = Model(source="hf://Qwen/Qwen3-Coder-30B-A3B-Instruct", commit="1" * 40)
 HEAD = Model(source="hf://yuhuili/Eagle3-Qwen3-30B-A3B", commit="2" * 40)
 SERVER = Server(
-    engine=Engine(name="VLLM", version="0.33.0", image="vllm/vllm-openai:v0.33.0", args=("--max-model-len=32768",)),
+    engine=Engine(type="vLLM", version="0.33.0", image="vllm/vllm-openai:v0.33.0", args=("--max-model-len=32768",)),
     target=TARGET,
     served_name="qwen3-coder-30b",
     accelerator=Accelerator(product="NVIDIA-GB10", count=1, tensor_parallel_size=1),
     cache=Cache(claim="models"),
-    largest_concurrency=8,
+    max_concurrency=8,
 )
 BASE = Arm(name=BASELINE)
 

@@ -51,11 +51,16 @@ MOST_PASSES = 40
 
 def example(*pools: str) -> Manifest:
     """examples/qwen3-coder-next.yaml with these of its pools, all of them if none is named; looked at as early as three
-    rounds allow, which makes short stories."""
+    rounds allow, which makes short stories. Of one pool the candidates are its own."""
     manifest: Manifest = yaml.safe_load(EXAMPLE.read_text())
-    manifest["spec"].setdefault("benchmark", {})["decideAfterRounds"] = [3, 5, 8]
+    spec = manifest["spec"]
+    spec |= {"gate": {"decideAfterRounds": [3, 5, 8]}, "benchmark": {}}
     manifest["metadata"]["namespace"] = "models"
-    manifest["spec"]["pools"] = [pool for pool in manifest["spec"]["pools"] if not pools or pool["name"] in pools]
+    spec["pools"] = [pool for pool in spec["pools"] if not pools or pool["name"] in pools]
+    if len(spec["pools"]) == 1:
+        every = [candidate["name"] for candidate in spec["candidates"]]
+        named = spec["pools"][0].pop("candidates", every)
+        spec["candidates"] = [candidate for candidate in spec["candidates"] if candidate["name"] in named]
     return manifest
 
 

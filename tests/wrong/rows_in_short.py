@@ -3,11 +3,11 @@ message."""
 
 from typing import Any
 
-from tests.support.edits import Change
+from tests.support.edits import GONE, Change
 
-FIRST, SECOND = "spec.pools.0.candidates.0", "spec.pools.1.candidates.1"
+FIRST, SECOND = "spec.candidates.0", "spec.candidates.1"
 """wide of the pool latency, narrow of the pool throughput."""
-FIRST_OF_VLLM = "spec.pools[0].candidates[0]"
+FIRST_OF_VLLM = "spec.candidates[0]"
 
 
 def tree(steps: int, top_k: int, tokens: int) -> dict[str, int]:
@@ -18,6 +18,8 @@ def falling(*depths: tuple[int, int]) -> list[dict[str, int]]:
     return [{"fromBatchSize": size, "numSteps": steps} for size, steps in depths]
 
 
+BY_DEFAULT: tuple[Change, ...] = (("spec.candidates", GONE), ("spec.pools.0.candidates", GONE))
+"""No candidate is named."""
 NGRAM: Change = (f"{SECOND}.draft", {"algorithm": "NGRAM"})
 WIDE = {"name": "wide", "tree": tree(3, 4, 8)}
 

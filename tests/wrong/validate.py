@@ -4,7 +4,7 @@ tests/api/test_refusals.py."""
 from typing import Any
 
 from tests.support.edits import GONE, Change
-from tests.wrong.rows_in_short import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
+from tests.wrong.rows_in_short import BY_DEFAULT, FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
 
 TRITON = "--attention-backend=triton"
 OLD: tuple[Change, ...] = (
@@ -23,11 +23,11 @@ NIGHT = {"schedule": "0 22 * * *", "duration": "6h"}
 
 VALIDATE: tuple[Told, ...] = (
     ("a search whose ranges hold no tree",
-     (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {
+     (*BY_DEFAULT, ("spec.pools.1.search", {
          "numSteps": {"min": 5, "max": 5}, "topK": {"min": 1, "max": 1}, "numDraftTokens": {"min": 2, "max": 3}})),
      "spec.pools[1].search", "can run no tree of these ranges with these arguments: a chain (topK 1) needs"),
     ("a search with chains that would lose what the baseline keeps",
-     (*OLD, ("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {
+     (*OLD, *BY_DEFAULT, ("spec.pools.1.search", {
          "numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 4}, "numDraftTokens": {"min": 2, "max": 16}})),
      "spec.engine.env", "takes overlap scheduling from a chain"),
     one("an hour that no clock shows", "spec.benchmark.window", {**NIGHT, "schedule": "0 25 * * *"},
@@ -37,32 +37,33 @@ VALIDATE: tuple[Told, ...] = (
     one("a zone of another planet", "spec.benchmark.window", {**NIGHT, "timeZone": "Mars/Base"},
         "spec.benchmark.window.timeZone", "must be a zone of the IANA database, such as Europe/Berlin or UTC"),
     ("two candidates that are the same but for how their arguments are written",
-     (("spec.pools.0.candidates", [
+     (("spec.candidates", [
          {**WIDE, "args": ["--speculative-attention-mode", "decode"]},
          {**WIDE, "name": "other", "args": ["--speculative-attention-mode=decode"]}]),),
-     "spec.pools[0].candidates[1]", "other is the same as wide"),
+     "spec.candidates[1]", "other is the same as wide"),
     ("two candidates that are the same but for the other name of MTP",
-     (("spec.pools.0.candidates", [
+     (("spec.pools.0.candidates", GONE), ("spec.candidates", [
          {"name": "a", "draft": {"algorithm": "MTP"}, "tree": tree(3, 1, 4)},
-         {"name": "b", "draft": {"algorithm": "NEXTN"}, "tree": tree(3, 1, 4)}]),),
-     "spec.pools[0].candidates[1]", "b is the same as a"),
+         {"name": "b", "draft": {"algorithm": "NEXTN"}, "tree": tree(3, 1, 4)}])),
+     "spec.candidates[1]", "b is the same as a"),
     ("two candidates of an algorithm without a word that are the same but for how its flags are written",
-     (("spec.pools.0.candidates", [
+     (("spec.pools.0.candidates", GONE), ("spec.candidates", [
          {"name": "a", "draft": UNO, "custom": {"args": ["--uno-a=3", "--uno-b", "4"]}},
-         {"name": "b", "draft": {**UNO, "name": "uno"}, "custom": {"args": ["--uno-b=4", "--uno-a", "3"]}}]),),
-     "spec.pools[0].candidates[1]", "b is the same as a"),
+         {"name": "b", "draft": {**UNO, "name": "uno"}, "custom": {"args": ["--uno-b=4", "--uno-a", "3"]}}])),
+     "spec.candidates[1]", "b is the same as a"),
     ("two candidates of it of which one has its flag where the other's own are",
-     (("spec.pools.0.candidates", [
+     (("spec.pools.0.candidates", GONE), ("spec.candidates", [
          {"name": "a", "draft": UNO, "custom": {"args": ["--speculative-attention-mode=decode"]}},
-         {"name": "b", "draft": UNO, "custom": {}, "args": ["--speculative-attention-mode", "decode"]}]),),
-     "spec.pools[0].candidates[1]", "b is the same as a"),
+         {"name": "b", "draft": UNO, "custom": {}, "args": ["--speculative-attention-mode", "decode"]}])),
+     "spec.candidates[1]", "b is the same as a"),
     one("a limit that admits no request", "spec.engine.args", [TRITON, "--max-running-requests=-1"],
         "spec.engine.args[1]", "admits no request; write at least 32, or leave it out"),
     ("MTP by the name of its model",
-     (("spec.engine.name", "VLLM"), ("spec.engine.version", "0.33.0"), ("spec.engine.args", []),
+     (("spec.engine.type", "vLLM"), ("spec.engine.version", "0.33.0"), ("spec.engine.args", []),
       ("spec.draft", {"algorithm": "Custom", "name": "deepseek_mtp"}),
-      ("spec.pools", [{"name": "a", "concurrency": [1], "candidates": [
-          {"name": "own", "custom": {"args": ["--speculative-config.num_speculative_tokens=3"]}}]}])),
+      ("spec.pools.0.candidates", GONE),
+      ("spec.candidates", [
+          {"name": "own", "custom": {"args": ["--speculative-config.num_speculative_tokens=3"]}}])),
      "spec.draft.name", "deepseek_mtp is vLLM's name of MTP on one model; write algorithm: MTP"),
     one("a schema that is none", "spec.benchmark.datasets",
         [{"name": "bugs", "source": "builtin://code", "responseFormat":
@@ -88,7 +89,7 @@ VALIDATE: tuple[Told, ...] = (
     one("a variable of the kubelet's", "spec.engine.args", [TRITON, "--dtype=$(TYPE)"],
         "spec.engine.args[1]", "$(VAR)"),
     one("arms that differ in more than speculation", f"{FIRST}.args", ["--attention-backend=fa3"],
-        "spec.pools[0].candidates[0].args[0]", "--attention-backend"),
+        "spec.candidates[0].args[0]", "--attention-backend"),
     one("a tree without an attention backend", "spec.engine.args", [], "spec.engine.args", "--attention-backend"),
     one("a flag in short", "spec.engine.args", [TRITON, "--mem-frac=0.8"], "spec.engine.args[1]", "write it in full"),
     one("a flag of an older release", "spec.engine.args", [TRITON, "--enable-ep-moe"],
@@ -114,51 +115,50 @@ VALIDATE: tuple[Told, ...] = (
         "spec.engine.args[1]", "--max-total-tokens=2048 is too few for"),
     # Trees and algorithms by engine and version.
     one("a table of tokens that EAGLE3 does not read", f"{FIRST}.args", ["--speculative-token-map=/models/hot.pt"],
-        "spec.pools[0].candidates[0].args[0]", "is ignored by EAGLE3"),
+        "spec.candidates[0].args[0]", "is ignored by EAGLE3"),
     ("a chain that loses overlap scheduling and nobody said so",
-     (*OLD, ("spec.engine.env", []), (f"{FIRST}.tree", tree(3, 1, 4)),
-      ("spec.pools.1.candidates", [{"name": "chain", "tree": tree(3, 1, 4)}])),
+     (*OLD, ("spec.engine.env", []), (f"{FIRST}.tree", tree(3, 1, 4))),
      "spec.engine.env", "SGLANG_ENABLE_SPEC_V2"),
     ("a tree with a worker of chains",
      (*OLD, ("spec.engine.env", [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}])),
-     "spec.pools[0].candidates[0].tree.topK", "does not go with SGLANG_ENABLE_SPEC_V2=1"),
+     "spec.candidates[0].tree.topK", "does not go with SGLANG_ENABLE_SPEC_V2=1"),
     one("a tree on a backend that drafts chains alone", "spec.engine.args", ["--attention-backend=trtllm_mha"],
-        "spec.pools[0].candidates[0].tree.topK", "write 1 (a chain) or --attention-backend=flashinfer"),
+        "spec.candidates[0].tree.topK", "write 1 (a chain) or --attention-backend=flashinfer"),
     one("a tree on pages that are not verified",
         "spec.engine.args", ["--attention-backend=fa4", "--page-size=16"],
-        "spec.pools[0].candidates[0].tree.topK", "--page-size=1"),
+        "spec.candidates[0].tree.topK", "--page-size=1"),
     one("rejection sampling of a tree", f"{FIRST}.args", ["--speculative-use-rejection-sampling"],
-        "spec.pools[0].candidates[0].args[0]", "verifies chains only"),
+        "spec.candidates[0].args[0]", "verifies chains only"),
     one("memory that is sized by the algorithm", "spec.engine.version", "0.5.13",
         "spec.engine.args", "0.869 with EAGLE3, which wide has), and arms must be equal; add --mem-fraction-static"),
     ("DFLASH before SGLang had it",
-     (*OLD, ("spec.draft.algorithm", "DFLASH"), ("spec.pools", [
-         {"name": "a", "concurrency": [1], "candidates": [{"name": "block", "blockSize": 8}]}])),
+     (*OLD, ("spec.draft.algorithm", "DFLASH"), ("spec.pools.0.candidates", GONE),
+      ("spec.candidates", [{"name": "block", "blockSize": 8}])),
      "spec.draft.algorithm", "SGLang 0.5.6 has no DFLASH"),
     ("a depth that adapts before SGLang could",
      (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
-     "spec.pools[1].candidates[1].adaptive", "0.5.11 has it"),
+     "spec.candidates[1].adaptive", "0.5.11 has it"),
     ("a schedule before SGLang could read one",
-     (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.schedule", falling((1, 3), (9, 0)))),
-     "spec.pools[1].candidates[1].schedule", "SGLang 0.5.6 has no depth by batch size; 0.5.13 has it"),
+     (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.depthByBatchSize", falling((1, 3), (9, 0)))),
+     "spec.candidates[1].depthByBatchSize", "SGLang 0.5.6 has no depth by batch size; 0.5.13 has it"),
     ("a schedule beside a file of one's own",
-     ((f"{SECOND}.tree", GONE), (f"{SECOND}.schedule", falling((1, 3), (9, 0))),
+     ((f"{SECOND}.tree", GONE), (f"{SECOND}.depthByBatchSize", falling((1, 3), (9, 0))),
       (f"{SECOND}.args", ["--speculative-adaptive-config=/models/own.json"])),
-     "spec.pools[1].candidates[1].args[0]", "is written from schedule; remove it"),
+     "spec.candidates[1].args[0]", "is written from depthByBatchSize; remove it"),
     ("a schedule without room for it",
-     ((f"{SECOND}.tree", GONE), (f"{SECOND}.schedule", falling((1, 3), (9, 0))),
+     ((f"{SECOND}.tree", GONE), (f"{SECOND}.depthByBatchSize", falling((1, 3), (9, 0))),
       ("spec.engine.args", [TRITON, "--enable-two-batch-overlap"])),
-     "spec.pools[1].candidates[1].schedule", "does not go with a schedule: name a tree"),
+     "spec.candidates[1].depthByBatchSize", "does not go with a schedule: name a tree"),
     ("a depth that is none of the adaptive ones",
      ((f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {"numSteps": 9})),
-     "spec.pools[1].candidates[1].adaptive.numSteps", "take 1, 3, 5, 7"),
+     "spec.candidates[1].adaptive.numSteps", "take 1, 3, 5, 7"),
     ("lossy verification of an algorithm that no rule knows",
      ((f"{SECOND}.draft", {"algorithm": "Custom", "name": "UNO"}), (f"{SECOND}.tree", GONE),
       (f"{SECOND}.custom", {"args": ["--speculative-accept-threshold-single=0.9"]})),
-     "spec.pools[1].candidates[1].custom.args[0]", "remove it"),
+     "spec.candidates[1].custom.args[0]", "remove it"),
     ("a match window that SGLang has no more",
      (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.ngram", {"minMatch": 2})),
-     "spec.pools[1].candidates[1].ngram.minMatch", "remove minMatch"),
+     "spec.candidates[1].ngram.minMatch", "remove minMatch"),
     # Pod templates.
     ("an image in the pod template", (server(image="x"),),
      "spec.engine.podTemplate.spec.containers[0].image", "spec.engine.image"),
@@ -211,7 +211,7 @@ VALIDATE: tuple[Told, ...] = (
             "--port", "30000",
         ]),
         ("spec.accelerator", {"product": "NVIDIA-H100-80GB-HBM3", "count": 1}),
-        ("spec.pools.0.candidates.0.tree", tree(5, 8, 32)),
+        ("spec.candidates.0.tree", tree(5, 8, 32)),
      ), "spec.engine.args[0]", "--speculative-algorithm"),
 )  # fmt: skip
 
@@ -249,12 +249,13 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
         (f"{FIRST}.tree", GONE), (f"{FIRST}.adaptive", {}), ("spec.engine.args", ["--enable-lora"])),
      f"{FIRST_OF_VLLM}.adaptive", "--enable-lora does not go with adaptive"),
     ("a schedule that vLLM would drop in silence", (
-        (f"{FIRST}.tree", GONE), (f"{FIRST}.schedule", falling((1, 4), (9, 0))), ("spec.engine.args", ["-dp", "2"])),
-     f"{FIRST_OF_VLLM}.schedule", "makes the depth static"),
+        (f"{FIRST}.tree", GONE), (f"{FIRST}.depthByBatchSize", falling((1, 4), (9, 0))),
+        ("spec.engine.args", ["-dp", "2"])),
+     f"{FIRST_OF_VLLM}.depthByBatchSize", "makes the depth static"),
     ("acceptance that is made up, of an algorithm that no rule knows", (
-        ("spec.draft", {"algorithm": "Custom", "name": "ngram_gpu"}), ("spec.pools", [
-            {"name": "single", "concurrency": [1], "candidates": [{"name": "suffix", "custom": {
-                "args": ["--speculative-config.rejection_sample_method=synthetic"]}}]}])),
+        ("spec.draft", {"algorithm": "Custom", "name": "ngram_gpu"}), ("spec.pools.1.candidates", GONE),
+        ("spec.candidates", [
+            {"name": "suffix", "custom": {"args": ["--speculative-config.rejection_sample_method=synthetic"]}}])),
      f"{FIRST_OF_VLLM}.custom.args[0]", "remove it"),
-    one("several nodes for vLLM", "spec.accelerator.nodes", 2, "spec.accelerator.nodes", "not VLLM"),
+    one("several nodes for vLLM", "spec.accelerator.nodes", 2, "spec.accelerator.nodes", "not vLLM"),
 )  # fmt: skip

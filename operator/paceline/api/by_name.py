@@ -3,8 +3,8 @@
 A field of one name holds one fact, in two forms:
 
     API                                    core
-    decimal string `"0.05"`, integer       float
-    duration `"1h30m"`                     timedelta
+    percentage `5%`, decimal `"0.7"`       float
+    duration `1h30m`                       timedelta
     model                                  record, or the mapping that Kubernetes takes
     absent                                 the default of the record
 
@@ -22,20 +22,21 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from paceline import core
 from paceline.api.model import Model
+from paceline.api.types import Matches
+from paceline.core.text import fraction, percentage
 
 Record = TypeVar("Record")
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
-    core.Cache: {"claim": "existing_claim"},
+    core.Cache: {"claim": "claim_name"},
     core.Dataset: {"rate": "request_rate"},
     core.DeploymentSpec: {"run_pod_labels": "pod_labels", "run_queue_name": "queue_name", "run_parity": "parity"},
     core.Engine: {"api_key": "api_key_secret_ref", "admin_key": "admin_key_secret_ref"},
 }
 """Fields of a record that the API calls otherwise."""
 ADDED: Mapping[type[Any], frozenset[str]] = {
-    core.Accelerator: frozenset(("nodes", "topology_label")),
+    core.Accelerator: frozenset(("topology_label",)),
     core.Dataset: frozenset(("arrivals",)),
-    core.RunSpec: frozenset(("schedule",)),
 }
 """Fields that are left out where they equal their default: hashes are taken over what is written, so the hashes of a
 resource that does not use such a field do not move."""
@@ -48,6 +49,7 @@ def to_core(record: type[Record], model: Model, /, **exceptions: Any) -> Record:
 def given(record: Any, model: Model | None, *exceptions: str) -> dict[str, Any]:
     """Field of the record → its value, where the model has one."""
     values: dict[str, Any] = {}
+    model = model.effective() if model is not None else None
     for name, hint in _hints(record).items():
         value = getattr(model, NAMES.get(record, {}).get(name, name), None)
         if value is not None and name not in exceptions:
@@ -64,16 +66,41 @@ def to_manifest(model: type[Model], record: Any, /, **exceptions: Any) -> dict[s
         if field in exceptions:
             values[field] = exceptions[field]
         elif hasattr(record, name):
-            value = _in_manifest(_kind(info.annotation), getattr(record, name))
+            value = getattr(record, name)
+            if isinstance(value, float) and _is_percentage(info.annotation):
+                value = percentage(value)
+            else:
+                value = _in_manifest(_kind(info.annotation), value)
             empty = isinstance(value, str | tuple | dict) and not value
             values[field] = None if _left_out(record, name) or (empty and info.default is None) else value
     return values
 
 
+UNITS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+"""Milliseconds."""
+MOST_DIGITS = 99_999
+"""Of a unit: `Duration` has five digits of each."""
+
+
 def duration(text: str) -> timedelta:
-    """A Go duration of hours, minutes and seconds."""
-    units = {"h": "hours", "m": "minutes", "s": "seconds"}
-    return timedelta(**{units[unit]: int(number) for number, unit in re.findall(r"([0-9]+)([hms])", text)})
+    """Of a `Duration`."""
+    parts = re.findall(r"([0-9]+)(ms|h|m|s)", text)
+    return timedelta(milliseconds=sum(int(number) * UNITS[unit] for number, unit in parts))
+
+
+def duration_text(seconds: float) -> str:
+    """In seconds and milliseconds; in hours and minutes, too, if there are more seconds than a unit's digits."""
+    left, text = round(1000 * seconds), ""
+    for unit in ("h", "m"):
+        if left // 1000 > MOST_DIGITS:
+            count = min(left // UNITS[unit], MOST_DIGITS)
+            text += f"{count}{unit}"
+            left -= count * UNITS[unit]
+    for unit in ("s", "ms"):
+        if count := left // UNITS[unit]:
+            text += f"{count}{unit}"
+            left -= count * UNITS[unit]
+    return text or "0s"
 
 
 def decimal(value: float) -> str:
@@ -91,7 +118,9 @@ def _in_core(kind: Any, value: Any) -> Any:
             return tuple(_in_core(_kind(get_args(kind)[0]), item) for item in value)
         case str() if kind is timedelta:
             return duration(value)
-        case str() | int() if kind is float:
+        case str() if kind is float:
+            return fraction(value)
+        case int() if kind is float:
             return float(value)
     return value
 
@@ -126,3 +155,9 @@ def _kind(annotation: Any) -> Any:
     while get_origin(annotation) in (Union, UnionType) or hasattr(annotation, "__metadata__"):
         annotation = next(kind for kind in get_args(annotation) if kind is not NoneType)
     return annotation
+
+
+def _is_percentage(annotation: Any) -> bool:
+    if said := getattr(annotation, "__metadata__", ()):
+        return any(isinstance(one, Matches) and one.pattern.endswith("%$") for one in said)
+    return any(map(_is_percentage, get_args(annotation)))

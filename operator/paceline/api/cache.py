@@ -13,17 +13,16 @@ from paceline.api.types import HostPath, ObjectName, Quantity, Unique
 class ClaimSpec(Model):
     """A PersistentVolumeClaim to create for the models. It outlives the deployment."""
 
-    name: ObjectName
-    """Name of the PersistentVolumeClaim."""
+    name: ObjectName | None = None
+    """Name of the PersistentVolumeClaim; NAME-models of a SpeculativeDeployment NAME if absent."""
     size: Quantity
     """Storage to request."""
     storage_class_name: ObjectName | None = None
     """Storage class; the cluster's default if absent."""
-    access_modes: (
-        Annotated[tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()]
-        | None
-    ) = None
-    """Access modes; ReadWriteMany if absent. A ReadWriteOnce volume attaches to one node at a time: servers and rounds
+    access_modes: Annotated[
+        tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()
+    ] = ("ReadWriteMany",)
+    """Access modes. A ReadWriteOnce volume attaches to one node at a time: servers and rounds
     on other nodes wait, unless the volume is itself bound to one node."""
 
 
@@ -52,7 +51,7 @@ def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
         each=each,
         cel=" || ".join((*absent, f"!{source}.startsWith('pvc://')", f"{source}.startsWith('pvc://' + {claim} + '/')")),
         message="source pvc://CLAIM/PATH must name the cache's own claim, the only volume that is mounted; a cache "
-        f"with hostPath has none: use existingClaim or claim; got {{{source}}}",
+        f"with hostPath has none: use claimName or claim; got {{{source}}}",
         field=field,
     )
 
@@ -78,13 +77,13 @@ class CacheSpec(Model):
     """Where models are stored."""
 
     rules = (
-        one_of("claim", "existingClaim", "hostPath"),
+        one_of("claim", "claimName", "hostPath"),
         NO_CODE_OF_OTHERS,
     )
 
     claim: ClaimSpec | None = None
     """A PersistentVolumeClaim to create."""
-    existing_claim: ObjectName | None = None
+    claim_name: ObjectName | None = None
     """An existing PersistentVolumeClaim."""
     host_path: HostPath | None = None
     """An existing directory, writable by uid 65532 and shared by all nodes that serve."""
@@ -94,5 +93,5 @@ class CacheSpec(Model):
     """Hub token for gated repositories; the operator never reads it."""
     security_context: CacheSecurity | None = None
     """User and groups of the prefetch, for volumes that uid 65532 cannot write."""
-    keep_revisions: Annotated[int, Field(ge=1, le=50)] | None = None
-    """Number of unused revisions of a model to keep on the volume; 2 if absent."""
+    keep_revisions: Annotated[int, Field(ge=1, le=50)] = 2
+    """Number of unused revisions of a model to keep on the volume."""

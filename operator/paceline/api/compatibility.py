@@ -14,8 +14,9 @@ from pydantic_core import core_schema
 from paceline.api.rules import Rule, count_of
 from paceline.core import ALGORITHMS, SHAPES, WITH_A_HEAD
 from paceline.engines import ENGINES, Capabilities, engines_with
+from paceline.engines.images import PUBLISHED
 
-KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive", "schedule", "custom")
+KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive", "depthByBatchSize", "custom")
 FIELDS_OF_SHAPE = tuple(to_snake(kind) for kind in KINDS_OF_SHAPE)
 ONE_SHAPE = f"exactly one of {', '.join(KINDS_OF_SHAPE[:-1])} and {KINDS_OF_SHAPE[-1]} must be set"
 COUNT_OF_SHAPES = count_of(KINDS_OF_SHAPE)
@@ -75,13 +76,20 @@ def _serves(name: str, algorithms: Sequence[str]) -> str:
 
 def _takes(shape: str) -> Rule:
     algorithms = [algorithm for algorithm, own in SHAPES.items() if own == shape]
-    shapes = [shape, *(("adaptive", "schedule") if {*algorithms} <= {*WITH_A_HEAD} else ())]
+    shapes = [shape, *(("adaptive", "depthByBatchSize") if {*algorithms} <= {*WITH_A_HEAD} else ())]
     return Rule(
         cel=f"!(a in {_quoted(algorithms)}) || {' || '.join(f'has(c.{kind})' for kind in shapes)}",
         message=f"{' or '.join(shapes)} must be set for {', '.join(algorithms)}; got another shape with {{a}}",
     )
 
 
+def engine_of(spec: str) -> str:
+    """CEL: the engine's name, as `effective` reads it."""
+    told = (f"{spec}.image.matches('(^|/){own}([:@]|$)') ? '{name}' : " for name, own in PUBLISHED.items())
+    return f"(has({spec}.type) ? {spec}.type : {''.join(told)}'')"
+
+
+_ENGINE = {"e": f"[{engine_of('self.engine')}]"}
 ARM_RULES = (
     *(_takes(shape) for shape in dict.fromkeys(SHAPES.values())),
     Rule(
@@ -114,10 +122,10 @@ ARM_RULES = (
         field=".adaptive",
     ),
     Rule(
-        cel=_offered("schedule", SCHEDULES),
-        message=f"schedule goes with {where(SCHEDULES)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
-        "got {a} on {e}",
-        field=".schedule",
+        cel=_offered("depthByBatchSize", SCHEDULES),
+        message=f"depthByBatchSize goes with {where(SCHEDULES)}, and must be left out elsewhere: "
+        f"{INSTEAD_OF_ADAPTIVE}; got {{a}} on {{e}}",
+        field=".depthByBatchSize",
     ),
     Rule(
         cel=f"e in {_quoted(BROAD)} || !has(c.ngram) || !has(c.ngram.breadth)",
@@ -131,7 +139,7 @@ ARM_RULES = (
 
 def arm_rules(**each: str) -> tuple[Rule, ...]:
     """The rules for a spec with `engine`; `each` runs `c` and `a` over its arms."""
-    return tuple(replace(rule, each={**each, "e": "[self.engine.name]"}) for rule in ARM_RULES)
+    return tuple(replace(rule, each={**each, **_ENGINE}) for rule in ARM_RULES)
 
 
 ONLY_ON = _values(lambda row: row.resource)
@@ -146,17 +154,19 @@ NEEDS_TOPOLOGY = f"topology must be set for {_some(TOPOLOGY)}: that of the TPU s
 
 ENGINE_AND_NODE = (
     Rule(
+        each=_ENGINE,
         cel=_every((
-            *(f"(self.engine.name != '{name}' || self.accelerator.resourceName == '{resource}')"
+            *(f"(e != '{name}' || self.accelerator.resourceName == '{resource}')"
               for name, resource in ONLY_ON.items()),
-            *(f"(self.engine.name != '{name}' || !(self.accelerator.resourceName in {_quoted(resources)}))"
+            *(f"(e != '{name}' || !(self.accelerator.resourceName in {_quoted(resources)}))"
               for name, resources in NOT_ON.items()),
         )),
         message=f"{RESOURCE}; got {{self.accelerator.resourceName}}",
         field=".accelerator.resourceName",
     ),
     Rule(
-        cel=f"!(self.engine.name in {_quoted(TOPOLOGY)}) || has(self.accelerator.topology)",
+        each=_ENGINE,
+        cel=f"!(e in {_quoted(TOPOLOGY)}) || has(self.accelerator.topology)",
         message=NEEDS_TOPOLOGY,
         field=".accelerator.topology",
     ),
@@ -168,7 +178,7 @@ NO_ADMIN_KEY = f"adminKeySecretRef must be left out except for {_some(ADMIN_KEYS
 
 
 ADMIN_KEY = Rule(
-    cel=f"self.name in {_quoted(ADMIN_KEYS)} || !has(self.adminKeySecretRef)",
+    cel=f"{engine_of('self')} in {_quoted(ADMIN_KEYS)} || !has(self.adminKeySecretRef)",
     message=NO_ADMIN_KEY,
     field=".adminKeySecretRef",
 )

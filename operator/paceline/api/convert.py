@@ -4,24 +4,28 @@ Fields of one name are converted by `by_name`; what this module names is what di
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from paceline import core
-from paceline.api.by_name import decimal, duration, given, to_core, to_manifest
-from paceline.api.cache import CacheSpec
-from paceline.api.deployment import BUILTIN, BenchmarkSpec, GuardSpec, PromotionSpec, SpeculativeDeploymentSpec
-from paceline.api.draft import DraftSpec
+from paceline.api.by_name import decimal, duration, duration_text, given, to_core, to_manifest
+from paceline.api.cache import CacheSpec, ClaimSpec
+from paceline.api.deployment import BUILTIN, BenchmarkSpec, SpeculativeDeploymentSpec
+from paceline.api.draft import DraftSpec, TreeSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import GateSpec, LimitSpec, TimeoutsSpec
-from paceline.api.pool import CandidateSpec, PoolSpec
+from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
+from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent
-from paceline.api.prompts import GOOD_SECONDS, MOST_REQUESTS, DatasetSpec, PromptsSpec, lasting
-from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunGate, RunTarget, WorkloadSpec
+from paceline.api.prompts import DatasetSpec, PromptsSpec
+from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunTarget, WorkloadSpec
 from paceline.api.slo import SloSpec, from_slo, to_slo
 from paceline.engines.grid import searched
 
+BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
+CHAIN = CandidateSpec(name="chain", tree=TreeSpec(num_steps=3))
+"""The candidate of a deployment that names none."""
 REQUESTS = 64
 FEWEST_REQUESTS = 16
 """Of a closed loop whose `requests` nobody has written, in rounds after the first."""
@@ -30,8 +34,6 @@ OWN_SAMPLING = "model"
 """In place of a temperature: requests name none."""
 TOKEN_VARIABLE = "HF_TOKEN"
 """What huggingface_hub reads its token from."""
-MOST_DIGITS = 99_999
-"""Hours, minutes or seconds: `Duration` has five digits of each."""
 UNNAMED = "0" * 40
 """The commit of a model on a claim, which its path identifies."""
 
@@ -43,29 +45,30 @@ KEPT = 1024
 def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.DeploymentSpec:
     """Raises InvalidManifestError where `problems` would find something in the spec; not `ruled`, only where a field
     has the wrong shape."""
-    return _deployment(sent(manifest), ruled)
+    name = (manifest.get("metadata") or {}).get("name") or ""
+    return _deployment(sent(manifest), name, ruled)
 
 
 @lru_cache(maxsize=KEPT)
-def _deployment(text: str, ruled: bool) -> core.DeploymentSpec:
+def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     spec = read(SpeculativeDeploymentSpec, text)
     _refuse(broken_rules(spec, "spec") if ruled else ())
-    benchmark, claim = spec.benchmark or BenchmarkSpec(), spec.cache.claim
+    benchmark, claim = spec.benchmark or BenchmarkSpec(), _claim(spec.cache.claim, name)
     server = core.Server(
         engine=to_core(core.Engine, spec.engine),
         target=to_core(core.Model, spec.target),
-        served_name=spec.target.served_name,
+        served_name=spec.target.effective().served_name or "",
         accelerator=_accelerator(spec.accelerator),
-        cache=_cache(spec.cache),
-        largest_concurrency=max(max(pool.concurrency) for pool in spec.pools),
+        cache=_cache(spec.cache, claim),
+        max_concurrency=max(load.largest for pool in spec.pools for load in pool.load),
     )
     return core.DeploymentSpec(
         suspend=spec.suspend,
         server=server,
         pools=tuple(_pool(pool, spec, benchmark, server) for pool in spec.pools),
-        cache_claim=to_core(core.ClaimTemplate, claim) if claim else None,
-        promotion=to_core(core.PromotionSpec, spec.promotion or PromotionSpec()),
-        guard=to_core(core.GuardSpec, spec.guard or GuardSpec()),
+        cache_claim=claim,
+        promotion=to_core(core.PromotionSpec, spec.promotion),
+        guard=to_core(core.GuardSpec, spec.guard),
         gateway=to_core(core.Gateway, spec.gateway) if spec.gateway else None,
         run_gpu_hours=float(benchmark.budget.gpu_hours) if benchmark.budget else None,
         run_timeouts=_timeouts(benchmark.timeouts),
@@ -83,16 +86,16 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
 def _run(text: str) -> core.RunSpec:
     spec = read(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, "spec"))
-    gate = _gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds, arms=len(spec.arms))
+    gate = _gate(spec.gate, arms=len(spec.arms))
     if spec.purpose is core.Purpose.SWEEP:  # all rounds are wanted, and the gate decides only after the last
         gate = dataclasses.replace(gate, decide_after_rounds=gate.decide_after_rounds[-1:])
     server = core.Server(
         engine=to_core(core.Engine, spec.engine),
         target=_pinned(spec.target),
-        served_name=spec.target.served_name,
+        served_name=spec.target.effective().served_name or "",
         accelerator=_accelerator(spec.accelerator),
         cache=to_core(core.Cache, spec.cache),
-        largest_concurrency=spec.largest_concurrency or max(workload.concurrency for workload in spec.workloads),
+        max_concurrency=spec.max_concurrency or max(workload.concurrency for workload in spec.workloads),
         node_selector=spec.node_selector,
     )
     return to_core(
@@ -110,7 +113,7 @@ def _run(text: str) -> core.RunSpec:
 
 
 def _workload(spec: WorkloadSpec) -> core.Workload:
-    return core.Workload(dataset=_dataset(spec, spec.concurrency), concurrency=spec.concurrency)
+    return core.Workload(dataset=_dataset(spec, spec.concurrency, spec), concurrency=spec.concurrency)
 
 
 def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         accelerator=to_manifest(AcceleratorSpec, server.accelerator),
         cache=to_manifest(RunCache, server.cache),
         node_selector=dict(server.node_selector),
-        largest_concurrency=server.largest_concurrency,
+        max_concurrency=server.max_concurrency,
         arms=tuple(to_manifest(ArmSpec, arm, draft=_draft_manifest(arm.draft)) for arm in spec.arms),
         workloads=tuple(_workload_manifest(workload) for workload in spec.workloads),
         gate=_gate_manifest(spec),
@@ -139,7 +142,9 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
 def _gate_manifest(spec: core.RunSpec) -> dict[str, Any]:
     """A search judges by no gate; only the limit that is applied in a round goes along."""
     limits = tuple(to_manifest(LimitSpec, limit) for limit in spec.gate.limits)
-    return {"limits": limits} if spec.purpose is core.Purpose.SEARCH else to_manifest(RunGate, spec.gate, limits=limits)
+    return (
+        {"limits": limits} if spec.purpose is core.Purpose.SEARCH else to_manifest(GateSpec, spec.gate, limits=limits)
+    )
 
 
 def _refuse(broken: Iterable[Problem]) -> None:
@@ -150,33 +155,41 @@ def _refuse(broken: Iterable[Problem]) -> None:
 def _pool(
     pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec, server: core.Server
 ) -> core.PoolSpec:
-    datasets = benchmark.datasets or tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
-    named = tuple(_arm(candidate, candidate.draft or spec.draft) for candidate in pool.candidates or ())
+    named = tuple(_arm(one, one.draft or spec.draft) for one in candidates(spec) if _is_of(pool, one))
     search = _search(pool, spec)
-    candidates = searched(server, search, named) if search else named
+    found = searched(server, search, named) if search else named
     return core.PoolSpec(
         name=pool.name,
         replicas=pool.replicas,
         header_value=pool.header_value,
         endpoint_picker=to_core(core.EndpointPicker, pool.endpoint_picker) if pool.endpoint_picker else None,
-        arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: arm.name)),
-        workloads=tuple(
-            core.Workload(dataset=_dataset(dataset, concurrency, pool.slo), concurrency=concurrency)
-            for concurrency in sorted(pool.concurrency)
-            for dataset in datasets
-            if pool.datasets is None or dataset.name in pool.datasets
-            # At a rate a dataset is measured once: how many requests are under way follows from the rate. So it is on a
-            # ramp, which has all concurrencies below the largest.
-            if (dataset.request_rate is None and dataset.ramp_from is None) or concurrency == max(pool.concurrency)
-        ),
-        gate=_gate(
-            spec.gate,
-            pool.gate,
-            decide_after_rounds=benchmark.decide_after_rounds,
-            arms=2 if search else 1 + len(named),
-        ),
+        arms=(core.Arm(name=core.BASELINE), *sorted(found, key=lambda arm: arm.name)),
+        workloads=tuple(_workloads(pool, benchmark.datasets or BUILTIN_SETS)),
+        gate=_gate(spec.gate, pool.gate, arms=2 if search else 1 + len(named)),
         search=search,
     )
+
+
+def candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
+    """Those that are written, else a chain."""
+    if spec.candidates is not None or spec.draft is None or spec.draft.algorithm not in WITH_TREES:
+        return spec.candidates or ()
+    return () if all(pool.search for pool in spec.pools) else (CHAIN,)
+
+
+def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:
+    return pool.candidates is None or candidate.name in pool.candidates
+
+
+def _workloads(pool: PoolSpec, datasets: Sequence[DatasetSpec]) -> Iterator[core.Workload]:
+    """By rising concurrency; those at a rate or on a ramp stand with the largest."""
+    largest = max(load.largest for load in pool.load)
+    levels = [(load, load.concurrency or (load.largest or largest,)) for load in pool.load]
+    for concurrency in sorted({level for _, each in levels for level in each}):
+        for dataset in datasets:
+            for load, each in levels:
+                if concurrency in each and (load.datasets is None or dataset.name in load.datasets):
+                    yield core.Workload(dataset=_dataset(dataset, concurrency, load, pool.slo), concurrency=concurrency)
 
 
 def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | None:
@@ -187,14 +200,21 @@ def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | No
     return to_core(core.Search, pool.search, draft=_draft(draft), heads=heads)
 
 
-def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None) -> core.Dataset:
+def _dataset(
+    dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSpec, slo: SloSpec | None = None
+) -> core.Dataset:
     """`slo`: of its pool."""
-    requests = dataset.requests or _default_requests(dataset)
+    rate = float(load.request_rate) if load.request_rate else None
+    ramp_from = load.ramp_from if isinstance(load, WorkloadSpec) else load.ramp and load.ramp.from_
+    requests = dataset.requests or _default_requests(rate)
     return to_core(
         core.Dataset,
         dataset,
-        requests=requests if dataset.request_rate else max(requests, core.WAVES * concurrency),
-        fewest_requests=_fewest(dataset, concurrency),
+        rate=rate,
+        ramp_from=ramp_from,
+        arrivals=load.arrivals or core.Arrivals.RANDOM,
+        requests=requests if rate else max(requests, core.WAVES * concurrency),
+        min_requests=None if rate or ramp_from else _fewest(dataset, concurrency),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         temperature=None if dataset.temperature == OWN_SAMPLING else float(dataset.temperature or 0),
         slo=to_slo(dataset.slo or slo),
@@ -202,41 +222,41 @@ def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None)
 
 
 def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
-    """None where a person has written how many, at a rate, on a ramp, and where the steady window needs all of them
+    """Of a closed loop. None where a person has written how many, and where the steady window needs all of them
     anyway."""
-    if isinstance(dataset, WorkloadSpec) and dataset.fewest_requests:
-        return dataset.fewest_requests
+    if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
+        return dataset.min_requests
     fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
-    if dataset.requests or dataset.request_rate or dataset.ramp_from or fewest >= REQUESTS:
-        return None
-    return fewest
+    return None if dataset.requests or fewest >= REQUESTS else fewest
 
 
-def _default_requests(dataset: PromptsSpec) -> int:
+def _default_requests(rate: float | None) -> int:
     """At a rate, those of a minute."""
-    if dataset.request_rate is None:
-        return REQUESTS
-    return min(MOST_REQUESTS, max(REQUESTS, lasting(GOOD_SECONDS, float(dataset.request_rate))))
+    return REQUESTS if rate is None else min(MOST_REQUESTS, max(REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
-def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None, arms: int) -> core.Gate:
+def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:
     """The later of two gates wins, key by key."""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"decide_after_rounds": core.default_looks(arms)}
     for gate in gates:
         values |= given(core.Gate, gate)
-    return core.Gate(**values | {"decide_after_rounds": decide_after_rounds or core.default_looks(arms)})
+    return core.Gate(**values)
 
 
 def _accelerator(accelerator: AcceleratorSpec) -> core.Accelerator:
-    every = accelerator.count * (accelerator.nodes or 1)
+    every = accelerator.count * accelerator.nodes
     return to_core(core.Accelerator, accelerator, tensor_parallel_size=accelerator.tensor_parallel_size or every)
 
 
-def _cache(cache: CacheSpec) -> core.Cache:
+def _claim(claim: ClaimSpec | None, deployment: str) -> core.ClaimTemplate | None:
+    return to_core(core.ClaimTemplate, claim, name=claim.name or f"{deployment}-models") if claim else None
+
+
+def _cache(cache: CacheSpec, claim: core.ClaimTemplate | None) -> core.Cache:
     env: tuple[Mapping[str, Any], ...] = given(core.Cache, cache)["env"]
     if secret := cache.token_secret_ref:
         env += ({"name": TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}},)
-    return to_core(core.Cache, cache, claim=cache.claim.name if cache.claim else cache.existing_claim, env=env)
+    return to_core(core.Cache, cache, claim=claim.name if claim else cache.claim_name, env=env)
 
 
 def _pinned(model: RunTarget | RunDraft) -> core.Model:
@@ -283,16 +303,7 @@ def _timeouts(timeouts: TimeoutsSpec | None) -> core.Timeouts:
 def _timeouts_manifest(timeouts: core.Timeouts) -> dict[str, str] | None:
     """None if they equal the defaults, so that fingerprints do not move."""
     start = None if timeouts.start == core.Timeouts().start else timeouts.start
-    limits = {name: _duration(value) for name, value in (("start", start), ("workload", timeouts.workload)) if value}
+    limits = {
+        name: duration_text(value) for name, value in (("start", start), ("workload", timeouts.workload)) if value
+    }
     return limits or None
-
-
-def _duration(seconds: float) -> str:
-    """In seconds; if they have more than five digits, in hours, minutes and seconds: `Duration` takes five of each."""
-    left, text = round(seconds), ""
-    for unit, size in (("h", 3600), ("m", 60)):
-        if left > MOST_DIGITS:
-            count = min(left // size, MOST_DIGITS)
-            text += f"{count}{unit}"
-            left -= count * size
-    return f"{text}{left}s" if left or not text else text

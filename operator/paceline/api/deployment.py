@@ -1,38 +1,37 @@
 """The spec of a SpeculativeDeployment."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
 from paceline.api.cache import CacheSpec, on_the_claim
-from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
+from paceline.api.compatibility import ENGINE_AND_NODE, KINDS_OF_SHAPE, arm_rules
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
     MOST_MEASURED,
     MOST_POINTS,
     MOST_SEARCHED,
-    RISING,
     BudgetSpec,
     GateSpec,
     ParitySpec,
     TimeoutsSpec,
 )
 from paceline.api.gateway import GatewaySpec
-from paceline.api.model import Model
+from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, arriving, lasts
+from paceline.api.model import Model, empty
 from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE
-from paceline.api.pool import TWINS, WITH_TREES, PoolSpec, hidden_twins
+from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import (
-    DecideAfterRounds,
     Duration,
     Labels,
-    Positive,
     QueueName,
     Revision,
     ServedName,
+    Share,
     Source,
     Unique,
 )
@@ -46,22 +45,31 @@ BUILTIN = ("code", "swe", "terminal", "chat")
 class TargetSpec(Model):
     """The served model."""
 
-    rules = (ON_CLAIM,)
+    rules = (
+        ON_CLAIM,
+        Rule(
+            cel="has(self.servedName) || self.source.startsWith('hf://')",
+            message="servedName must be set for pvc:// and oci://, which have no OWNER/NAME",
+            field=".servedName",
+        ),
+    )
 
     source: Source
     """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST, whose files are a volume
     of the pod (image volumes of Kubernetes)."""
     revision: Revision = "main"
     """Branch, tag or commit; resolved to a commit once, then pinned in status."""
-    served_name: ServedName
-    """The model's name in requests."""
+    served_name: ServedName | None = None
+    """The model's name in requests; OWNER/NAME of hf://OWNER/NAME if absent."""
+
+    def effective(self) -> Self:
+        return self.model_copy(update={"served_name": self.served_name or self.source.removeprefix("hf://")})
 
 
 class BenchmarkSpec(Model):
     """How candidates are measured."""
 
     rules = (
-        RISING,
         NO_LABELS_OF_OURS,
         ONE_QUEUE,
         Rule(
@@ -73,9 +81,6 @@ class BenchmarkSpec(Model):
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
     """Prompt sets to send; the four built-in sets if absent."""
-    decide_after_rounds: DecideAfterRounds | None = None
-    """Round counts at which the gate decides; the last one is the maximum. If absent: [4, 6, 8] for two arms, [3, 6, 9]
-    for three, [4, 8] for more, so that each arm comes first in a round equally often."""
     capacity_policy: CapacityPolicy | None = None
     """Source of the accelerators for a run; Wait if absent: a round starts when a node has enough free ones. Borrow: if
     no node has, the pool gives up one replica until the run has ended."""
@@ -106,15 +111,15 @@ class PromotionSpec(Model):
     """Automatic, or Manual: wait for a person's `promote` request."""
     until_decided: UntilDecided = UntilDecided.BASELINE
     """What is served until there is a verdict."""
-    surge: Surge | None = None
-    """How servers are replaced; Auto if absent: one server more than `replicas` is started first, so that no request is
+    surge: Surge = Surge.AUTO
+    """How servers are replaced. Auto: one server more than `replicas` is started first, so that no request is
     lost; if it finds no room within a minute, servers are replaced in place, one at a time. Never: in place at once.
     Servers of several nodes are always replaced in place."""
-    revision_history_limit: Annotated[int, Field(ge=1, le=50)] | None = None
-    """Renderings and finished runs that a pool keeps in addition to those in use; 3 if absent."""
-    progress_deadline: Duration | None = None
+    revision_history_limit: Annotated[int, Field(ge=1, le=50)] = 3
+    """Renderings and finished runs that a pool keeps in addition to those in use."""
+    progress_deadline: Duration = "30m"
     """Time without progress after which a revision is taken off, counted from its selection or from the last additional
-    ready server; also the time that a revision may be without any ready server once it has served. 30m if absent."""
+    ready server; also the time that a revision may be without any ready server once it has served."""
 
 
 class GuardSpec(Model):
@@ -129,40 +134,47 @@ class GuardSpec(Model):
         ),
     )
 
-    action: GuardAction | None = None
-    """Notify, also if absent: the condition SpeculationDegraded and an Event. Fallback: also serve the baseline if
-    acceptance dropped or servers hang, until newer evidence. Off, in quotes, as YAML reads a bare Off as false: servers
-    are not watched."""
-    acceptance_drop: Positive | None = None
-    """Fraction of the accepted draft tokens per verify step (acceptance length - 1), of those that the evidence has
-    measured at this load, which may be missing; "0.25" if absent."""
-    window: Duration | None = None
-    """Time over which servers are judged; 10m if absent."""
-    source: GuardSource | None = None
-    """Where their counters are read. Pods, also if absent: at each server's /metrics. Prometheus: at the one that the
+    action: GuardAction = GuardAction.NOTIFY
+    """Notify: the condition SpeculationDegraded and an Event. Fallback: also serve the baseline if
+    acceptance dropped or servers hang, until newer evidence. None: servers are not watched."""
+    acceptance_drop: Share = "25%"
+    """How many of the accepted draft tokens per verify step (acceptance length - 1) may be missing, of those that the
+    evidence has measured at this load."""
+    window: Duration = "10m"
+    """Time over which servers are judged."""
+    source: GuardSource = GuardSource.PODS
+    """Where their counters are read. Pods: at each server's /metrics. Prometheus: at the one that the
     installation names (the chart's prometheus.url); its series need the labels namespace and pod."""
 
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
-    for i, pool in enumerate(spec.pools):
-        for below, message in hidden_twins(pool, spec.draft, spec.engine.name):
-            yield f".pools[{i}]{below}", message
+    return hidden_twins(spec.candidates or (), spec.draft, spec.engine.effective().type or "")
 
 
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
 _WORKLOADS = (
-    "p.concurrency.size() *"
-    f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})"
+    "p.load.map(l, (has(l.concurrency) ? l.concurrency.size() : 1) *"
+    f" (has(l.datasets) ? l.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})).sum()"
 )
-_ARMS = "(has(p.search) || !has(p.candidates) ? 3 : 1 + p.candidates.size())"
+_NAMED = "(has(p.candidates) ? p.candidates.size() : has(self.candidates) ? self.candidates.size() : 1)"
+_ARMS = f"(has(p.search) ? 3 : 1 + {_NAMED})"
 """CEL: arms of a gate; after a search the baseline, the best tree, and adaptive mode."""
 _POINTS = f"{_ARMS} * {_WORKLOADS}"
-_MOST_POINTS = f"self.pools.map(p, {_POINTS}).max()"
-_MOVES = "(has(s.requestRate) || has(s.rampFrom))"
-"""CEL: a dataset that is not measured at one concurrency at a time."""
-_LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
+_LOOKS = (
+    "(has(p.gate) && has(p.gate.decideAfterRounds) ? p.gate.decideAfterRounds"
+    " : has(self.gate) && has(self.gate.decideAfterRounds) ? self.gate.decideAfterRounds : [1])"
+)
+_LAST = f"{_LOOKS}[{_LOOKS}.size() - 1]"
+"""CEL: the largest number of rounds that somebody has written."""
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
-_CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
+_CANDIDATES = {"c": "self.candidates"}
+_LOADS = {"p": "self.pools", "l": "p.load"}
+_OF_LOAD = "(has(l.datasets) && !(s.name in l.datasets))"
+"""CEL: dataset `s` is not measured under load `l`."""
+_SAME = " && ".join(
+    f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
+    for field in ("draft", *KINDS_OF_SHAPE)
+)
 _AS_THE_SPECS = (  # CEL compares no objects of two places.
     "h.draft.algorithm == self.draft.algorithm && h.draft.revision == self.draft.revision"
     " && has(h.draft.source) == has(self.draft.source)"
@@ -170,7 +182,8 @@ _AS_THE_SPECS = (  # CEL compares no objects of two places.
 )
 _HEADS = "(has(p.search) && has(p.search.heads))"
 _CLAIM = (
-    "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
+    "(has(self.cache.claim) ? (has(self.cache.claim.name) ? self.cache.claim.name : '')"
+    " : has(self.cache.claimName) ? self.cache.claimName : '')"
 )
 
 
@@ -190,6 +203,46 @@ class SpeculativeDeploymentSpec(Model):
             field=".draft",
         ),
         *arm_rules(**_CANDIDATES, a="[has(c.draft) ? c.draft.algorithm : has(self.draft) ? self.draft.algorithm : '']"),
+        Rule(
+            each=_CANDIDATES,
+            cel="(has(c.args) && c.args.size() > 0) ||"
+            f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
+            message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",
+        ),
+        Rule(
+            each=_CANDIDATES,
+            cel="!self.pools.exists(p, has(p.search)) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)$')",
+            message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive) "
+            "beside search: choose another",
+            field=".name",
+        ),
+        Rule(
+            each=_CANDIDATES,
+            cel=f"!self.pools.exists(p, {_HEADS} && p.search.heads.exists(h,"
+            " c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)-' + h.name + '$')))",
+            message="name must not be one that a search gives to the arms of a head in search.heads "
+            "(tree-STEPS-TOPK-TOKENS-NAME, adaptive-NAME): choose another",
+            field=".name",
+        ),
+        Rule(
+            cel="has(self.candidates) || self.pools.all(p, has(p.search))"
+            f" || (has(self.draft) && self.draft.algorithm in {list(WITH_TREES)})",
+            message=f"candidates must be set unless spec.draft has one of {', '.join(WITH_TREES)}, of which a chain is "
+            "measured by default, or each pool a search",
+            field=".candidates",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel="!has(p.candidates) || p.candidates.size() > 0 || has(p.search)",
+            message="candidates must name one, or be left out (all of spec.candidates), unless search is set: what is "
+            "compared with the baseline",
+            field=".candidates",
+        ),
+        Rule(
+            each={"p": "self.pools", "n": "p.candidates"},
+            cel="has(self.candidates) && self.candidates.exists(c, c.name == n)",
+            message="candidates must be names of spec.candidates; got {n}",
+        ),
         DeskRule(message=f"candidates must differ, however they are written: {TWINS}", broken=_hidden_twins),
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("self.draft.source", _CLAIM, ".draft.source"),
@@ -199,7 +252,7 @@ class SpeculativeDeploymentSpec(Model):
             cel=f"!{_HEADS} || p.search.heads.all(h, !has(h.draft.source) || !h.draft.source.startsWith('pvc://')"
             f" || h.draft.source.startsWith('pvc://' + {_CLAIM} + '/'))",
             message="source pvc://CLAIM/PATH of each head must name the cache's own claim, the only volume that is "
-            "mounted; a cache with hostPath has none: use existingClaim or claim",
+            "mounted; a cache with hostPath has none: use claimName or claim",
             field=".search.heads",
         ),
         Rule(
@@ -217,9 +270,23 @@ class SpeculativeDeploymentSpec(Model):
             field=".headerValue",
         ),
         Rule(
-            each={"p": "self.pools", "d": "p.datasets"},
+            each=_LOADS | {"d": "l.datasets"},
             cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : d in {list(BUILTIN)}",
             message="datasets must be listed in benchmark.datasets (by default: code, swe, terminal, chat); got {d}",
+        ),
+        Rule(
+            each=_LOADS,
+            cel=f"!has(l.requestRate) || !{_SETS} || self.benchmark.datasets.all(s, {_OF_LOAD} || {lasts('s', 'l')})",
+            message=f"{TOO_SHORT}; at {{l.requestRate}} a second a dataset needs requests of "
+            f"{{{arriving(LEAST_SECONDS, 'l')}}}, better {{{arriving(GOOD_SECONDS, 'l')}}}, or none written",
+            field=".requestRate",
+        ),
+        Rule(
+            each=_LOADS,
+            cel=f"!has(l.arrivals) || l.arrivals != 'Replayed' || ({_SETS} && self.benchmark.datasets.all(s, {_OF_LOAD}"
+            " || !s.source.startsWith('builtin://')))",
+            message="arrivals must be Random for a built-in set: its prompts have no timestamps",
+            field=".arrivals",
         ),
         Rule(
             each={"p": "self.pools"},
@@ -237,7 +304,7 @@ class SpeculativeDeploymentSpec(Model):
             field=".replicas",
         ),
         Rule(
-            cel=f"!{_BORROWS} || !has(self.accelerator.nodes) || self.accelerator.nodes == 1",
+            cel=f"!{_BORROWS} || self.accelerator.nodes == 1",
             message="capacityPolicy must be Wait where accelerator.nodes is above 1: servers over several nodes are "
             "not measured",
             field=".benchmark.capacityPolicy",
@@ -264,34 +331,12 @@ class SpeculativeDeploymentSpec(Model):
             field=".search",
         ),
         Rule(
-            each={"p": "self.pools", "d": "p.datasets"},
-            cel=f"!has(p.search) || !{_SETS} || !self.benchmark.datasets.exists(s, s.name == d && {_MOVES})",
-            message="datasets must be without a requestRate or rampFrom in a pool with search, which compares "
-            "throughput at one concurrency each; got {d}",
-            field=".datasets",
-        ),
-        Rule(
             each={"p": "self.pools"},
-            cel=f"!has(p.search) || has(p.datasets) || !{_SETS} || !self.benchmark.datasets.exists(s, {_MOVES})",
-            message="datasets must be named in a pool with search where benchmark.datasets has one with a requestRate "
-            "or rampFrom: a search compares throughput at one concurrency each",
-            field=".search",
-        ),
-        Rule(
-            each={"p": "self.pools"},
-            cel=f"!{_SETS} || self.benchmark.datasets.all(s, !has(s.rampFrom)"
-            " || (has(p.datasets) && !(s.name in p.datasets)) || p.concurrency.exists(c, c > s.rampFrom))",
-            message="concurrency must have a level above the rampFrom of each of the pool's datasets, to which the "
-            "ramp rises; got {p.concurrency}: add a level, or name other datasets in the pool",
-            field=".concurrency",
-        ),
-        Rule(
-            cel="!has(self.benchmark) || !has(self.benchmark.decideAfterRounds)"
-            f" || {_MOST_POINTS} * {_LAST} <= {MOST_MEASURED}",
+            cel=f"has(p.search) || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
             message="the last of decideAfterRounds x (1 + candidates) x datasets x concurrency must be at most "
-            f"{MOST_MEASURED} in every pool, what a run's status can hold; the last is {{{_LAST}}}, and a pool has "
-            f"{{{_MOST_POINTS}}} points a round: at most {{{MOST_MEASURED} / {_MOST_POINTS}}} rounds of them",
-            field=".benchmark.decideAfterRounds",
+            f"{MOST_MEASURED} in every pool, what a run's status can hold; the last is {{{_LAST}}}, and the pool has "
+            f"{{{_POINTS}}} points a round: at most {{{MOST_MEASURED} / ({_POINTS})}} rounds of them",
+            field=".gate.decideAfterRounds",
         ),
     )
 
@@ -307,7 +352,13 @@ class SpeculativeDeploymentSpec(Model):
     """The accelerators of a server."""
     cache: CacheSpec
     """Where models are stored."""
-    pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))]
+    candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=32), Unique(("name",))] | None = (
+        None
+    )
+    """Configurations to measure against the baseline; if absent, a chain of three tokens (`chain`) of spec.draft."""
+    pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))] = (
+        PoolSpec(name="main"),
+    )
     """Kinds of traffic, each with its own servers and its own verdict."""
     gateway: GatewaySpec | None = None
     """A Gateway through which the pools are reached, if the cluster has the Gateway API."""
@@ -315,7 +366,7 @@ class SpeculativeDeploymentSpec(Model):
     """How candidates are measured."""
     gate: GateSpec | None = None
     """The rule from rounds to a verdict, for all pools."""
-    promotion: PromotionSpec | None = None
+    promotion: PromotionSpec = empty(PromotionSpec)
     """How a verdict goes live."""
-    guard: GuardSpec | None = None
-    """What happens when speculation stops paying in production. If absent, it is reported (Notify)."""
+    guard: GuardSpec = empty(GuardSpec)
+    """What happens when speculation stops paying in production."""

@@ -1,6 +1,6 @@
 """A draft head, its algorithm and the shape of its proposals."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
@@ -29,13 +29,18 @@ class TreeSpec(Model):
 
     rules = (
         Rule(
-            cel="self.topK != 1 || self.numDraftTokens == self.numSteps + 1",
+            cel="self.topK == 1 || has(self.numDraftTokens)",
+            message="numDraftTokens must be set where topK is above 1: a chain alone has numSteps + 1",
+            field=".numDraftTokens",
+        ),
+        Rule(
+            cel="self.topK != 1 || !has(self.numDraftTokens) || self.numDraftTokens == self.numSteps + 1",
             message="numDraftTokens must be numSteps + 1 = {self.numSteps + 1} where topK is 1 (a chain); "
             "got {self.numDraftTokens}",
             field=".numDraftTokens",
         ),
         Rule(
-            cel=f"self.topK == 1 || self.numDraftTokens <= {WIDEST}",
+            cel=f"self.topK == 1 || !has(self.numDraftTokens) || self.numDraftTokens <= {WIDEST}",
             message=f"numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = {{{WIDEST}}}; "
             "got {self.numDraftTokens}",
             field=".numDraftTokens",
@@ -44,10 +49,14 @@ class TreeSpec(Model):
 
     num_steps: Annotated[int, Field(ge=1, le=64)]
     """Depth: tokens that the head proposes one after another."""
-    top_k: Annotated[int, Field(ge=1, le=64)]
+    top_k: Annotated[int, Field(ge=1, le=64)] = 1
     """Branching: continuations kept at each step; 1 is a chain."""
-    num_draft_tokens: Annotated[int, Field(ge=2, le=512)]
-    """Verify width, the root included: tokens that the target checks in one step."""
+    num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
+    """Verify width, the root included: tokens that the target checks in one step; numSteps + 1 of a chain if
+    absent."""
+
+    def effective(self) -> Self:
+        return self.model_copy(update={"num_draft_tokens": self.num_draft_tokens or self.num_steps + 1})
 
 
 class NgramSpec(Model):
@@ -89,23 +98,23 @@ class DepthSpec(Model):
     """Depth of the chain in tokens; 0 disables speculation."""
 
 
-Schedule = Annotated[tuple[DepthSpec, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
+DepthByBatchSize = Annotated[tuple[DepthSpec, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
 
 
-OF_SCHEDULE = (
+OF_DEPTHS = (
     Rule(
-        cel="!has(self.schedule) || (self.schedule[0].fromBatchSize == 1"
-        " && self.schedule.map(d, d.fromBatchSize).isSorted())",
-        message="schedule must begin with fromBatchSize 1 and rise from there",
-        field=".schedule",
+        cel="!has(self.depthByBatchSize) || (self.depthByBatchSize[0].fromBatchSize == 1"
+        " && self.depthByBatchSize.map(d, d.fromBatchSize).isSorted())",
+        message="depthByBatchSize must begin with fromBatchSize 1 and rise from there",
+        field=".depthByBatchSize",
     ),
     Rule(
-        cel="!has(self.schedule) || self.schedule.exists(d, d.numSteps > 0)",
-        message="schedule must have a numSteps above 0: without speculation anywhere it is the baseline",
-        field=".schedule",
+        cel="!has(self.depthByBatchSize) || self.depthByBatchSize.exists(d, d.numSteps > 0)",
+        message="depthByBatchSize must have a numSteps above 0: without speculation anywhere it is the baseline",
+        field=".depthByBatchSize",
     ),
 )
-"""Rules of a model with `schedule`."""
+"""Rules of a model with `depthByBatchSize`."""
 
 
 class CustomSpec(Model):

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from paceline.api.compatibility import ADMIN_KEY, EngineName
+from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of
 from paceline.api.model import Model
 from paceline.api.pod import Env, SecretKey
 from paceline.api.rules import DeskRule, Rule, Violation
@@ -22,11 +22,16 @@ from paceline.api.types import (
     Unique,
 )
 from paceline.engines import TPU
+from paceline.engines.images import PUBLISHED, RELEASE, named, release
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 MOST_TEMPLATE_BYTES = 65536
 SMALL_TEMPLATE = f"podTemplate must be at most {MOST_TEMPLATE_BYTES} bytes of JSON"
+
+
+OR = " or "
+_RELEASED = f"(^|/)({'|'.join(PUBLISHED.values())}):{RELEASE}(@.*)?$"
 
 
 def _vast(engine: "EngineSpec") -> Iterator[Violation]:
@@ -39,15 +44,29 @@ class EngineSpec(Model):
 
     rules = (
         ADMIN_KEY,
+        Rule(
+            cel=f"{engine_of('self')} != ''",
+            message=f"type must be set: the image's name is not that of {OR.join(PUBLISHED.values())}",
+            field=".type",
+        ),
+        Rule(
+            cel=f"has(self.version) || self.image.matches(r'{_RELEASED}')",
+            message=f"version must be set unless the image is {OR.join(PUBLISHED.values())} with a release as its tag",
+            field=".version",
+        ),
         DeskRule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
     )
 
-    name: Annotated[str, EngineName()]
-    """Engine in the image."""
-    version: Annotated[
-        str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
-    ]
-    """Version of the engine in the image; it selects the flags that are emitted and checked."""
+    type: Annotated[str, EngineName()] | None = None
+    """Engine in the image; that whose makers publish the image, if absent."""
+    version: (
+        Annotated[
+            str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
+        ]
+        | None
+    ) = None
+    """Version of the engine in the image; it selects the flags that are emitted and checked. That of the tag of a
+    published image, if absent."""
     image: Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
     """Any image of that engine, forks included; the digest that ran is recorded."""
     args: Arguments = ()
@@ -67,11 +86,16 @@ class EngineSpec(Model):
     """Overlay for the servers' pod template: maps merge, lists of named objects merge by name (the container is
     `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
 
+    def effective(self) -> Self:
+        return self.model_copy(
+            update={"type": self.type or named(self.image), "version": self.version or release(self.image)}
+        )
+
 
 TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"
 
 
-ACCELERATORS = "self.count * (has(self.nodes) ? self.nodes : 1)"
+ACCELERATORS = "self.count * self.nodes"
 """CEL: accelerators of a server."""
 
 
@@ -105,7 +129,7 @@ class AcceleratorSpec(Model):
 
     product: LabelValue
     """Value of the node's product label, for example NVIDIA-H200."""
-    count: Annotated[int, Field(ge=1, le=64)]
+    count: Annotated[int, Field(ge=1, le=64)] = 1
     """Accelerators per server and node."""
     tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
     """Number of accelerators over which the model is split; all of the server's if absent."""
@@ -113,8 +137,8 @@ class AcceleratorSpec(Model):
     """Extended resource to request; google.com/tpu for TPUs. A DRA driver may provide it too (KEP-5004)."""
     product_label: LabelKey = GPU_LABEL
     """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
-    nodes: Annotated[int, Field(ge=1, le=16)] | None = None
-    """Nodes per server; 1 if absent. More than one needs the LeaderWorkerSet controller."""
+    nodes: Annotated[int, Field(ge=1, le=16)] = 1
+    """Nodes per server. More than one needs the LeaderWorkerSet controller."""
     topology: LabelValue | None = None
     """Value of the node's topology label, for TPU slices, for example 2x2."""
     topology_label: LabelKey | None = None

@@ -6,14 +6,14 @@ from pydantic import Field
 
 from paceline.api.model import Model
 from paceline.api.rules import Rule
-from paceline.api.types import Amount, Confidence, Duration, Fraction, Improvement, NearTie, Positive, Tolerance, Unique
+from paceline.api.types import Amount, Confidence, Duration, Percentage, PercentageBelow100, Unique
 
-BOUNDS = {"kvTokens": "maximumDecrease", "retractions": "maximum"}
-"""Metric → the field that bounds it; maximumIncrease bounds all others, which are latencies."""
+BOUNDS = {"kvTokens": "maxDecrease", "retractions": "max"}
+"""Metric → the field that bounds it; maxIncrease bounds all others, which are latencies."""
 
 
 def _bounded_by(bound: str, metrics: str, description: str) -> Rule:
-    others = (name for name in ("maximumIncrease", "maximumDecrease", "maximum") if name != bound)
+    others = (name for name in ("maxIncrease", "maxDecrease", "max") if name != bound)
     return Rule(
         cel=f"!({metrics}) || (has(self.{bound}) && {' && '.join(f'!has(self.{other})' for other in others)})",
         message=f"{description} must be bounded by {bound}, and by it only",
@@ -26,7 +26,7 @@ class LimitSpec(Model):
 
     rules = (
         *(_bounded_by(bound, f"self.metric == '{metric}'", metric) for metric, bound in BOUNDS.items()),
-        _bounded_by("maximumIncrease", f"!(self.metric in {list(BOUNDS)})", "a latency"),
+        _bounded_by("maxIncrease", f"!(self.metric in {list(BOUNDS)})", "a latency"),
     )
 
     metric: Literal[
@@ -34,12 +34,12 @@ class LimitSpec(Model):
     ]
     """Metric: a latency, kvTokens (capacity of the KV cache in tokens), or retractions (requests of a workload that a
     server takes back when memory runs out)."""
-    maximum_increase: Fraction | None = None
-    """Fraction by which a latency may exceed the baseline's. Where requests arrive at a rate and neither meanTTFT nor
-    p95TTFT is listed, meanTTFT may rise by "0.25"."""
-    maximum_decrease: Tolerance | None = None
-    """Fraction by which kvTokens may fall below the baseline's."""
-    maximum: Annotated[int, Field(ge=0, le=100000)] | None = None
+    max_increase: Percentage | None = None
+    """How far a latency may exceed the baseline's. Where requests arrive at a rate and neither meanTTFT nor p95TTFT is
+    listed, meanTTFT may rise by 25%."""
+    max_decrease: PercentageBelow100 | None = None
+    """How far kvTokens may fall below the baseline's."""
+    max: Annotated[int, Field(ge=0, le=100000)] | None = None
     """Retractions allowed on any arm; 0 if retractions is not listed. A server with more fails its round; a second such
     round makes a candidate Unreliable."""
 
@@ -47,16 +47,29 @@ class LimitSpec(Model):
 class GateSpec(Model):
     """The rule from rounds to a verdict. Absent fields come from the deployment's gate, then from the defaults."""
 
-    minimum_improvement: Improvement | None = None
-    """A candidate must be shown to be faster by more than this fraction, as a mean over workloads; "0.05" if absent."""
-    regression_tolerance: Tolerance | None = None
-    """A candidate must be shown not to be slower by this fraction or more on any workload; "0.03" if absent."""
+    rules = (
+        Rule(
+            cel="!has(self.decideAfterRounds) || self.decideAfterRounds.isSorted()",
+            message="decideAfterRounds must rise, for example [4, 6, 8]",
+            field=".decideAfterRounds",
+        ),
+    )
+
+    min_improvement: PercentageBelow100 | None = None
+    """A candidate must be shown to be faster than the baseline by more than this, as a mean over workloads; 5% if
+    absent."""
+    max_regression: PercentageBelow100 | None = None
+    """A candidate must be shown not to be slower than the baseline by this much or more on any workload; 3% if
+    absent."""
     confidence: Confidence | None = None
-    """Confidence of the whole decision, over all candidates and looks; "0.95" if absent."""
-    variance_floor: Positive | None = None
-    """Lower bound on the standard deviation of ln(ratio); "0.002" if absent."""
+    """Confidence of the whole decision, over all candidates and looks; 95% if absent."""
     limits: Annotated[tuple[LimitSpec, ...], Field(max_length=9), Unique(("metric",))] | None = None
     """Bounds on latencies and memory."""
+    decide_after_rounds: (
+        Annotated[tuple[Annotated[int, Field(ge=2, le=50)], ...], Field(min_length=1, max_length=8), Unique()] | None
+    ) = None
+    """Round counts at which the gate decides; the last one is the maximum. If absent: [4, 6, 8] for two arms, [3, 6, 9]
+    for three, [4, 8] for more, so that each arm comes first in a round equally often."""
 
 
 class BudgetSpec(Model):
@@ -85,11 +98,8 @@ class ParitySpec(Model):
     # No default: an empty `parity` would leave the fingerprint as it was. The bound is what the message has room for.
     samples: Annotated[int, Field(ge=1, le=32)]
     """Number of prompts."""
-    max_tokens: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Maximum tokens per answer; 128 if absent."""
-    near_tie: NearTie | None = None
-    """Gap in nats, in the baseline's logprobs, between its own token and the candidate's, up to which a difference
-    counts as rounding; "0.25" if absent, Paceline's choice."""
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 128
+    """Maximum tokens per answer."""
 
 
 MOST_POINTS = 48
@@ -102,10 +112,3 @@ MOST_MEASURED = 480
 """Points of a run, over all of its rounds. Its status holds them all, each at up to 1.5 kB with what is told of its
 server, and etcd takes no object of more than 1.5 MiB: the rest is for the spec and for rounds that are tried again. Ten
 rounds of as many points as a message holds, forty of three arms on four sets."""
-
-
-RISING = Rule(
-    cel="!has(self.decideAfterRounds) || self.decideAfterRounds.isSorted()",
-    message="decideAfterRounds must rise, for example [4, 6, 8]",
-    field=".decideAfterRounds",
-)

@@ -37,8 +37,8 @@ class GatewaySpec(Model):
     """One of its listeners; all that admit the route if absent."""
     hostnames: Annotated[tuple[Hostname, ...], Field(min_length=1, max_length=16), Unique()] | None = None
     """Host names that the routes are for; those of the listeners if absent."""
-    header: HeaderName | None = None
-    """The header that names the pool; x-paceline-pool if absent. X-Gateway-Model-Name, which inference gateways set
+    header: HeaderName = "x-paceline-pool"
+    """The header that names the pool. X-Gateway-Model-Name, which inference gateways set
     from the body, is the name of the model."""
 
 
@@ -47,8 +47,7 @@ class EndpointPickerSpec(Model):
 
     name: ObjectName
     """Name of the Service, in the same namespace. Who runs it is not our affair."""
-    port: Port | None = None
-    """Its port; 9002 if absent."""
-    failure_mode: Literal["FailOpen", "FailClose"] | None = None
-    """What a gateway does while it does not answer: send requests to any server (FailOpen), or refuse them (FailClose,
-    also if absent)."""
+    port: Port = 9002
+    """Its port."""
+    failure_mode: Literal["FailOpen", "FailClose"] = "FailClose"
+    """What a gateway does while it does not answer: FailOpen sends requests to any server, FailClose refuses them."""

@@ -3,14 +3,22 @@
 The docstring of a field is its description in the CRD and in the reference.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
 from paceline.api.rules import DeskRule, Rule
 from paceline.api.types import VALIDATIONS
+
+AN_OBJECT = "x-paceline-default-object"
+
+
+def empty(model: type[Any]) -> Any:
+    """The default of a field that is an object, so that the API server writes the defaults of what is in it."""
+    return Field(default_factory=model, json_schema_extra={AN_OBJECT: True})
+
 
 GROUP = "paceline.dev"
 VERSION = "v1alpha1"
@@ -30,6 +38,10 @@ class Model(BaseModel):
         protected_namespaces=(),
     )
     rules: ClassVar[tuple[Rule | DeskRule, ...]] = ()
+
+    def effective(self) -> Self:
+        """With what follows from other fields."""
+        return self
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

@@ -1,19 +1,20 @@
 """A pool and the candidates that are measured for it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
-from paceline.api.draft import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
+from paceline.api.draft import OF_DEPTHS, AdaptiveSpec, CustomSpec, DepthByBatchSize, DraftSpec, NgramSpec, TreeSpec
 from paceline.api.gate import GateSpec
 from paceline.api.gateway import EndpointPickerSpec, HeaderValue
+from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
 from paceline.api.slo import SloSpec
-from paceline.api.types import Arguments, ArmName, DatasetName, HeadName, PoolName, Unique
+from paceline.api.types import Arguments, ArmName, HeadName, PoolName, Unique
 from paceline.core import SHAPES
 from paceline.engines import ENGINES
 
@@ -30,7 +31,7 @@ class CandidateSpec(Model):
             message="name must not be 'baseline': that is the arm without speculation",
             field=".name",
         ),
-        *OF_SCHEDULE,
+        *OF_DEPTHS,
     )
 
     name: ArmName
@@ -45,7 +46,7 @@ class CandidateSpec(Model):
     """How NGRAM finds drafts in the text; may be {}."""
     adaptive: AdaptiveSpec | None = None
     """Instead of a tree: a chain whose depth the engine chooses; may be {}."""
-    schedule: Schedule | None = None
+    depth_by_batch_size: DepthByBatchSize | None = None
     """Instead of a tree: depth of the chain by batch size, from 1 on."""
     custom: CustomSpec | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
@@ -54,10 +55,6 @@ class CandidateSpec(Model):
 
 
 TWINS = "draft, shape and arguments of two candidates are equal; remove one of them"
-_SAME = " && ".join(
-    f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
-    for field in ("draft", *KINDS_OF_SHAPE)
-)
 
 
 class Range(Model):
@@ -135,29 +132,25 @@ class PoolSpec(Model):
 
     rules = (
         Rule(
-            cel="has(self.candidates) || has(self.search)",
-            message="candidates or search must be set: what is compared with the baseline",
+            cel="self.load.exists(l, has(l.concurrency) || has(l.ramp) || has(l.maxConcurrency))",
+            message="load must have a concurrency, a ramp, or a maxConcurrency beside requestRate: it limits what a "
+            "server takes at a time",
+            field=".load",
         ),
         Rule(
-            each={"c": "self.candidates"},
-            cel="!has(self.search) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)$')",
-            message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive) "
-            "beside search: choose another",
-            field=".name",
+            each={"l": "self.load"},
+            cel="(has(l.concurrency) ? self.load.filter(m, has(m.concurrency) &&"
+            f" m.concurrency.exists(c, c in l.concurrency) && {overlap('m', 'l')}).size()"
+            f" : self.load.filter(m, {overlap('m', 'l')}).size()) == 1",
+            message="datasets must be named, each in one load with a requestRate or ramp and in no other, and at each "
+            "concurrency once: list a dataset under a second name in benchmark.datasets, such as code-ramp",
+            field=".datasets",
         ),
         Rule(
-            each={"c": "self.candidates"},
-            cel="!has(self.search) || !has(self.search.heads) || !self.search.heads.exists(h,"
-            " c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)-' + h.name + '$'))",
-            message="name must not be one that a search gives to the arms of a head in search.heads "
-            "(tree-STEPS-TOPK-TOKENS-NAME, adaptive-NAME): choose another",
-            field=".name",
-        ),
-        Rule(
-            each={"c": "self.candidates"},
-            cel="(has(c.args) && c.args.size() > 0) ||"
-            f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
-            message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",
+            cel="!has(self.search) || self.load.all(l, has(l.concurrency))",
+            message="load must have concurrency alone in a pool with search, which compares throughput at one "
+            "concurrency each",
+            field=".load",
         ),
     )
 
@@ -165,16 +158,11 @@ class PoolSpec(Model):
     """Name of the pool. Its objects are named NAME-POOL."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Number of servers. If absent one is started, and an autoscaler may set another number."""
-    concurrency: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=4096)], ...],
-        Field(min_length=1, max_length=8),
-        Unique(),
-    ]
-    """Concurrency levels, in simultaneous requests, to benchmark for this pool."""
-    candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=15), Unique(("name",))] | None = (
-        None
-    )
-    """Configurations to measure against the baseline. Beside `search` they are among the arms that it chooses from."""
+    load: Annotated[tuple[LoadSpec, ...], Field(min_length=1, max_length=8)] = (LoadSpec(concurrency=(1, 16)),)
+    """Loads to measure the pool's datasets under."""
+    candidates: Annotated[tuple[ArmName, ...], Field(max_length=15), Unique()] | None = None
+    """Names of the spec's candidates that are measured for this pool; all if absent. Beside `search` they are among the
+    arms that it chooses from."""
     search: SearchSpec | None = None
     """Trees to search: a run of purpose Search measures some of them, and the gate then decides about what it finds."""
     gate: GateSpec | None = None
@@ -183,16 +171,14 @@ class PoolSpec(Model):
     """Value of spec.gateway's header that leads to this pool; the pool's name if absent."""
     endpoint_picker: EndpointPickerSpec | None = None
     """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
-    datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
-    """Names of the datasets to measure on; all if absent."""
     slo: SloSpec | None = None
     """Latencies that a request of this pool must meet to count for goodput, on datasets without an slo of their
     own."""
 
 
-def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Violation]:
+def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None, engine: str) -> Iterator[Violation]:
     """Candidates that are the same once the default draft is filled in and arguments are written in one way."""
-    forms = [(candidate.name, canonical(candidate, default, engine)) for candidate in pool.candidates or ()]
+    forms = [(candidate.name, canonical(candidate, default, engine)) for candidate in candidates]
     for j, (name, form) in enumerate(forms):
         if twin := next((earlier for earlier, same in forms[:j] if same == form), None):
             yield f".candidates[{j}]", f"{name} is the same as {twin}: {TWINS}"
@@ -207,6 +193,7 @@ def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) 
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
     shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
+    shape = [part.effective() if isinstance(part, Model) else part for part in shape]
     own = candidate.custom.args if candidate.custom else None
     return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
 

@@ -169,9 +169,6 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
             message = f"must be a list: write [{details['input']}]"
         case "string_type":
             message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
-        case "enum" | "literal_error" if isinstance(details["input"], bool):
-            word = "on or yes" if details["input"] else "off or no"
-            message = f"must be {details['ctx']['expected']}: put it in quotes, YAML reads a bare {word} as a boolean"
         case _:
             message = re.sub(r"^\w+ should ", "must ", details["msg"]).replace("after validation, ", "")
             if isinstance(got := details["input"], str | int | float) and len(str(got)) < 100:

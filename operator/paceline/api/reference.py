@@ -155,7 +155,7 @@ ABILITIES: Mapping[str, Callable[[Capabilities], str]] = {
     "`ngram.breadth`": lambda row: _yes(row.ngram_breadth),
     "`adaptive` with": lambda row: ", ".join(row.adaptive) or "no",
     "`adaptive.numSteps`": lambda row: row.adaptive_steps,
-    "`schedule` with": lambda row: ", ".join(row.schedule) or "no",
+    "`depthByBatchSize` with": lambda row: ", ".join(row.schedule) or "no",
     "`custom.args`": lambda row: row.custom_args,
     "`accelerator.resourceName`": lambda row: row.resource or ", not ".join(("any", *row.not_on)),
     "`accelerator.topology`": lambda row: "**required**" if row.needs_topology else "optional",

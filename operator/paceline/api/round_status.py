@@ -23,7 +23,7 @@ class ReplicateParity:
     identical: Count | None = None
     """Candidate only: answers equal to the baseline's, over the length that both have."""
     near_ties: Count | None = None
-    """Answers that leave the baseline's at a token where the baseline's own gap was within `nearTie`."""
+    """Answers that leave the baseline's at a token where the baseline's own gap was within 0.25 nats."""
     diverged: Count | None = None
     """Answers that leave the baseline's at a larger gap."""
     diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] = ()

@@ -38,7 +38,7 @@ class Rule:
     """Path of the field to change, below the model or, with `each`, below the item."""
     each: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Variables of `cel` → lists that they run over, such as `{"p": "self.pools", "c": "p.candidates"}`: the rule must
-    hold for every item. An absent list has none; a list in brackets (`[self.engine.name]`) names a value."""
+    hold for every item. An absent list has none; a list in brackets (`[self.engine.type]`) names a value."""
 
     def validation(self) -> dict[str, str]:
         """The entry of x-kubernetes-validations. The API server cannot name an item of a list, nor its values."""
@@ -134,6 +134,7 @@ def _of_a_list(name: str, value: Callable[[list[Any]], Any], kind: cel.Type) -> 
 KUBERNETES = (
     _of_a_list("isSorted", lambda items: list(items) == sorted(items), cel.Type.BOOL),
     _of_a_list("max", max, cel.Type.DYN),
+    _of_a_list("sum", sum, cel.Type.DYN),
 )
 """Functions that Kubernetes adds to CEL and that a rule here needs."""
 

@@ -4,31 +4,41 @@ from typing import Annotated
 
 from pydantic import Field
 
+from paceline import core
 from paceline.api.cache import NO_CODE_OF_OTHERS, on_the_claim
 from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
 from paceline.api.deployment import TargetSpec
-from paceline.api.draft import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
+from paceline.api.draft import OF_DEPTHS, AdaptiveSpec, CustomSpec, DepthByBatchSize, DraftSpec, NgramSpec, TreeSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
     MOST_COMPARED,
     MOST_MEASURED,
     MOST_POINTS,
     MOST_SEARCHED,
-    RISING,
     BudgetSpec,
     GateSpec,
     ParitySpec,
     TimeoutsSpec,
 )
+from paceline.api.load import (
+    AT_A_RATE,
+    GOOD_SECONDS,
+    LEAST_SECONDS,
+    MOST_REQUESTS,
+    TOO_SHORT,
+    Rate,
+    arriving,
+    lasts,
+    requests,
+)
 from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE, Env
-from paceline.api.prompts import MOST_REQUESTS, PromptsSpec, only_of_the_hub
+from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
 from paceline.api.types import (
     Arguments,
     ArmName,
     Commit,
-    DecideAfterRounds,
     HostPath,
     Labels,
     ObjectName,
@@ -67,11 +77,11 @@ class RunCache(Model):
     """Where models are stored."""
 
     rules = (
-        one_of("existingClaim", "hostPath"),
+        one_of("claimName", "hostPath"),
         NO_CODE_OF_OTHERS,
     )
 
-    existing_claim: ObjectName | None = None
+    claim_name: ObjectName | None = None
     """An existing PersistentVolumeClaim."""
     host_path: HostPath | None = None
     """A directory of the node."""
@@ -93,7 +103,7 @@ class ArmSpec(Model):
             message="draft must be set on every arm but the baseline",
             field=".draft",
         ),
-        *OF_SCHEDULE,
+        *OF_DEPTHS,
     )
 
     name: ArmName
@@ -108,7 +118,7 @@ class ArmSpec(Model):
     """How NGRAM finds drafts in the text."""
     adaptive: AdaptiveSpec | None = None
     """Instead of a tree: a chain whose depth the engine chooses."""
-    schedule: Schedule | None = None
+    depth_by_batch_size: DepthByBatchSize | None = None
     """Instead of a tree: depth of the chain by batch size, from 1 on."""
     custom: CustomSpec | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
@@ -119,26 +129,43 @@ class ArmSpec(Model):
 class WorkloadSpec(PromptsSpec):
     """A dataset at a concurrency or a rate."""
 
-    rules = (*PromptsSpec.rules, only_of_the_hub("commit"))
+    rules = (
+        *PromptsSpec.rules,
+        only_of_the_hub("commit"),
+        AT_A_RATE,
+        Rule(
+            cel=lasts("self", "self"),
+            message=f"{TOO_SHORT}; at {{self.requestRate}} a second {{{arriving(LEAST_SECONDS, 'self')}}}, better "
+            f"{{{arriving(GOOD_SECONDS, 'self')}}}; got {{{requests('self')}}}",
+            field=".requests",
+        ),
+        Rule(
+            cel="!has(self.rampFrom) || !has(self.requestRate)",
+            message="requestRate must be left out where rampFrom is set: a ramp sends the next request when one is "
+            "answered; write one of them, or a dataset for each",
+            field=".requestRate",
+        ),
+        Rule(
+            cel="!has(self.arrivals) || self.arrivals != 'Replayed' || !self.source.startsWith('builtin://')",
+            message="arrivals must be Random for a built-in set: its prompts have no timestamps",
+            field=".arrivals",
+        ),
+    )
 
+    request_rate: Rate | None = None
+    """Mean arrivals per second, independent of the requests under way; replaces the closed loop."""
+    ramp_from: Annotated[int, Field(ge=1, le=4095)] | None = None
+    """A ramp: requests under way rise from this many to the concurrency, and fall back to it."""
+    arrivals: core.Arrivals | None = None
+    """Random (the default), or Replayed: in the pattern of the file's timestamps."""
     concurrency: Annotated[int, Field(ge=1, le=4096)]
     """Simultaneous requests; with rampFrom, the most; with requestRate, those of the warm-up only."""
-    fewest_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
+    min_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Rounds after the first may send as few requests: as many as make the noise of requests, by the spread of the
     first round's baseline, as large as that of server starts. If absent, all rounds send `requests`. Part of no hash.
     """
     commit: Commit | None = None
     """Commit of a hub dataset in the cache: the directory below snapshots/."""
-
-
-class RunGate(GateSpec):
-    """The rule from rounds to a verdict."""
-
-    rules = (RISING,)
-
-    decide_after_rounds: DecideAfterRounds | None = None
-    """Round counts at which the gate decides; the last one is the maximum. If absent: [4, 6, 8] for two arms, [3, 6, 9]
-    for three, [4, 8] for more, so that each arm comes first in a round equally often."""
 
 
 class TriggerSpec(Model):
@@ -166,7 +193,7 @@ class MeasuredSpec(Model):
     round's pod. The operator judges it anew."""
 
 
-_CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
+_CLAIM = "(has(self.cache.claimName) ? self.cache.claimName : '')"
 _POINTS = "self.arms.size() * self.workloads.size()"
 _SEARCH = "(has(self.purpose) && self.purpose == 'Search')"
 _LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
@@ -211,12 +238,12 @@ class BenchmarkRunSpec(Model):
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel="!has(w.fewestRequests) || (!has(w.requestRate) && !has(w.rampFrom)"
-            f" && w.fewestRequests >= {WAVES} * w.concurrency && (!has(w.requests) || w.fewestRequests <= w.requests))",
-            message="fewestRequests must be at least five times the concurrency and at most requests, and be left out "
+            cel="!has(w.minRequests) || (!has(w.requestRate) && !has(w.rampFrom)"
+            f" && w.minRequests >= {WAVES} * w.concurrency && (!has(w.requests) || w.minRequests <= w.requests))",
+            message="minRequests must be at least five times the concurrency and at most requests, and be left out "
             f"where requestRate or rampFrom is set; five times the concurrency is {{{WAVES} * w.concurrency}}, got "
-            "{w.fewestRequests}",
-            field=".fewestRequests",
+            "{w.minRequests}",
+            field=".minRequests",
         ),
         Rule(
             each={"w": "self.workloads"},
@@ -263,9 +290,9 @@ class BenchmarkRunSpec(Model):
             "load; {v.name} is not at all of them",
         ),
         Rule(
-            cel=f"{_NO_SWEEP} || !has(self.gate) || !(has(self.gate.minimumImprovement)"
-            " || has(self.gate.regressionTolerance) || has(self.gate.limits))",
-            message="minimumImprovement, regressionTolerance and limits must be left out for a Sweep: it shows which "
+            cel=f"{_NO_SWEEP} || !has(self.gate) || !(has(self.gate.minImprovement)"
+            " || has(self.gate.maxRegression) || has(self.gate.limits))",
+            message="minImprovement, maxRegression and limits must be left out for a Sweep: it shows which "
             "arm is faster, and promotes none",
             field=".gate",
         ),
@@ -293,9 +320,9 @@ class BenchmarkRunSpec(Model):
             field=".rampFrom",
         ),
         Rule(
-            cel=f"!{_SEARCH} || !has(self.gate) || !(has(self.gate.minimumImprovement)"
-            " || has(self.gate.regressionTolerance) || has(self.gate.decideAfterRounds))",
-            message="minimumImprovement, regressionTolerance and decideAfterRounds must be left out for a Search: what "
+            cel=f"!{_SEARCH} || !has(self.gate) || !(has(self.gate.minImprovement)"
+            " || has(self.gate.maxRegression) || has(self.gate.decideAfterRounds))",
+            message="minImprovement, maxRegression and decideAfterRounds must be left out for a Search: what "
             "it finds is for a Gate to decide about",
             field=".gate",
         ),
@@ -316,10 +343,10 @@ class BenchmarkRunSpec(Model):
             field=".arms",
         ),
         Rule(
-            cel="!has(self.largestConcurrency) || self.workloads.all(w, w.concurrency <= self.largestConcurrency)",
-            message="largestConcurrency must be at least the largest concurrency of the workloads"
-            " = {self.workloads.map(w, w.concurrency).max()}; got {self.largestConcurrency}",
-            field=".largestConcurrency",
+            cel="!has(self.maxConcurrency) || self.workloads.all(w, w.concurrency <= self.maxConcurrency)",
+            message="maxConcurrency must be at least the largest concurrency of the workloads"
+            " = {self.workloads.map(w, w.concurrency).max()}; got {self.maxConcurrency}",
+            field=".maxConcurrency",
         ),
         *arm_rules(c="self.arms", a="[has(c.draft) ? c.draft.algorithm : '']"),
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
@@ -358,7 +385,7 @@ class BenchmarkRunSpec(Model):
     """Where models are stored."""
     node_selector: Labels = Field(default_factory=dict)
     """Node labels required in addition to the accelerator's."""
-    largest_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
+    max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
     """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
     """Arms to compare: `baseline` first, then the candidates. The earlier one wins a tie."""
@@ -366,7 +393,7 @@ class BenchmarkRunSpec(Model):
         tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
     ]
     """Workloads to compare them on."""
-    gate: RunGate = Field(default_factory=RunGate)
+    gate: GateSpec = Field(default_factory=GateSpec)
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None
     """Limit for the run, checked before every round."""

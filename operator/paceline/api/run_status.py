@@ -161,7 +161,7 @@ class ArmParity:
     identical: Count | None = None
     """Answers equal to the baseline's, over all rounds."""
     near_ties: Count | None = None
-    """Answers that leave the baseline's within `nearTie`."""
+    """Answers that leave the baseline's within 0.25 nats."""
     diverged: Count | None = None
     """Answers that leave the baseline's at a larger gap."""
     first_divergence: Count | None = None

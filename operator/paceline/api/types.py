@@ -165,26 +165,24 @@ HostPath = Annotated[
     ),
 ]
 
-Fraction = Annotated[
-    str, Field(max_length=8), Matches(r"^[0-9](\.[0-9]{1,6})?$", "be a decimal string such as '0.05' (5 %)")
+Percentage = Annotated[
+    str, Field(max_length=9), Matches(r"^[0-9]{1,3}(\.[0-9]{1,4})?%$", "be a percentage such as 25%")
 ]
-Improvement = Annotated[
-    str, Field(max_length=8), Matches(r"^0(\.[0-9]{1,6})?$", "be a decimal string below 1, such as '0.05' (5 %)")
-]
-"""As a Fraction, but for "5", which is meant as 5 % and would ask for six times the baseline's speed."""
-Tolerance = Annotated[
-    str, Field(max_length=8), Matches(r"^0(\.[0-9]{1,6})?$", "be a decimal string below 1, such as '0.03' (3 %)")
+PercentageBelow100 = Annotated[
+    str, Field(max_length=8), Matches(r"^[0-9]{1,2}(\.[0-9]{1,4})?%$", "be a percentage below 100%, such as 5%")
 ]
 Confidence = Annotated[
     str,
     Field(max_length=8),
-    Matches(r"^0\.[5-9][0-9]{0,5}$", "be a decimal string of at least '0.5' and below '1'"),
+    Matches(r"^[5-9][0-9](\.[0-9]{1,4})?%$", "be a percentage of at least 50% and below 100%, such as 95%"),
 ]
-Positive = Annotated[
-    str, Field(max_length=8), Matches(r"^0\.0*[1-9][0-9]*$", "be a decimal string above 0 and below 1, such as '0.002'")
-]
-NearTie = Annotated[
-    str, Field(max_length=8), Matches(r"^[0-4](\.[0-9]{1,6})?$", "be a decimal string below 5, such as '0.25' (nats)")
+Share = Annotated[
+    str,
+    Field(max_length=8),
+    Matches(
+        r"^([1-9][0-9]?(\.[0-9]{1,4})?|0\.0{0,3}[1-9][0-9]{0,3})%$",
+        "be a percentage above 0% and below 100%, such as 25%",
+    ),
 ]
 AMOUNT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,3})?|0\.0{0,2}[1-9][0-9]{0,2})$"
 Amount = Annotated[
@@ -199,14 +197,16 @@ Temperature = Annotated[
         " server does by itself",
     ),
 ]
+_TIME = r"[0-9]{1,5}(h|m|s|ms)"
 Duration = Annotated[
     str,
-    Field(max_length=20),
+    Field(max_length=28),
     Matches(
-        r"^([1-9][0-9]{0,4}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[1-9][0-9]{0,4}m([0-9]{1,5}s)?|[1-9][0-9]{0,4}s)$",
-        "be a duration above zero in h, m and s, such as 30m or 1h30m",
+        rf"^({_TIME}){{0,3}}0{{0,4}}[1-9][0-9]{{0,4}}(h|m|s|ms)({_TIME}){{0,3}}$",
+        "be a duration above zero in h, m, s and ms, such as 30m, 1h30m or 500ms",
     ),
 ]
+"""Gateway API's (GEP-2257)."""
 Quantity = Annotated[
     str,
     Field(max_length=20),
@@ -252,9 +252,4 @@ AlgorithmName = Annotated[
     str,
     Field(max_length=60),
     Matches(r"^[A-Za-z][A-Za-z0-9_.]*$", "be the engine's own name of the algorithm, such as UNO or suffix"),
-]
-DecideAfterRounds = Annotated[
-    tuple[Annotated[int, Field(ge=2, le=50)], ...],
-    Field(min_length=1, max_length=8),
-    Unique(),
 ]

@@ -25,7 +25,7 @@ UTC = "UTC"
 
 
 def _unreadable(window: "WindowSpec") -> Iterator[Violation]:
-    for field, message in faults(window.schedule, window.time_zone or UTC):
+    for field, message in faults(window.schedule, window.time_zone):
         yield f".{to_camel(field)}", f"{to_camel(field)} {message}"
 
 
@@ -45,5 +45,5 @@ class WindowSpec(Model):
     """When it opens: minute, hour, day of month, month, day of week."""
     duration: Duration
     """How long it is open."""
-    time_zone: TimeZone | None = None
-    """Time zone of the schedule; UTC if absent."""
+    time_zone: TimeZone = UTC
+    """Time zone of the schedule."""

@@ -34,8 +34,8 @@ def of(args: argparse.Namespace, server: Server) -> Equipment:
         path = f"{(args.venv / 'bin').absolute()}:{os.environ.get('PATH', os.defpath)}"
         variables |= {"VIRTUAL_ENV": str(args.venv.absolute()), "PATH": path}
     variables |= dict(args.env)
-    program = (command or ENGINES[server.engine.name].program)[0]
+    program = (command or ENGINES[server.engine.type].program)[0]
     if shutil.which(program, path=variables.get("PATH", os.environ.get("PATH"))) is None:
-        raise CannotError(f"{program} is not there: say what starts {server.engine.name} by --venv or --engine-command")
+        raise CannotError(f"{program} is not there: say what starts {server.engine.type} by --venv or --engine-command")
     gpus = () if args.emulated else devices.chosen(args.devices, server.accelerator.count, {**os.environ, **variables})
     return Equipment(command=command, variables=variables, devices=gpus)

@@ -164,8 +164,8 @@ def _finite(value: float | None) -> float | None:
 
 def _gate(case: Case) -> core.Gate:
     return core.Gate(
-        minimum_improvement=case.gate.minimum_improvement,
-        regression_tolerance=case.gate.regression_tolerance,
+        min_improvement=case.gate.min_improvement,
+        max_regression=case.gate.max_regression,
         confidence=case.gate.confidence,
         variance_floor=case.gate.variance_floor,
         limits=tuple(core.Limit(**limit.model_dump()) for limit in case.gate.limits),

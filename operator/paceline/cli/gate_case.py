@@ -3,6 +3,8 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from decimal import InvalidOperation
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any
@@ -23,6 +25,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 
 from paceline import core
+from paceline.core.text import fraction
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
 from paceline.gate.limits import BOUNDED_BY
 
@@ -58,6 +61,14 @@ def _throughput(value: float) -> float:
     raise PydanticCustomError("throughput", "tokens per second are from 0.000001 to 1000000000")
 
 
+def _share(value: Any) -> Any:
+    with suppress(InvalidOperation):
+        return fraction(value) if isinstance(value, str) and value.endswith("%") else _number(value)
+    return value
+
+
+Share = Annotated[FiniteFloat, BeforeValidator(_share)]
+"""A percentage, a JSON number or a decimal string."""
 Finite = Annotated[FiniteFloat, BeforeValidator(_number)]
 """JSON numbers and decimal strings; booleans are refused."""
 Measured = Annotated[float, BeforeValidator(_number)]
@@ -78,19 +89,41 @@ def _limited(metric: str) -> str:
     return metric
 
 
-class Limit(Part):
+FORMER = {
+    "minimumImprovement": "minImprovement",
+    "regressionTolerance": "maxRegression",
+    "maximumIncrease": "maxIncrease",
+    "maximumDecrease": "maxDecrease",
+    "maximum": "max",
+}
+"""Names in files that were written before the API had its own → the API's."""
+
+
+class Rule(Part):
+    """Read with the API's names and percentages, or with former names and decimals."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_names(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        former = {name: now for name, now in FORMER.items() if now not in given}  # with both, the former is refused
+        return {former.get(name, name): value for name, value in given.items()}
+
+
+class Limit(Rule):
     """One of the three bounds: a latency may rise by a fraction, kvTokens fall by one, a count be at most so large."""
 
     metric: Annotated[str, AfterValidator(_limited)]
-    maximum_increase: Annotated[Finite, Field(ge=0, lt=10)] | None = None
-    maximum_decrease: Annotated[Finite, Field(ge=0, lt=1)] | None = None
-    maximum: Annotated[StrictInt, Field(ge=0, le=100_000)] | None = None
+    max_increase: Annotated[Share, Field(ge=0, lt=10)] | None = None
+    max_decrease: Annotated[Share, Field(ge=0, lt=1)] | None = None
+    max: Annotated[StrictInt, Field(ge=0, le=100_000)] | None = None
 
     @model_validator(mode="after")
     def _one_bound(self) -> "Limit":
-        given = (self.maximum_increase, self.maximum_decrease, self.maximum)
+        given = (self.max_increase, self.max_decrease, self.max)
         if sum(bound is not None for bound in given) != 1:
-            raise PydanticCustomError("bound", "one of maximumIncrease, maximumDecrease and maximum bounds a metric")
+            raise PydanticCustomError("bound", "one of maxIncrease, maxDecrease and max bounds a metric")
         if getattr(self, to_snake(right := BOUNDED_BY[self.metric])) is None:
             raise PydanticCustomError(
                 "bound", "{metric} is bounded by {right}", {"metric": self.metric, "right": right}
@@ -106,12 +139,12 @@ def _once(limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
     return limits
 
 
-class Thresholds(Part):
-    """As spec.gate, with its bounds: decimal strings, or numbers."""
+class Thresholds(Rule):
+    """As spec.gate, with its bounds: percentages, decimal strings, or numbers."""
 
-    minimum_improvement: Annotated[Finite, Field(ge=0, lt=10)] = DEFAULT.minimum_improvement
-    regression_tolerance: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.regression_tolerance
-    confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = DEFAULT.confidence
+    min_improvement: Annotated[Share, Field(ge=0, lt=10)] = DEFAULT.min_improvement
+    max_regression: Annotated[Share, Field(ge=0, lt=1)] = DEFAULT.max_regression
+    confidence: Annotated[Share, Field(ge=0.5, lt=1)] = DEFAULT.confidence
     variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.variance_floor
     limits: Annotated[tuple[Limit, ...], AfterValidator(_once)] = ()
 
@@ -185,7 +218,7 @@ def _metrics(case: Case) -> Iterator[str]:
     """Refuse values that are not numbers: ignoring them would silently drop the limit or comparison that needs them."""
     for i, m in enumerate(case.measurements):
         for name, value in m.metrics.items():
-            place, counted = f"measurements[{i}].metrics.{name}", BOUNDED_BY.get(name) == "maximum"
+            place, counted = f"measurements[{i}].metrics.{name}", BOUNDED_BY.get(name) == "max"
             if name not in BOUNDED_BY and name not in _known_metrics():
                 yield f"{place}: unknown metric; there are {', '.join(_known_metrics())}"
             elif value is not None and not (LEAST <= value <= MOST or (counted and value == 0)):

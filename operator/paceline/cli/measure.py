@@ -176,7 +176,7 @@ def _measure(args: argparse.Namespace) -> int:
             tell(text)
         for text in left_out(question.server.engine):
             tell(f"spec.{text}")
-        port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.name].port))
+        port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.type].port))
         ours = replace(ours, variables={**speed, **ours.variables})
         machine = _machine(args, question, found, folder, ours, port, mark)
         asking = partial(benchmark_run, question, found.commits, datetime.now(UTC))
@@ -289,7 +289,7 @@ def _size_of(args: argparse.Namespace, question: Question) -> Size | None:
 def _machine(
     args: argparse.Namespace, question: Question, found: Found, folder: Path, ours: Equipment, port: int, mark: str
 ) -> Machine:
-    adapter = ENGINES[question.server.engine.name]
+    adapter = ENGINES[question.server.engine.type]
     here = {str(place): place for place in found.places.values()}
     if odd := next((place for place in here if any(char in place for char in "\"'\\\n")), None):
         raise CannotError(f"{odd}: a path with quotes or backslashes cannot stand in a server's command; rename it")

@@ -15,8 +15,8 @@ BEGINNINGS = ("NVIDIA-", "Tesla-", "GRID-", "Quadro-")
 def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Problem]:
     """`with_models`: whether the models' files are checked, too."""
     engine, accelerator = spec.server.engine, spec.server.accelerator
-    if not ENGINES[engine.name].reads(engine.version):
-        newest = f"{engine.name} {ENGINES[engine.name].newest}"
+    if not ENGINES[engine.type].reads(engine.version):
+        newest = f"{engine.type} {ENGINES[engine.type].newest}"
         yield _note("spec.engine.version", f"{engine.version} is not known: flags are checked as {newest} knows them")
     if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
         yield _note(
@@ -24,7 +24,7 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
             f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
             f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
         )
-    yield from (_note(f"spec.{path}", message) for path, message in ENGINES[engine.name].ignored(spec.server))
+    yield from (_note(f"spec.{path}", message) for path, message in ENGINES[engine.type].ignored(spec.server))
     if isinstance(spec, RunSpec):
         yield from (_note("", f"{message}; until then it is Stalled") for _, message in unpinned(spec))
     if engine.pod_template:

@@ -18,7 +18,7 @@ class Arm:
     """Tokens proposed at once (DFLASH, DSPARK)."""
     ngram: Ngram | None = None
     adaptive: Adaptive | None = None
-    schedule: tuple[Depth, ...] = ()
+    depth_by_batch_size: tuple[Depth, ...] = ()
     """Chain depths by batch size, which rises from 1; empty without a schedule."""
     custom: Custom | None = None
     args: tuple[str, ...] = ()
@@ -26,9 +26,9 @@ class Arm:
     @property
     def deepest(self) -> int:
         """The largest number of draft tokens in a step of the schedule; 0 without one."""
-        return max((depth.num_steps for depth in self.schedule), default=0)
+        return max((depth.num_steps for depth in self.depth_by_batch_size), default=0)
 
     @property
     def engine_chooses_depth(self) -> bool:
         """The engine may stop drafting at some loads; a custom algorithm is assumed to."""
-        return bool(self.adaptive or self.schedule or self.custom)
+        return bool(self.adaptive or self.depth_by_batch_size or self.custom)

@@ -21,7 +21,7 @@ class SecretKey:
 class Engine:
     """`version` is the engine's version in the image; it decides which flags are emitted and checked."""
 
-    name: str
+    type: str
     version: str
     image: str
     args: tuple[str, ...] = ()
@@ -94,6 +94,6 @@ class Server:
     served_name: str
     accelerator: Accelerator
     cache: Cache
-    largest_concurrency: int = 1
+    max_concurrency: int = 1
     """The pool's largest concurrency, from which max-running-requests is pinned on every arm."""
     node_selector: Mapping[str, str] = field(default_factory=dict)

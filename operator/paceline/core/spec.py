@@ -100,7 +100,7 @@ class GuardAction(StrEnum):
 
     FALLBACK = "Fallback"
     NOTIFY = "Notify"
-    OFF = "Off"
+    NONE = "None"
 
 
 class GuardSource(StrEnum):

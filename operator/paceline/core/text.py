@@ -1,7 +1,8 @@
-"""Makes foreign text safe to show: a server's error, a hub's response, a note on a shared volume."""
+"""Text: foreign text made safe to show (a server's error, a hub's response, a note on a shared volume), percentages."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,3 +35,13 @@ def in_all_texts(value: T, change: Callable[[str], str]) -> T:
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
             changed = dataclasses.replace(value, **in_all_texts(fields, change))
     return changed  # type: ignore[no-any-return]
+
+
+def fraction(text: str) -> float:
+    """Of a percentage, or of a decimal."""
+    return float(Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1))
+
+
+def percentage(value: float) -> str:
+    """Plain digits, at most four of them after the point."""
+    return f"{Decimal(repr(value)) * 100:.4f}".rstrip("0").rstrip(".") + "%"

@@ -18,14 +18,14 @@ class Outcome(StrEnum):
 class Limit:
     """A bound on a metric other than throughput; exactly one of the three is set.
 
-    `maximum_increase` and `maximum_decrease` are fractions of the baseline's value. `maximum` is a count: a point
+    `max_increase` and `max_decrease` are fractions of the baseline's value. `max` is a count: a point
     of any arm that exceeds it is invalid, and its server counts as failed (`Measurement.ended`).
     """
 
     metric: str
-    maximum_increase: float | None = None
-    maximum_decrease: float | None = None
-    maximum: int | None = None
+    max_increase: float | None = None
+    max_decrease: float | None = None
+    max: int | None = None
     at_a_rate: bool = False
     """Applies to workloads at a rate only."""
 
@@ -44,8 +44,8 @@ def default_looks(arms: int) -> tuple[int, ...]:
 class Gate:
     """The rule from rounds to a verdict; improvement and tolerance are fractions of the baseline."""
 
-    minimum_improvement: float = 0.05
-    regression_tolerance: float = 0.03
+    min_improvement: float = 0.05
+    max_regression: float = 0.03
     confidence: float = 0.95
     variance_floor: float = 0.002
     limits: tuple[Limit, ...] = ()

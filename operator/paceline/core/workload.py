@@ -26,7 +26,7 @@ class Dataset:
     name: str
     source: str
     requests: int
-    """Of a round. Of the first one, where `fewest_requests` is set."""
+    """Of a round. Of the first one, where `min_requests` is set."""
     max_tokens: int
     weight: float = 1.0
     rate: float | None = None
@@ -47,7 +47,7 @@ class Dataset:
     revision: str = "main"
     commit: str | None = None
     """For a dataset of the hub: the commit to which the prefetch resolved the revision."""
-    fewest_requests: int | None = None
+    min_requests: int | None = None
     """Rounds after the first may send as few, if its baseline shows that more are not worth their time; None: all
     rounds send as many."""
     part: int | None = None

@@ -1,6 +1,6 @@
 """One adapter an engine: how an arm becomes a process, and which arguments that process must report.
 
-An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.name].argv(server, arm)`. A new
+An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.type].argv(server, arm)`. A new
 engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, "Adding an engine").
 """
 
@@ -15,7 +15,7 @@ from paceline.engines.probe import Histogram, Probe, ProbeError, Scrape, Specula
 ENGINES: Mapping[str, Adapter] = {
     "SGLang": sglang.ADAPTER,
     "SGLangJAX": sglang_jax.ADAPTER,
-    "VLLM": vllm.ADAPTER,
+    "vLLM": vllm.ADAPTER,
 }
 
 

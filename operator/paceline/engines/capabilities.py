@@ -15,6 +15,8 @@ class Capabilities:
 
     algorithms: tuple[str, ...]
     """Algorithms that it serves, of `core.ALGORITHMS`."""
+    repository: str = ""
+    """OWNER/NAME of the image that its makers publish, whose tags are its releases; "" if there is none."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Its own names of algorithms that the API has another word for, in capitals → that word."""
     trees: bool = False

@@ -16,7 +16,7 @@ def model_path(model: Model) -> str:
 def running_requests(server: Server, flag: str, fewest: int, flags: FlagList = UNLISTED) -> int:
     """The user's own limit of requests at a time, or twice the largest concurrency that is measured, or `fewest`."""
     limit = flag_value(server.engine.args, flag, flags)
-    return int(limit) if limit and limit.isdecimal() else max(fewest, 2 * server.largest_concurrency)
+    return int(limit) if limit and limit.isdecimal() else max(fewest, 2 * server.max_concurrency)
 
 
 def unless_given(server: Server, defaults: Mapping[str, str], flags: FlagList = UNLISTED) -> tuple[str, ...]:

@@ -94,13 +94,13 @@ def _place(tree: Tree | None) -> tuple[float, ...]:
 
 def _adaptive(server: Server, search: Search) -> Iterator[Arm]:
     for head, draft in search.drafts.items():
-        if draft.algorithm in ENGINES[server.engine.name].capabilities.adaptive:
+        if draft.algorithm in ENGINES[server.engine.type].capabilities.adaptive:
             yield Arm(name=_named(ADAPTIVE, head), draft=draft, adaptive=Adaptive())
 
 
 def _arms(server: Server, search: Search, grid: tuple[tuple[int, ...], ...], head: str) -> Iterator[Arm]:
     """The arm's name says its shape, and its head if that is not the spec's."""
-    engine = ENGINES[server.engine.name].capabilities
+    engine = ENGINES[server.engine.type].capabilities
     for tree in _trees(search, *grid):
         if tree.num_steps >= engine.fewest_steps and (engine.trees or tree.top_k == 1):
             yield Arm(name=name_of(tree, head), draft=search.drafts[head], tree=tree)
@@ -189,7 +189,7 @@ def admitted(server: Server, arms: Iterable[Arm]) -> tuple[tuple[Arm, ...], Mapp
     Each is judged by itself: in a search one that is refused does not stop the others. What is refused to the arguments
     that all arms share is no arm's fault: `shared_refusals`.
     """
-    refusals, every = ENGINES[server.engine.name].refusals, tuple(arms)
+    refusals, every = ENGINES[server.engine.type].refusals, tuple(arms)
     own = ((arm, refusal) for arm in reversed(every) for refusal in reversed(refusals(server, (arm,))) if refusal.arm)
     refused = {arm.name: refusal.message for arm, refusal in own}
     return tuple(arm for arm in every if arm.name not in refused), refused
@@ -199,7 +199,7 @@ def shared_refusals(server: Server, arms: Iterable[Arm]) -> tuple[Refusal, ...]:
     """What the engine refuses to the shared arguments as soon as one of these arms runs alone beside the baseline: any
     of them may be what the search finds. It does not depend on the numbers of a tree, so one arm of a kind is asked;
     each rule is told once."""
-    refusals = ENGINES[server.engine.name].refusals
+    refusals = ENGINES[server.engine.type].refusals
     kinds = {(arm.draft, arm.tree is not None and arm.tree.top_k > 1, arm.tree is None, arm.args): arm for arm in arms}
     found = [refusal for arm in kinds.values() for refusal in refusals(server, (arm,)) if refusal.arm is None]
     return tuple({(refusal.rule, refusal.path): refusal for refusal in reversed(found)}.values())

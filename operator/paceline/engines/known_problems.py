@@ -20,7 +20,7 @@ def found(server: Server, arms: Iterable[Arm], classes: Iterable[str] = ()) -> I
     given = {parsed.written for parsed in UNLISTED.parse(server.engine.args)}
     for row in _data():
         if (
-            row["engine"] == server.engine.name
+            row["engine"] == server.engine.type
             and _is_in(server.engine.version, row)
             and algorithms.intersection(row["algorithms"])
             and (not row.get("flags") or given.intersection(row["flags"]))

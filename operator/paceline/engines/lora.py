@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from paceline.core import Server, Workload
 from paceline.engines.adapter import Adapter, Refusal
 
-LOADED_BY: Mapping[str, str] = {"SGLang": "--lora-paths", "VLLM": "--lora-modules"}
+LOADED_BY: Mapping[str, str] = {"SGLang": "--lora-paths", "vLLM": "--lora-modules"}
 """Engine → the flag with NAME=PATH of each adapter."""
 SWITCH = "--enable-lora"
 """SGLang sets it where there are paths (`arg_groups/lora_hook.py`); vLLM wants it said (`engine/arg_utils.py`)."""
@@ -20,12 +20,12 @@ def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) ->
         named = load.dataset.adapter
         if not named:
             continue
-        flag = LOADED_BY.get(engine.name, "")
+        flag = LOADED_BY.get(engine.type, "")
         if adapter.probe(engine.version).adapter is None:
-            why = f"how requests name an adapter is not known of {engine.name} {engine.version}: leave adapter out"
+            why = f"how requests name an adapter is not known of {engine.type} {engine.version}: leave adapter out"
         elif named not in loaded(args, flag):
             why = f"requests of {load.name} name the adapter {named}: load it, with {flag} {named}=PATH in engine.args"
-        elif engine.name == "VLLM" and SWITCH not in args:
+        elif engine.type == "vLLM" and SWITCH not in args:
             why = f"requests of {load.name} name the adapter {named}: write {SWITCH} beside {flag} in engine.args"
         else:
             continue

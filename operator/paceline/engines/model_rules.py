@@ -64,7 +64,7 @@ class PairFacts:
     @property
     def release(self) -> str:
         """Engine and version, for messages."""
-        return f"{self.server.engine.name} {self.server.engine.version}"
+        return f"{self.server.engine.type} {self.server.engine.version}"
 
 
 Subject = TypeVar("Subject", PoolFacts, PairFacts)

@@ -30,8 +30,8 @@ def refusals(server: Server, able: Sequence[str]) -> Iterator[Refusal]:
     nodes, tp = server.accelerator.nodes, server.accelerator.tensor_parallel_size
     if nodes == 1:
         return
-    if server.engine.name not in able:
-        message = f"{nodes} nodes are served with {' and '.join(able)} only, not {server.engine.name}: set 1"
+    if server.engine.type not in able:
+        message = f"{nodes} nodes are served with {' and '.join(able)} only, not {server.engine.type}: set 1"
         yield Refusal(rule="nodes-engine", path="accelerator.nodes", message=message)
     if tp % nodes and not any(argument.startswith(PIPELINES) for argument in server.engine.args):
         message = f"{tp} cannot be divided among {nodes} nodes: take a multiple of {nodes}"

@@ -27,10 +27,10 @@ Place = Callable[[str, str], str]
 def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
     """The refusals of engine, pod template and nodes, each once, with whole paths; `written` is the manifest's
     spec as the user wrote it."""
-    engine = spec.server.engine.name
+    engine = spec.server.engine.type
     if (adapter := ENGINES.get(engine)) is None:
         message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
-        return (Refusal(rule="engine-known", path="spec.engine.name", message=message),)
+        return (Refusal(rule="engine-known", path="spec.engine.type", message=message),)
     if isinstance(spec, RunSpec):
         return (
             *_placed(adapter, spec.server, spec.arms, in_run(spec.arms)),
@@ -54,9 +54,8 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
     each arm that a search may find."""
     entries = _entries(written, pool)
     candidates = {
-        candidate["name"]: (f"spec.pools[{i}].candidates[{j}]", "draft" in candidate)
-        for i, entry in entries
-        for j, candidate in enumerate(entry.get("candidates", ()))
+        candidate["name"]: (f"spec.candidates[{i}]", "draft" in candidate)
+        for i, candidate in enumerate(written.get("candidates", ()))
     }
     searched = next((f"spec.pools[{i}].search" for i, entry in entries if "search" in entry), "")
     heads = {head["name"]: j for _, entry in entries for j, head in enumerate(entry.get("search", {}).get("heads", ()))}
@@ -65,7 +64,7 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
         of = OF_A_HEAD.fullmatch(arm)
         if of and of[1] in heads and arm not in candidates and below.startswith("draft"):
             return f"{searched}.heads[{heads[of[1]]}].{below}"
-        path, has_draft = candidates.get(arm, (searched, False))
+        path, has_draft = candidates.get(arm, (searched or "spec.candidates", False))
         return f"spec.{below}" if below.startswith("draft") and not has_draft else f"{path}.{below}"
 
     return place
@@ -80,7 +79,9 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
         return
     trees = [arm for arm in pool.arms if arm.tree and arm.tree in pool.search]
     ((number, entry),) = _entries(written, pool.name)
-    field, names = f"spec.pools[{number}].search", {candidate["name"] for candidate in entry.get("candidates", ())}
+    field = f"spec.pools[{number}].search"
+    every = [candidate["name"] for candidate in written.get("candidates", ())]
+    names = set(entry.get("candidates", every))
     named = tuple(arm for arm in pool.arms if arm.draft is None or arm.name in names)
     yield from _placed(adapter, server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
@@ -91,7 +92,7 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
         yield Refusal(
             rule="search-finds-trees",
             path=f"{field}.heads[{number_of - 1}]" if head else field,
-            message=f"{server.engine.name} {server.engine.version} can run no tree of these ranges with these "
+            message=f"{server.engine.type} {server.engine.version} can run no tree of these ranges with these "
             f"arguments{f' and head {head}' if head else ''}: a chain (topK 1) needs numDraftTokens = numSteps + 1, a "
             "tree at least numSteps + 2",
         )
@@ -99,7 +100,7 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
 
 def _entries(written: Mapping[str, Any], pool: str) -> list[tuple[int, Mapping[str, Any]]]:
     """The pool as the user wrote it, with its place; one, as names are unique."""
-    return [(i, entry) for i, entry in enumerate(written["pools"]) if entry["name"] == pool]
+    return [(i, entry) for i, entry in enumerate(written.get("pools", ())) if entry["name"] == pool]
 
 
 def in_run(arms: Sequence[Arm]) -> Place:

@@ -44,7 +44,7 @@ class Configuration:
     @property
     def engine(self) -> str:
         """For messages."""
-        return f"{self.server.engine.name} {self.version}"
+        return f"{self.server.engine.type} {self.version}"
 
     @cached_property
     def shared(self) -> tuple[ParsedFlag, ...]:

@@ -12,7 +12,7 @@ WORDS = {
     "target.source": "the target",
     "target.commit": "the target's commit",
     "engine.image": "the image",
-    "largestConcurrency": "the largest concurrency",
+    "maxConcurrency": "the largest concurrency",
     "gate.decideAfterRounds": "decideAfterRounds",
     "draft.source": "the head",
     "draft.commit": "the head's commit",

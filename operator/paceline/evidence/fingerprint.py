@@ -13,12 +13,12 @@ Spec = Mapping[str, Any]
 WHY = ("attempt", "trigger", "token", "podLabels", "queueName", "roundsOf", "measured")
 """Fields about why a run was started, how its pods are labelled and queued, and where its rounds come from: part of no
 hash."""
-ENOUGH = "fewestRequests"
+ENOUGH = "minRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""
 RULE = ("gate", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
-SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestConcurrency")
+SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "maxConcurrency")
 """Fields that all arms of a run share."""
 KEPT = 256
 """Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
@@ -69,7 +69,7 @@ def narrowed(spec: Spec, names: Collection[str]) -> Spec:
 
 def _measured(spec: Spec) -> Spec:
     limits = (spec.get("gate") or {}).get("limits") or ()
-    counted = next((limit.get("maximum") for limit in limits if limit.get("metric") == RETRACTIONS), None)
+    counted = next((limit.get("max") for limit in limits if limit.get("metric") == RETRACTIONS), None)
     workloads = _workloads(spec, ENOUGH, "weight")
     return {**_without(spec, (*WHY, *RULE)), "workloads": workloads, RETRACTIONS: counted or None}
 

@@ -131,7 +131,7 @@ class RoundPlan:
                     del workload["dataset"][key]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
-            for key in ("slo", "fewest_requests", "part", "ramp_from"):
+            for key in ("slo", "min_requests", "part", "ramp_from"):
                 if workload["dataset"][key] is None:
                     del workload["dataset"][key]
         for arm in raw["arms"]:

@@ -87,7 +87,7 @@ def judge(interim: InterimBounds, gate: Gate) -> ArmVerdict:
     limits = {
         limit.metric: {w: interval.bounds for w, interval in workloads.items() if interval}
         for limit, workloads in interim.limits.items()
-        if limit.maximum is None
+        if limit.max is None
     }
     return ArmVerdict(
         outcome=outcome,
@@ -108,30 +108,30 @@ def judge(interim: InterimBounds, gate: Gate) -> ArmVerdict:
 
 
 def _minimum(gate: Gate) -> float:
-    return math.log1p(gate.minimum_improvement)
+    return math.log1p(gate.min_improvement)
 
 
 def _tolerated(gate: Gate) -> float:
-    return math.log1p(-gate.regression_tolerance)
+    return math.log1p(-gate.max_regression)
 
 
 def _broken(limit: Limit, interval: Interval) -> bool:
     """The whole interval lies beyond the limit."""
-    if limit.maximum_decrease is not None:
-        return interval.upper < math.log1p(-limit.maximum_decrease)
-    return interval.lower > math.log1p(limit.maximum_increase or 0.0)
+    if limit.max_decrease is not None:
+        return interval.upper < math.log1p(-limit.max_decrease)
+    return interval.lower > math.log1p(limit.max_increase or 0.0)
 
 
 def _kept(limit: Limit, interval: Interval) -> bool:
     """The whole interval lies within the limit. False for NaN."""
-    if limit.maximum_decrease is not None:
-        return interval.lower > math.log1p(-limit.maximum_decrease)
-    return interval.upper < math.log1p(limit.maximum_increase or 0.0)
+    if limit.max_decrease is not None:
+        return interval.lower > math.log1p(-limit.max_decrease)
+    return interval.upper < math.log1p(limit.max_increase or 0.0)
 
 
 def threshold(limit: Limit) -> float:
     """The largest (or, for a decrease, smallest) allowed ratio of the candidate's metric to the baseline's."""
-    return 1 - limit.maximum_decrease if limit.maximum_decrease is not None else 1 + (limit.maximum_increase or 0.0)
+    return 1 - limit.max_decrease if limit.max_decrease is not None else 1 + (limit.max_increase or 0.0)
 
 
 # Rejections: a bound lies on the wrong side of a threshold. Each check yields its objections; the worst comes first.
@@ -165,7 +165,7 @@ def _over_limit(interim: InterimBounds, _: Gate) -> Iterator[str]:
     for limit, workloads in interim.limits.items():
         for name, interval in workloads.items():
             if interval and _broken(limit, interval):
-                side = "below" if limit.maximum_decrease is not None else "above"
+                side = "below" if limit.max_decrease is not None else "above"
                 yield f"{_named(limit, name)} {_shown(interval)} is {side} {threshold(limit):.3f}x"
 
 
@@ -206,7 +206,7 @@ def _not_shown(interim: InterimBounds, gate: Gate) -> Iterator[str]:
             if change is None:
                 yield f"{_named(limit, name)} is missing in a round"
             elif not _kept(limit, change):
-                side = "above" if limit.maximum_decrease is not None else "below"
+                side = "above" if limit.max_decrease is not None else "below"
                 yield f"{_named(limit, name)} {_shown(change)} is not shown to be {side} {threshold(limit):.3f}x"
 
 

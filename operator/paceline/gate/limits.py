@@ -9,15 +9,15 @@ from paceline.gate.rounds import Rounds
 from paceline.gate.server_failures import RETRACTED, worst
 
 FIRST_TOKEN = ("meanTTFT", "p95TTFT")
-AT_A_RATE = Limit(metric="meanTTFT", maximum_increase=0.25, at_a_rate=True)
+AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25, at_a_rate=True)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
 the mean: the p95 of some hundred requests varies by 10 % and more between rounds and would decide nothing in eight.
 25 %, because a draft head has its own prefill: a first token after 200 ms may come after 250 ms."""
 LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
 BOUNDED_BY: Mapping[str, str] = {
-    **dict.fromkeys(LATENCIES, "maximumIncrease"),
-    "kvTokens": "maximumDecrease",
-    "retractions": "maximum",
+    **dict.fromkeys(LATENCIES, "maxIncrease"),
+    "kvTokens": "maxDecrease",
+    "retractions": "max",
 }
 """Metric → the field of a limit that bounds it."""
 OF_THE_SERVER = frozenset({"kvTokens"})
@@ -32,13 +32,13 @@ def limits(gate: Gate, rated: Collection[str]) -> tuple[Limit, ...]:
 
 
 def counted(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> list[Measurement]:
-    """Invalidate points that exceed a `maximum`; their server counts as failed in the round (Retracted, or worse)."""
-    most = {limit.metric: limit.maximum for limit in bounds if limit.maximum is not None}
+    """Invalidate points that exceed a `max`; their server counts as failed in the round (Retracted, or worse)."""
+    most = {limit.metric: limit.max for limit in bounds if limit.max is not None}
     if not most:
         return list(measurements)
 
     def beyond(m: Measurement) -> bool:
-        return any(m.metrics.get(metric, 0) > maximum for metric, maximum in most.items())
+        return any(m.metrics.get(metric, 0) > max for metric, max in most.items())
 
     return [replace(m, valid=False, ended=worst((m.ended, RETRACTED))) if beyond(m) else m for m in measurements]
 

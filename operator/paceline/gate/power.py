@@ -46,8 +46,8 @@ def smallest_shown(gate: Gate, candidates: int, look: int, noise: Noise) -> floa
     are expected to pass: the mean's the minimum improvement, and each workload's the tolerance."""
     error = (1 - gate.confidence) / (candidates * len(gate.decide_after_rounds))
     quantile = student_quantile(error, look - 1) / math.sqrt(look)
-    mean = math.log1p(gate.minimum_improvement) + quantile * max(noise.mean, gate.variance_floor)
-    each = math.log1p(-gate.regression_tolerance) + quantile * max(noise.workload, gate.variance_floor)
+    mean = math.log1p(gate.min_improvement) + quantile * max(noise.mean, gate.variance_floor)
+    each = math.log1p(-gate.max_regression) + quantile * max(noise.workload, gate.variance_floor)
     return math.expm1(max(mean, each))
 
 

@@ -224,7 +224,7 @@ def _interim_bounds(
         workloads={w: bounds(values) for w, values in logs.items()},
         limits={
             limit: changes(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
-            if limit.maximum is None
+            if limit.max is None
             else unknown(rounds, limit, arm, numbers)
             for limit in limits(gate, rated)
         },

@@ -23,9 +23,9 @@ PACKAGE = "paceline_emulator"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "SGLang": (sys.executable, "-m", PACKAGE),
     "SGLangJAX": (sys.executable, "-m", f"{PACKAGE}.sglang_jax"),
-    "VLLM": (sys.executable, "-m", f"{PACKAGE}.vllm", "serve"),
+    "vLLM": (sys.executable, "-m", f"{PACKAGE}.vllm", "serve"),
 }
-PROFILES: Mapping[str, str] = {"VLLM": f"{PACKAGE}.vllm.profiles"}
+PROFILES: Mapping[str, str] = {"vLLM": f"{PACKAGE}.vllm.profiles"}
 """Module that names the profile of a target; `PACKAGE.profile` for the others."""
 GENERIC = "generic"
 GENERIC_SPEED = 100.0
@@ -43,21 +43,21 @@ def command(server: Server) -> tuple[str, ...]:
     """Raises EmulatorError."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise EmulatorError("--emulated needs the emulator, a package of its own: pip install ./paceline_emulator")
-    if server.engine.name not in PROGRAMS:
-        raise EmulatorError(f"--emulated: {server.engine.name} is not emulated; there are {', '.join(PROGRAMS)}")
-    return PROGRAMS[server.engine.name]
+    if server.engine.type not in PROGRAMS:
+        raise EmulatorError(f"--emulated: {server.engine.type} is not emulated; there are {', '.join(PROGRAMS)}")
+    return PROGRAMS[server.engine.type]
 
 
 def variables(server: Server) -> Mapping[str, str]:
     """Of its servers."""
-    older = server.engine.name == "SGLang" and server.engine.version in OLDER
+    older = server.engine.type == "SGLang" and server.engine.version in OLDER
     return {EMULATED_RELEASE: server.engine.version} if older else {}
 
 
 def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[str, str]]:
     """The sentence that every output of an emulated run begins with, and variables for its servers. `place` has the
     target; `size` is what a person has said, or the name. Raises EmulatorError."""
-    module = PROFILES.get(server.engine.name, f"{PACKAGE}.profile")
+    module = PROFILES.get(server.engine.type, f"{PACKAGE}.profile")
     asked = subprocess.run([sys.executable, "-m", module, str(place)], capture_output=True, text=True, check=False)
     if asked.returncode:
         raise EmulatorError(f"the emulator cannot read {place}: {asked.stderr.strip().rpartition(chr(10))[2]}")

@@ -83,7 +83,7 @@ MANY = 8
 
 def target_takes_eagle3(pair: PairFacts) -> Iterator[ModelFinding]:
     engine, architectures = pair.server.engine, pair.target.architectures
-    adapter = ENGINES[engine.name]
+    adapter = ENGINES[engine.type]
     if pair.draft.algorithm != "EAGLE3" or not architectures:
         return
     hooked, target = adapter.eagle3_targets(engine.version), architectures[0]
@@ -113,7 +113,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
     if draft.model is None or draft.algorithm in LAYERS_OF_THE_TARGET:
         return
     layers, (made_of, *_) = pair.head.num_hidden_layers or 0, (*pair.head.architectures, "")
-    whole_models = ENGINES[engine.name].whole_models(engine.version)
+    whole_models = ENGINES[engine.type].whole_models(engine.version)
     is_target = made_of in pair.target.architectures[:1] and layers >= MANY
     whole = made_of and made_of not in ALGORITHM_OF and (is_target or made_of in whole_models)
     alone = draft.algorithm == "STANDALONE"

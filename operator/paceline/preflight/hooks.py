@@ -11,7 +11,7 @@ READERS = ("EAGLE3", "DFLASH", "DSPARK")
 
 def target_hands_out(pair: PairFacts) -> Iterator[ModelFinding]:
     engine, target = pair.server.engine, next(iter(pair.target.architectures), "")
-    silent = ENGINES[engine.name].without_hidden_states(pair.server)
+    silent = ENGINES[engine.type].without_hidden_states(pair.server)
     if pair.draft.algorithm in READERS and target in silent and target not in engine.eagle3_targets:
         yield ModelFinding(
             path="engine.version",

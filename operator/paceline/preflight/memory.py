@@ -64,13 +64,13 @@ class Estimate:
 def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate | None:
     """None if the weights or the accelerator are unknown. `parallel` takes the place of the spec's."""
     server, target = pool.server, pool.target
-    accelerator, adapter = server.accelerator, ENGINES[server.engine.name]
+    accelerator, adapter = server.accelerator, ENGINES[server.engine.type]
     split = parallel or accelerator.tensor_parallel_size
     memory = memory_of(accelerator.product, accelerator.memory)
     if memory is None or not target.weight_bytes:
         return None
     head = pool.heads.get(arm.draft.model.source, ModelFacts()) if arm.draft and arm.draft.model else ModelFacts()
-    tokens, running = _tokens(pool), server.largest_concurrency
+    tokens, running = _tokens(pool), server.max_concurrency
     verified = adapter.verify_tokens(arm) if arm.draft else 0
     return Estimate(
         weights=target.weight_bytes * _shrinks(pool) / split,
@@ -135,7 +135,7 @@ def _sizes(pool: PoolFacts) -> Iterator[int]:
 
 
 def _tokens(pool: PoolFacts) -> float:
-    flags, running = _flags(pool), pool.server.largest_concurrency
+    flags, running = _flags(pool), pool.server.max_concurrency
     context = _number(pool, flags.context, pool.target.max_position_embeddings or FEWEST_TOKENS)
     return _number(pool, flags.tokens, min(context, FEWEST_TOKENS) * running)
 
@@ -156,7 +156,7 @@ def _shrinks(pool: PoolFacts) -> float:
 
 
 def _flags(pool: PoolFacts) -> MemoryFlags:
-    return ENGINES[pool.server.engine.name].memory_flags
+    return ENGINES[pool.server.engine.type].memory_flags
 
 
 def _number(pool: PoolFacts, flag: str, otherwise: float) -> float:

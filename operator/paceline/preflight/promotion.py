@@ -11,13 +11,13 @@ CHECK = "check that no client needs this, or remove the pool's candidates"
 
 def losses(server: Server, arms: Sequence[Arm]) -> tuple[str, ...]:
     """What requests no longer get, of any arm, each once."""
-    lost = map(ENGINES[server.engine.name].loses, arms)
+    lost = map(ENGINES[server.engine.type].loses, arms)
     return tuple(dict.fromkeys(filter(None, lost)))
 
 
 def requests_are_answered(pool: PoolFacts) -> Iterator[ModelFinding]:
     for lost in losses(pool.server, pool.arms):
-        yield ModelFinding(path="engine.name", problem=lost, fix=CHECK, blocks=False)
+        yield ModelFinding(path="engine.type", problem=lost, fix=CHECK, blocks=False)
 
 
 RULES: tuple[ModelRule[PoolFacts], ...] = (

@@ -49,7 +49,7 @@ def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts
     of_pool = (finding for rule in POOL_RULES for finding in rule.findings(pool))
     of_pairs = (
         finding
-        for rule in pair_rules(server.engine.name)
+        for rule in pair_rules(server.engine.type)
         for pair in _pairs(pool, each_candidate=rule.each_candidate)
         for finding in rule.findings(pair)
     )

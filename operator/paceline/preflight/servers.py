@@ -41,7 +41,7 @@ def facts_are_there(pool: PoolFacts) -> Iterator[ModelFinding]:
 
 def heads_divide(pool: PoolFacts) -> Iterator[ModelFinding]:
     """Every GPU takes the same number of attention heads; key-value heads are split or repeated evenly."""
-    groups = ENGINES[pool.server.engine.name].attention_groups(pool.server)
+    groups = ENGINES[pool.server.engine.type].attention_groups(pool.server)
     size = pool.server.accelerator.tensor_parallel_size // groups or 1
     for whose, model in (("", pool.target), *((f" of {source}", head) for source, head in pool.heads.items())):
         heads, keys = model.num_attention_heads, model.num_key_value_heads
@@ -59,7 +59,7 @@ def blocks_divide(pool: PoolFacts) -> Iterator[ModelFinding]:
     target, size = pool.target, pool.server.accelerator.tensor_parallel_size
     if not target.weight_block_size or size == 1:
         return
-    flag = ENGINES[pool.server.engine.name].memory_flags.expert_parallel
+    flag = ENGINES[pool.server.engine.type].memory_flags.expert_parallel
     experts = argument(pool.server, flag) or "1"
     groups = int(experts) if experts.isdigit() else 1
     block = max(target.weight_block_size)
@@ -84,7 +84,7 @@ def code_is_trusted(pool: PoolFacts) -> Iterator[ModelFinding]:
     engine = pool.server.engine
     if engine.trust_remote_code:
         return
-    hooked = ENGINES[engine.name].eagle3_targets(engine.version)
+    hooked = ENGINES[engine.type].eagle3_targets(engine.version)
     models = {pool.server.target.source: pool.target, **pool.heads}
     for source, facts in models.items():
         if facts.custom_code:

@@ -69,7 +69,7 @@ def round_plan(
 ) -> RoundPlan:
     """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in the order to run. `cells`: of a
     search."""
-    server, adapter = run.server, ENGINES[run.server.engine.name]
+    server, adapter = run.server, ENGINES[run.server.engine.type]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     model = snapshot_path(server.target.source, server.target.commit)
     usual = run.timeouts.workload or WORKLOAD_SECONDS
@@ -77,7 +77,7 @@ def round_plan(
         run=owner.name,
         round=number,
         try_=try_,
-        engine=server.engine.name,
+        engine=server.engine.type,
         engine_version=server.engine.version,
         served_name=server.served_name,
         tokenizer=model,
@@ -97,7 +97,7 @@ def round_plan(
         cells=cells,
         prompt_round=SEARCHED_PROMPTS if cells else None,
         apart=run.purpose is Purpose.SWEEP,
-        retractions=next((one.maximum or 0 for one in run.gate.limits if one.metric == "retractions"), 0),
+        retractions=next((one.max or 0 for one in run.gate.limits if one.metric == "retractions"), 0),
         files=prompt_files(run),
         # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
         results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",

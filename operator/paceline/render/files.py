@@ -21,7 +21,7 @@ Files = Mapping[str, str]
 
 def files_of(server: Server, arms: Iterable[Arm]) -> Files:
     """Each once, though two arms may name it."""
-    adapter = ENGINES[server.engine.name]
+    adapter = ENGINES[server.engine.type]
     return {path: text for arm in arms for path, text in adapter.files(arm).items()}
 
 

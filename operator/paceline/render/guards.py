@@ -60,7 +60,7 @@ def disruption_budget(owner: Owner, pool: str) -> Manifest:
 
 
 def _ports(server: Server) -> Iterator[Mapping[str, Any]]:
-    yield {"port": ENGINES[server.engine.name].port, "protocol": "TCP"}
+    yield {"port": ENGINES[server.engine.type].port, "protocol": "TCP"}
     spec = server.engine.pod_template.get("spec", {})
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         for port in container.get("ports") or ():

@@ -20,7 +20,7 @@ def server_container(
     images: tuple[str, ...] = (),
 ) -> Manifest:
     """`files` and `images`: those that the arguments of its arms name."""
-    adapter = ENGINES[server.engine.name]
+    adapter = ENGINES[server.engine.type]
     return {
         "name": "server",
         "image": server.engine.image,
@@ -43,7 +43,7 @@ def server_container(
 def jit_path(owner: Owner, server: Server) -> str:
     """The directory of compiled kernels. They fit one engine version on one kind of GPU; and they are code, so a
     deployment, or a run made by hand, never loads kernels that another one has compiled (0037)."""
-    fits = f"{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
+    fits = f"{server.engine.type}-{server.engine.version}-{server.accelerator.product}".lower()
     return f"jit/{owner.namespace}/{owner.deployment or owner.uid}/{fits}"
 
 

@@ -21,7 +21,7 @@ def revision_of(server: Server, arm: Arm) -> str:
         "block_size": arm.block_size,
         "ngram": without_defaults(arm.ngram),
         "adaptive": without_defaults(arm.adaptive),
-        "schedule": [without_defaults(depth) for depth in arm.schedule] or None,
+        "depthByBatchSize": [without_defaults(depth) for depth in arm.depth_by_batch_size] or None,
         "custom": without_defaults(arm.custom),
     }
     return digest({**inputs, **{name: value for name, value in others.items() if value is not None}})

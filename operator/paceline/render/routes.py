@@ -51,7 +51,7 @@ def inference_pool(owner: Owner, pool: str, server: Server, picker: EndpointPick
         "metadata": metadata(child_name(owner.name, pool), owner, among),
         "spec": {
             "selector": {"matchLabels": {**among, **answering}},
-            "targetPorts": [{"number": ENGINES[server.engine.name].port}],
+            "targetPorts": [{"number": ENGINES[server.engine.type].port}],
             "endpointPickerRef": {
                 "group": "",
                 "kind": "Service",

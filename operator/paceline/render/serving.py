@@ -92,7 +92,7 @@ def template(
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
     """The pod that answers, with the user's overlay."""
-    adapter = ENGINES[server.engine.name]
+    adapter = ENGINES[server.engine.type]
     tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
     version = server.engine.version
     ready, patience = adapter.ready_path(version), adapter.ready_timeout_seconds(version)
@@ -111,7 +111,7 @@ def _pod(
     owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings, **answers: Manifest
 ) -> Manifest:
     """The pod of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
-    command, files = list(ENGINES[server.engine.name].argv(server, arm)), files_of(server, (arm,))
+    command, files = list(ENGINES[server.engine.type].argv(server, arm)), files_of(server, (arm,))
     images = images_of(server, (arm,))
     container = server_container(owner, server, command, files, settings, images) | answers
     security = {"securityContext": dict(settings.server_pod_security)} if settings.server_pod_security else {}

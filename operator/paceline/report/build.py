@@ -124,8 +124,8 @@ NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculatio
 def _asked(rule: core.Gate) -> str:
     looks = ", ".join(str(n) for n in rule.decide_after_rounds)
     return (
-        f"Asked for: the mean above {ratio(1 + rule.minimum_improvement)} and every workload above "
-        f"{ratio(1 - rule.regression_tolerance)}, with {rule.confidence:.0%} confidence in the whole decision, "
+        f"Asked for: the mean above {ratio(1 + rule.min_improvement)} and every workload above "
+        f"{ratio(1 - rule.max_regression)}, with {rule.confidence:.0%} confidence in the whole decision, "
         f"looked at after {looks} rounds."
     )
 
@@ -163,7 +163,7 @@ def _effects(of: ArmVerdict, results: Sequence[Result], rule: core.Gate | None) 
 
 
 def _threshold(workload: str, rule: core.Gate) -> float:
-    return 1 + rule.minimum_improvement if workload in MEANS else 1 - rule.regression_tolerance
+    return 1 + rule.min_improvement if workload in MEANS else 1 - rule.max_regression
 
 
 def _above(bounds: core.Bounds, threshold: float) -> Shown:

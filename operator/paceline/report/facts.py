@@ -24,7 +24,7 @@ def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     spoke = [column for column in reported if column]
     keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
-    engine = ENGINES.get(spec["engine"].get("name", ""))
+    engine = ENGINES.get(spec["engine"].get("type", ""))
     return Configuration(
         arms=tuple(arms),
         asked=tuple(_differences(dict.fromkeys(key for column in requested for key in column), requested)),
@@ -74,8 +74,8 @@ def _asked(arm: Manifest) -> dict[str, str]:
         "draft": model(draft) if draft.get("source") else "",
         **{key: str(value) for key, value in shapes.items() if value is not None},
         "adaptive": "yes" if arm.get("adaptive") is not None else "",
-        "schedule": ", ".join(
-            f"{depth['numSteps']} from {depth['fromBatchSize']}" for depth in arm.get("schedule") or ()
+        "depthByBatchSize": ", ".join(
+            f"{depth['numSteps']} from {depth['fromBatchSize']}" for depth in arm.get("depthByBatchSize") or ()
         ),
         "custom": " ".join((arm.get("custom") or {}).get("args") or ()),
         "args": " ".join(arm.get("args") or ()),
@@ -99,7 +99,7 @@ def resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str
 def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
     try:
         run = api.run(manifest)
-        adapter = ENGINES[run.server.engine.name]
+        adapter = ENGINES[run.server.engine.type]
         return tuple((arm.name, adapter.argv(run.server, arm)) for arm in run.arms)
     except (ValueError, KeyError):  # of a release that knows more or less than this one
         return ()
@@ -158,7 +158,7 @@ def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate)
     yield "Fingerprint", status.fingerprint
     yield "Target", model(spec["target"])
     yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
-    yield "Engine", f"{engine.get('name', '')} {status.engine_version or engine.get('version', '')}".strip()
+    yield "Engine", f"{engine.get('type', '')} {status.engine_version or engine.get('version', '')}".strip()
     yield "Image", engine.get("image", "")
     yield "Image that ran", ", ".join(_unique(entry.image for entry in rounds))
     yield "Image that measured", ", ".join(_unique(entry.client_image for entry in rounds))
@@ -179,7 +179,7 @@ def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate)
     for one in spec["workloads"]:
         data = _data(one, digests.get(one["name"], ""), sizes.get(one["name"]), _form(one, rounds))
         yield f"Data of {workload(one)}", data
-    yield "Seed of the servers", " or ".join(_seeds(engine.get("name", ""), rounds))
+    yield "Seed of the servers", " or ".join(_seeds(engine.get("type", ""), rounds))
     yield "Gate", _gate(rule)
 
 
@@ -264,16 +264,16 @@ def _sampling(temperature: str) -> str:
 def _gate(rule: core.Gate) -> str:
     limits = "".join(f", {limit.metric} {_bound(limit)}" for limit in rule.limits)
     return (
-        f"minimum improvement {rule.minimum_improvement:.1%}, regression tolerance {rule.regression_tolerance:.1%}, "
+        f"minimum improvement {rule.min_improvement:.1%}, regression tolerance {rule.max_regression:.1%}, "
         f"confidence {rule.confidence:.1%}, variance floor {rule.variance_floor:.2%}, "
         f"looks after {', '.join(map(str, rule.decide_after_rounds))} rounds{limits}"
     )
 
 
 def _bound(limit: core.Limit) -> str:
-    if limit.maximum is not None:
-        return f"at most {limit.maximum}"
-    return f"−{limit.maximum_decrease:.1%}" if limit.maximum_decrease is not None else f"+{limit.maximum_increase:.1%}"
+    if limit.max is not None:
+        return f"at most {limit.max}"
+    return f"−{limit.max_decrease:.1%}" if limit.max_decrease is not None else f"+{limit.max_increase:.1%}"
 
 
 def _seeds(engine: str, rounds: Sequence[Round]) -> list[str]:

@@ -106,7 +106,7 @@ def _accepted(point: Point) -> list[float]:
 def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
     """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
     arms, rated = [arm["name"] for arm in spec["arms"]], read.rated(spec)
-    asked = [limit for limit in gate.limits(rule, rated) if limit.maximum is None]
+    asked = [limit for limit in gate.limits(rule, rated) if limit.max is None]
     if not asked:
         return []
     verdicts = verdict(gate.decide, spec, rule, workloads, rounds).arms
@@ -117,7 +117,7 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
             workload=workload,
             bounds=(bounds := verdicts[arm].limits.get(limit.metric, {}).get(workload)),
             threshold=gate.threshold(limit),
-            at_least=limit.maximum_decrease is not None,
+            at_least=limit.max_decrease is not None,
             shown=_shown(bounds, limit),
         )
         for limit in asked
@@ -149,7 +149,7 @@ def _shown(bounds: core.Bounds | None, limit: core.Limit) -> Shown:
         return Shown.OPEN
     threshold = gate.threshold(limit)
     above, below = bounds.lower > threshold, bounds.upper < threshold
-    kept, broken = (above, below) if limit.maximum_decrease is not None else (below, above)
+    kept, broken = (above, below) if limit.max_decrease is not None else (below, above)
     return Shown.KEPT if kept else Shown.BROKEN if broken else Shown.OPEN
 
 

@@ -6,7 +6,6 @@ from paceline import core
 from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report.model import ArmOutputs, Manifest, Outputs
-from paceline.report.read import number
 from paceline.report.text import count
 
 NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer alike."
@@ -22,7 +21,7 @@ def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
         f"Asked of every arm in each round: the first {count(asked.get('samples', 0), 'prompt')} of "
         f"{spec['workloads'][0]['name']}, one after another at temperature 0, at most "
         f"{count(asked.get('maxTokens', default.max_tokens), 'token')} each. A near tie is up to "
-        f"{number(asked.get('nearTie')) or default.near_tie:g} nats by the baseline's own logprobs."
+        f"{default.near_tie:g} nats by the baseline's own logprobs."
     )
     return Outputs(sentence=sentence if arms else f"{sentence} Nothing was compared so far.", arms=arms)
 

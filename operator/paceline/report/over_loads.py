@@ -36,5 +36,5 @@ def over_loads(spec: Manifest, values: Sequence[Value], *, of_a_search: bool = F
 def _thresholds(spec: Manifest) -> Iterator[Threshold]:
     """A schedule begins with batches of one: that is no threshold."""
     for arm in spec["arms"]:
-        for depth in (arm.get("schedule") or ())[1:]:
+        for depth in (arm.get("depthByBatchSize") or ())[1:]:
             yield Threshold(arm=arm["name"], batch_size=depth["fromBatchSize"], steps=depth["numSteps"])

@@ -1,13 +1,16 @@
 """Reading a manifest that any release may have written: what is absent or no number is None, never an exception."""
 
 import math
-from typing import Any
+from decimal import InvalidOperation
+from typing import Any, TypeVar
 
 from paceline.api.record import finite
 from paceline.core import BASELINE, Bounds, Gate, Limit, default_looks
+from paceline.core.text import fraction
 from paceline.core.workload import workload_name
 from paceline.report.model import Manifest
 
+Default = TypeVar("Default")
 NEEDED = ("pool", "target", "engine", "accelerator", "arms", "workloads")
 
 
@@ -46,21 +49,27 @@ def bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bou
 def gate(spec: Manifest) -> Gate:
     given, default = spec.get("gate") or {}, Gate()
     return Gate(
-        minimum_improvement=float(given.get("minimumImprovement", default.minimum_improvement)),
-        regression_tolerance=float(given.get("regressionTolerance", default.regression_tolerance)),
-        confidence=float(given.get("confidence", default.confidence)),
-        variance_floor=float(given.get("varianceFloor", default.variance_floor)),
+        min_improvement=_share(given.get("minImprovement"), default.min_improvement),
+        max_regression=_share(given.get("maxRegression"), default.max_regression),
+        confidence=_share(given.get("confidence"), default.confidence),
         limits=tuple(map(_limit, given.get("limits") or ())),
         decide_after_rounds=tuple(given.get("decideAfterRounds") or default_looks(len(spec["arms"]))),
     )
 
 
+def _share(text: Any, default: Default) -> float | Default:
+    try:
+        return fraction(text)
+    except (AttributeError, InvalidOperation):
+        return default
+
+
 def _limit(entry: Manifest) -> Limit:
     return Limit(
         metric=entry["metric"],
-        maximum_increase=number(entry.get("maximumIncrease")),
-        maximum_decrease=number(entry.get("maximumDecrease")),
-        maximum=entry.get("maximum"),
+        max_increase=_share(entry.get("maxIncrease"), None),
+        max_decrease=_share(entry.get("maxDecrease"), None),
+        max=entry.get("max"),
     )
 
 

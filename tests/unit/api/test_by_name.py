@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from paceline import core
 from paceline.api.by_name import decimal, duration, given, to_core, to_manifest
-from paceline.api.deployment import PromotionSpec
+from paceline.api.deployment import GuardSpec, PromotionSpec
 from paceline.api.draft import AdaptiveSpec, DepthSpec, TreeSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import ParitySpec
@@ -14,7 +14,7 @@ from paceline.api.pool import CandidateSpec
 TREE = core.Tree(num_steps=3, top_k=4, num_draft_tokens=8)
 DEPTHS = (DepthSpec(from_batch_size=1, num_steps=5), DepthSpec(from_batch_size=9, num_steps=0))
 ENGINE = EngineSpec(
-    name="SGLang",
+    type="SGLang",
     version="0.5.23",
     image="x",
     env=(EnvVar(name="A", value="1"),),
@@ -31,17 +31,17 @@ def test_an_absent_field_is_left_to_the_record() -> None:
     assert given(core.Parity, None) == {}
 
 
-def test_a_decimal_string_becomes_a_number_and_a_duration_a_time() -> None:
-    assert to_core(core.Parity, ParitySpec(samples=8, near_tie="0.5")).near_tie == 0.5
+def test_a_percentage_becomes_a_fraction_and_a_duration_a_time() -> None:
+    assert to_core(core.GuardSpec, GuardSpec(acceptance_drop="12.5%")).acceptance_drop == 0.125
     assert to_core(core.PromotionSpec, PromotionSpec(progress_deadline="1h5s")).progress_deadline == timedelta(
         hours=1, seconds=5
     )
 
 
 def test_models_in_models_become_records_or_what_kubernetes_takes() -> None:
-    candidate = CandidateSpec(name="a", schedule=DEPTHS, adaptive=AdaptiveSpec())
+    candidate = CandidateSpec(name="a", depth_by_batch_size=DEPTHS, adaptive=AdaptiveSpec())
     arm = to_core(core.Arm, candidate, draft=None)
-    assert (arm.schedule, arm.adaptive) == (
+    assert (arm.depth_by_batch_size, arm.adaptive) == (
         (
             core.Depth(from_batch_size=1, num_steps=5),
             core.Depth(from_batch_size=9, num_steps=0),

@@ -34,7 +34,7 @@ def paceline(*argv: str) -> int:
 def bad(tmp_path: Path) -> Path:
     """A chain of five steps that asks for eight tokens, and a misspelt field."""
     file = tmp_path / "bad.yaml"
-    text = EXAMPLE.read_text().replace("topK: 1, numDraftTokens: 6", "topK: 1, numDraftTokens: 8")
+    text = EXAMPLE.read_text().replace("{numSteps: 5}", "{numSteps: 5, topK: 1, numDraftTokens: 8}")
     file.write_text(text + "---\n" + EXAMPLE.read_text().replace("servedName", "servedname"))
     return file
 
@@ -47,10 +47,10 @@ def test_the_example_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_problem_is_a_line_with_file_path_and_fix(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert paceline("validate", str(EXAMPLE), str(bad)) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{bad}:51:55: spec.pools[1].candidates[1].tree.numDraftTokens: "
+        f"{bad}:41:51: spec.candidates[1].tree.numDraftTokens: "
         "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8 (document 1 of 2)",
-        f"{bad}:71:3: spec.target.servedName: must be set (document 2 of 2)",
-        f"{bad}:73:5: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
+        f"{bad}:70:3: spec.target.servedName: must be set (document 2 of 2)",
+        f"{bad}:72:5: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
     ]
 
 
@@ -58,8 +58,8 @@ def test_problems_as_json(bad: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert paceline("validate", "-o", "json", str(bad)) == 1
     first = json.loads(capsys.readouterr().out)[0]
     assert first["file"] == str(bad)
-    assert (first["line"], first["column"]) == (51, 55)
-    assert first["path"] == "spec.pools[1].candidates[1].tree.numDraftTokens"
+    assert (first["line"], first["column"]) == (41, 51)
+    assert first["path"] == "spec.candidates[1].tree.numDraftTokens"
     assert "got 8" in first["message"]
 
 
@@ -142,7 +142,7 @@ def test_a_directory_without_manifests_is_a_problem(tmp_path: Path, capsys: pyte
 def test_standard_input(bad: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(bad.read_text()))
     assert paceline("validate", "-") == 1
-    assert capsys.readouterr().out.startswith("-:51:55: spec.pools[1].candidates[1].tree.numDraftTokens: ")
+    assert capsys.readouterr().out.startswith("-:41:51: spec.candidates[1].tree.numDraftTokens: ")
 
 
 def test_a_terminal_that_knows_ascii_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,13 +221,13 @@ def test_of_a_list_that_is_too_short_nothing_else_is_told(tmp_path: Path, capsys
     """Nor of the lists that it stands in; and fields are called as in the manifest."""
     manifest = yaml.safe_load(EXAMPLE.read_text())
     depth, twice = {"fromBatchSize": 1, "numSteps": 3}, tmp_path / "twice.yaml"
-    for pool in manifest["spec"]["pools"]:
-        pool["candidates"] = [{"name": "one", "schedule": [depth]}]
+    manifest["spec"]["candidates"] = [{"name": "one", "depthByBatchSize": [depth]}]
+    manifest["spec"]["pools"] = [{"name": "latency"}]
     (short := tmp_path / "short.yaml").write_text(yaml.safe_dump(manifest))
     assert paceline("validate", str(short)) == 1
     told = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[1] for line in told] == [f"spec.pools[{i}].candidates[0].schedule" for i in (0, 1)]
-    manifest["spec"]["pools"][0]["candidates"][0]["schedule"] = [depth, depth]
+    assert [line.split(": ")[1] for line in told] == ["spec.candidates[0].depthByBatchSize"]
+    manifest["spec"]["candidates"][0]["depthByBatchSize"] = [depth, depth]
     twice.write_text(yaml.safe_dump(manifest))
     assert paceline("validate", str(twice)) == 1
     assert "fromBatchSize must be unique; 1 stands twice" in capsys.readouterr().out

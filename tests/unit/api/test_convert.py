@@ -49,7 +49,7 @@ def test_the_example_is_what_was_published(manifest: dict[str, Any]) -> None:
     assert spec.server.target == core.Model(source="hf://Qwen/Qwen3-Coder-Next")
     assert spec.server.accelerator == core.Accelerator(product="NVIDIA-H200", count=4, tensor_parallel_size=4)
     assert spec.server.engine == core.Engine(
-        name="SGLang",
+        type="SGLang",
         version="0.5.6",
         image="registry.example.com/sglang:0.5.6-tails-mpt",
         args=("--attention-backend=triton", "--mem-fraction-static=0.85"),
@@ -73,15 +73,14 @@ def test_what_is_not_said_is_taken_from_core(manifest: dict[str, Any]) -> None:
 
 
 def test_a_pools_gate_overrides_key_by_key(manifest: dict[str, Any]) -> None:
-    manifest["spec"]["gate"] = {"minimumImprovement": "0.1", "confidence": "0.9"}
-    manifest["spec"]["benchmark"] = {"decideAfterRounds": [2, 4]}
+    manifest["spec"]["gate"] = {"minImprovement": "10%", "confidence": "90%", "decideAfterRounds": [2, 4]}
     latency, throughput = deployment(manifest).pools
-    assert latency.gate == core.Gate(minimum_improvement=0.1, confidence=0.9, decide_after_rounds=(2, 4))
-    assert throughput.gate == core.Gate(minimum_improvement=0.02, confidence=0.9, decide_after_rounds=(2, 4))
+    assert latency.gate == core.Gate(min_improvement=0.1, confidence=0.9, decide_after_rounds=(2, 4))
+    assert throughput.gate == core.Gate(min_improvement=0.02, confidence=0.9, decide_after_rounds=(2, 4))
 
 
 def test_a_candidates_own_draft_takes_the_place_of_the_default(manifest: dict[str, Any]) -> None:
-    manifest["spec"]["pools"][0]["candidates"] = [{"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}]
+    manifest["spec"]["candidates"] = [{"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}]
     assert deployment(manifest).pools[0].arms[1] == core.Arm(
         name="ngram", draft=core.Draft(algorithm="NGRAM"), ngram=core.Ngram()
     )
@@ -97,7 +96,7 @@ def test_durations_are_gos(manifest: dict[str, Any]) -> None:
 
 
 def test_the_hubs_token_goes_by_reference(manifest: dict[str, Any]) -> None:
-    manifest["spec"]["cache"] = {"existingClaim": "shared", "tokenSecretRef": {"name": "hub"}}
+    manifest["spec"]["cache"] = {"claimName": "shared", "tokenSecretRef": {"name": "hub"}}
     spec = deployment(manifest)
     assert spec.cache_claim is None
     assert spec.server.cache.claim == "shared"
@@ -121,8 +120,8 @@ def test_at_concurrency_32_there_are_never_fewer_than_five_times_as_many(manifes
 
 def test_at_a_rate_there_are_requests_for_a_minute_unless_it_is_said(manifest: dict[str, Any]) -> None:
     def requests(rate: str, **said: Any) -> int:
-        chat = {"name": "chat", "source": "builtin://chat", "requestRate": rate, **said}
-        manifest["spec"]["benchmark"] = {"datasets": [chat]}
+        manifest["spec"]["benchmark"] = {"datasets": [{"name": "chat", "source": "builtin://chat", **said}]}
+        manifest["spec"]["pools"][0]["load"] = [{"requestRate": rate, "maxConcurrency": 8}]
         return deployment(manifest).pools[0].workloads[0].dataset.requests
 
     assert [requests(rate) for rate in ("0.5", "1", "8", "33.333")] == [64, 64, 480, 2000]
@@ -133,21 +132,22 @@ def test_at_a_rate_there_are_requests_for_a_minute_unless_it_is_said(manifest: d
 @pytest.mark.parametrize(
     ("rate", "requests", "says"),
     [
-        ("8", 159, "at 8 a second 160, better 480; got 159"),
-        ("3.2", 63, "at 3.2 a second 64, better 192; got 63"),
-        ("0.07", 1, "at 0.07 a second 2, better 5; got 1"),
-        ("5000.1", None, "at 5000.1 a second 100002, better 300006; got 100000"),
+        ("8", 159, "at 8 a second a dataset needs requests of 160, better 480, or none written"),
+        ("3.2", 63, "at 3.2 a second a dataset needs requests of 64, better 192, or none written"),
+        ("0.07", 1, "at 0.07 a second a dataset needs requests of 2, better 5, or none written"),
+        ("5000.1", None, "at 5000.1 a second a dataset needs requests of 100002, better 300006, or none written"),
     ],
 )
 def test_fewer_requests_than_arrive_in_20_seconds_are_refused(
     manifest: dict[str, Any], rate: str, requests: int | None, says: str
 ) -> None:
-    chat = {"name": "chat", "source": "builtin://chat", "requestRate": rate, "requests": requests}
+    chat = {"name": "chat", "source": "builtin://chat", "requests": requests}
     manifest["spec"]["benchmark"] = {"datasets": [chat]}
+    manifest["spec"]["pools"][0]["load"] = [{"requestRate": rate, "maxConcurrency": 8}]
     with pytest.raises(InvalidManifestError) as refused:
         deployment(manifest)
     (problem,) = refused.value.problems
-    assert problem.path == "spec.benchmark.datasets[0].requests"
+    assert problem.path == "spec.pools[0].load[0].requestRate"
     assert problem.message.endswith(says)
 
 
@@ -177,7 +177,7 @@ def test_the_temperature_is_the_datasets(
 
 def test_an_slo_is_the_datasets_else_the_pools_in_one_form(manifest: dict[str, Any]) -> None:
     """However it is written, a run has it in milliseconds: its fingerprint is of what is meant."""
-    manifest["spec"]["pools"][0]["slo"] = {"ttft": "0.5s", "itl": "50.0ms"}
+    manifest["spec"]["pools"][0]["slo"] = {"ttft": "0s500ms", "itl": "50ms"}
     code, chat = ({"name": name, "source": f"builtin://{name}"} for name in ("code", "chat"))
     manifest["spec"]["benchmark"] = {"datasets": [code, {**chat, "slo": {"ttft": "2s"}}]}
     latency, throughput = deployment(manifest).pools
@@ -187,16 +187,17 @@ def test_an_slo_is_the_datasets_else_the_pools_in_one_form(manifest: dict[str, A
     ]
     assert [workload.dataset.slo for workload in throughput.workloads] == [None, core.Slo(ttft=2.0)]
 
-    said = {**code, "concurrency": 1, "slo": {"ttft": "0.5s", "itl": "50.0ms"}}
+    said = {**code, "concurrency": 1, "slo": {"ttft": "0s500ms", "itl": "50ms"}}
     asked = run(by_hand(manifest, said, {**chat, "concurrency": 1}))
     written = [workload.get("slo") for workload in run_manifest_spec(asked)["workloads"]]
     assert written == [{"ttft": "500ms", "itl": "50ms"}, None]
 
 
 def test_what_arrives_at_a_rate_is_measured_once(manifest: dict[str, Any]) -> None:
-    chat = {"name": "chat", "source": "configMap://prompts/chat.jsonl", "requests": 200, "requestRate": "0.5"}
+    chat = {"name": "chat", "source": "configMap://prompts/chat.jsonl", "requests": 200}
+    load = [{"concurrency": [1, 8], "datasets": ["code"]}, {"requestRate": "0.5", "datasets": ["chat"]}]
     manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code"}, chat]}
-    manifest["spec"]["pools"] = [manifest["spec"]["pools"][0] | {"concurrency": [1, 8]}]
+    manifest["spec"]["pools"] = [manifest["spec"]["pools"][0] | {"load": load}]
     (pool,) = deployment(manifest).pools
     assert [workload.name for workload in pool.workloads] == ["code@1", "code@8", "chat@0.5/s"]
     assert (pool.workloads[2].rate, pool.workloads[2].concurrency) == (0.5, 8)
@@ -210,7 +211,7 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
         ),
     )
     assert (spec.gate, spec.attempt, spec.purpose) == (core.Gate(), 1, core.Purpose.GATE)
-    assert spec.server.largest_concurrency == 32
+    assert spec.server.max_concurrency == 32
 
 
 def test_a_spec_that_has_not_changed_is_not_read_again(manifest: dict[str, Any]) -> None:
@@ -229,23 +230,23 @@ def test_a_spec_that_is_changed_in_place_is_read_anew(manifest: dict[str, Any]) 
 def test_requests_that_nobody_wrote_may_be_fewer_after_the_first_round(manifest: dict[str, Any]) -> None:
     """At 32 simultaneous requests the steady window needs all of them; at eight forty."""
     latency, throughput = deployment(manifest).pools
-    assert {(w.dataset.requests, w.dataset.fewest_requests) for w in latency.workloads} == {(64, 16)}
-    assert {(w.dataset.requests, w.dataset.fewest_requests) for w in throughput.workloads} == {(160, None)}
-    manifest["spec"]["pools"][0]["concurrency"] = [8]
-    assert deployment(manifest).pools[0].workloads[0].dataset.fewest_requests == 40
+    assert {(w.dataset.requests, w.dataset.min_requests) for w in latency.workloads} == {(64, 16)}
+    assert {(w.dataset.requests, w.dataset.min_requests) for w in throughput.workloads} == {(160, None)}
+    manifest["spec"]["pools"][0]["load"] = [{"concurrency": [8]}]
+    assert deployment(manifest).pools[0].workloads[0].dataset.min_requests == 40
 
 
 def test_requests_that_a_person_wrote_are_sent(manifest: dict[str, Any]) -> None:
     manifest["spec"]["benchmark"] = {"datasets": [{**CODE, "requests": 64}]}
-    assert deployment(manifest).pools[0].workloads[0].dataset.fewest_requests is None
-    rated = {"benchmark": {"datasets": [{**CODE, "requestRate": "2"}]}}
-    manifest["spec"] |= rated
-    assert deployment(manifest).pools[0].workloads[0].dataset.fewest_requests is None
+    assert deployment(manifest).pools[0].workloads[0].dataset.min_requests is None
+    manifest["spec"]["benchmark"] = {"datasets": [CODE]}
+    manifest["spec"]["pools"][0]["load"] = [{"requestRate": "2", "maxConcurrency": 8}]
+    assert deployment(manifest).pools[0].workloads[0].dataset.min_requests is None
 
 
 def test_what_the_operator_wrote_into_a_run_is_read_back(manifest: dict[str, Any]) -> None:
-    workloads = ({**CODE, "concurrency": 1, "requests": 64, "fewestRequests": 16}, {**CODE, "concurrency": 2})
+    workloads = ({**CODE, "concurrency": 1, "requests": 64, "minRequests": 16}, {**CODE, "concurrency": 2})
     own, mine = (one.dataset for one in run(by_hand(manifest, *workloads)).workloads)
-    assert (own.requests, own.fewest_requests, mine.requests, mine.fewest_requests) == (64, 16, 64, 16)
+    assert (own.requests, own.min_requests, mine.requests, mine.min_requests) == (64, 16, 64, 16)
     older = run(by_hand(manifest, {**CODE, "concurrency": 1, "requests": 64})).workloads[0].dataset
-    assert older.fewest_requests is None, "a run that a former release made goes on as it began"
+    assert older.min_requests is None, "a run that a former release made goes on as it began"

@@ -129,7 +129,7 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "suspend": False,
         "target.revision": "main",
         "draft.revision": "main",
-        "pools[].candidates[].draft.revision": "main",
+        "candidates[].draft.revision": "main",
         "pools[].search.heads[].draft.revision": "main",
         "engine.trustRemoteCode": False,
         "accelerator.resourceName": "nvidia.com/gpu",
@@ -138,4 +138,7 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "benchmark.datasets[].weight": 1,
         "promotion.mode": "Automatic",
         "promotion.untilDecided": "Baseline",
+        "candidates[].tree.topK": 1,
+        "pools": [{"name": "main", "load": [{"concurrency": [1, 16]}]}],
+        "pools[].load": [{"concurrency": [1, 16]}],
     }

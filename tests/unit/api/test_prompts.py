@@ -53,6 +53,8 @@ def test_nothing_else_has_a_revision(source: str) -> None:
 
 
 def test_whoever_writes_replay_as_a_rate_is_told_how_to_replay() -> None:
-    (problem,) = said("pvc://team/logs.jsonl", requestRate="replay")
-    assert problem.startswith("spec.benchmark.datasets[0].requestRate: must be a decimal string")
+    manifest = example()
+    manifest["spec"]["pools"][0]["load"] = [{"requestRate": "replay", "maxConcurrency": 8}]
+    (problem,) = map(str, api.problems(manifest))
+    assert problem.startswith("spec.pools[0].load[0].requestRate: must be a decimal string")
     assert "write its mean rate, and arrivals: Replayed beside it" in problem

@@ -55,7 +55,7 @@ NAMES_OF_A_CASE = [
 
 def case() -> dict[str, Any]:
     return {
-        "gate": {"limits": [{"metric": "p95TTFT", "maximumIncrease": 0.1}]},
+        "gate": {"limits": [{"metric": "p95TTFT", "maxIncrease": 0.1}]},
         "arms": ["baseline", "wide"],
         "workloads": [{"name": "code"}],
         "measurements": [{"round": 0, "arm": "wide", "workload": "code"}],

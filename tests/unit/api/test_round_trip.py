@@ -69,7 +69,7 @@ def shapes(draw: st.DrawFn, algorithm: str, engine: str) -> dict[str, Any]:
         case _ if algorithm in can.adaptive and draw(st.booleans()):
             return {"adaptive": core.Adaptive(num_steps=draw(small))}
         case _ if algorithm in can.schedule and draw(st.booleans()):
-            return {"schedule": draw(st.sampled_from(SCHEDULED))}
+            return {"depth_by_batch_size": draw(st.sampled_from(SCHEDULED))}
         case "DFLASH" | "DSPARK":
             return {"block_size": draw(st.integers(1, 64))}
     return {"tree": draw(trees() if can.trees else st.sampled_from(CHAINS))}
@@ -108,7 +108,7 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         rate=rate,
         ramp_from=None if rate or concurrency == 1 else draw(st.none() | st.integers(1, concurrency - 1)),
         temperature=draw(st.none() | st.sampled_from([0.0, 0.7, 2.0])),
-        slo=draw(st.sampled_from([None, core.Slo(ttft=0.5), core.Slo(itl=0.0333), core.Slo(ttft=1.5, itl=0.05)])),
+        slo=draw(st.sampled_from([None, core.Slo(ttft=0.5), core.Slo(itl=0.033), core.Slo(ttft=1.5, itl=0.05)])),
     )
     return core.Workload(dataset=dataset, concurrency=concurrency)
 
@@ -124,7 +124,7 @@ def servers(draw: st.DrawFn) -> core.Server:
     nodes = draw(st.integers(1, 4))
     return core.Server(
         engine=core.Engine(
-            name=engine,
+            type=engine,
             version="0.5.23",
             image=draw(words),
             args=draw(arguments),
@@ -147,22 +147,21 @@ def servers(draw: st.DrawFn) -> core.Server:
             **(TPU if ENGINES[engine].capabilities.resource else {}),
         ),
         cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
-        largest_concurrency=draw(st.integers(64, 128)),
+        max_concurrency=draw(st.integers(64, 128)),
         node_selector=draw(labels),
     )
 
 
 gates = st.builds(
     core.Gate,
-    minimum_improvement=millionths,
-    regression_tolerance=millionths,
+    min_improvement=millionths,
+    max_regression=millionths,
     confidence=millionths.map(lambda x: round(0.5 + x / 2.1, 6)),
-    variance_floor=millionths,
     limits=st.sampled_from(
         [
             (),
-            (core.Limit(metric="p95TTFT", maximum_increase=0.2), core.Limit(metric="p99ITL", maximum_increase=1.5)),
-            (core.Limit(metric="kvTokens", maximum_decrease=0.1), core.Limit(metric="retractions", maximum=0)),
+            (core.Limit(metric="p95TTFT", max_increase=0.2), core.Limit(metric="p99ITL", max_increase=1.5)),
+            (core.Limit(metric="kvTokens", max_decrease=0.1), core.Limit(metric="retractions", max=0)),
         ]
     ),
     decide_after_rounds=st.sets(st.integers(2, 20), min_size=1, max_size=4).map(lambda s: tuple(sorted(s))),
@@ -173,7 +172,7 @@ gates = st.builds(
 def runs(draw: st.DrawFn) -> core.RunSpec:
     server = draw(servers())
     arms = st.lists(
-        candidates(server.engine.name, server.cache.claim), min_size=1, max_size=4, unique_by=lambda arm: arm.name
+        candidates(server.engine.type, server.cache.claim), min_size=1, max_size=4, unique_by=lambda arm: arm.name
     )
     return core.RunSpec(
         pool=draw(words),

@@ -43,7 +43,7 @@ def test_a_flag_keeps_its_values_and_one_that_comes_again_its_order(one: Written
     assert (what(one) == what(other)) is twins
 
 
-@pytest.mark.parametrize(("engine", "twins"), [("VLLM", True), ("SGLang", False), ("SGLangJAX", False)])
+@pytest.mark.parametrize(("engine", "twins"), [("vLLM", True), ("SGLang", False), ("SGLangJAX", False)])
 def test_a_flag_with_underscores_is_the_one_with_dashes_where_the_engine_takes_both(engine: str, twins: bool) -> None:
     """Its value keeps them, and so does the key of a JSON option that comes after a point."""
     assert (what((["--a_b.c=x_y"], []), engine) == what((["--a-b.c", "x_y"], []), engine)) is twins

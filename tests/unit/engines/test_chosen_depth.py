@@ -12,7 +12,7 @@ from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Model
 from paceline.engines import ENGINES
 from paceline.evidence.arguments import comparable
 
-SGLANG, VLLM = ENGINES["SGLang"], ENGINES["VLLM"]
+SGLANG, VLLM = ENGINES["SGLang"], ENGINES["vLLM"]
 HEAD = Model(source="hf://paceline-test/head", commit="3" * 40)
 HEADS = f"/models/hub/models--paceline-test--head/snapshots/{'3' * 40}"
 EAGLE3 = Draft(algorithm="EAGLE3", model=HEAD)
@@ -38,11 +38,11 @@ ADAPTIVE, SEVEN = Arm(name="arm", draft=EAGLE3, adaptive=Adaptive()), {"num_spec
         (Arm(name="arm", draft=Draft(algorithm="DSPARK", model=HEAD), adaptive=Adaptive(num_steps=11)),
          {"method": "dspark", "model": HEADS, "num_speculative_tokens": 11, "enable_adaptive_verification": True},
          {"method": "dspark", "num_spec_tokens": 11, "draft_positions": 11, "speculative_depth": "adaptive"}),
-        (Arm(name="arm", draft=EAGLE3, schedule=falling((1, 5), (17, 3), (65, 0))),
+        (Arm(name="arm", draft=EAGLE3, depth_by_batch_size=falling((1, 5), (17, 3), (65, 0))),
          {"method": "eagle3", "model": HEADS, "num_speculative_tokens": 5,
           "num_speculative_tokens_per_batch_size": [[1, 16, 5], [17, 64, 3], [65, 65, 0]]},
          {"method": "eagle3", "num_spec_tokens": 5, "draft_positions": 5, "speculative_depth": "schedule"}),
-        (Arm(name="arm", draft=EAGLE3, schedule=falling((1, 1), (9, 4))),
+        (Arm(name="arm", draft=EAGLE3, depth_by_batch_size=falling((1, 1), (9, 4))),
          {"method": "eagle3", "model": HEADS, "num_speculative_tokens": 4,
           "num_speculative_tokens_per_batch_size": [[1, 8, 1], [9, 48, 4]]},
          {"method": "eagle3", "num_spec_tokens": 4, "draft_positions": 4, "speculative_depth": "schedule"}),
@@ -75,7 +75,7 @@ def test_what_vllm_is_told(arm: Arm, said: dict[str, Any], expected: dict[str, A
         (ADAPTIVE, ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", HEADS,
                     "--speculative-adaptive", "--speculative-eagle-topk", "1"],
          {"speculative_algorithm": "EAGLE3", "speculative_adaptive": True, "speculative_eagle_topk": 1}),
-        (Arm(name="arm", draft=EAGLE3, schedule=falling((1, 5), (8, 1), (32, 0))),
+        (Arm(name="arm", draft=EAGLE3, depth_by_batch_size=falling((1, 5), (8, 1), (32, 0))),
          ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", HEADS,
           "--speculative-adaptive", "--speculative-eagle-topk", "1", "--speculative-num-steps", "5",
           "--speculative-adaptive-config", "/paceline/files/schedule-19863176ae.json"],
@@ -109,11 +109,11 @@ def test_what_sglang_is_told(arm: Arm, flags: list[str], expected: dict[str, Any
 
 def test_a_schedule_of_sglang_is_a_file_named_by_what_is_in_it() -> None:
     falls, other = falling((1, 5), (8, 1), (32, 0)), falling((1, 5), (8, 2), (32, 0))
-    ((path, text),) = SGLANG.files(Arm(name="arm", draft=EAGLE3, schedule=falls)).items()
+    ((path, text),) = SGLANG.files(Arm(name="arm", draft=EAGLE3, depth_by_batch_size=falls)).items()
     assert json.loads(text) == {size: {"candidate_steps": [steps]} for size, steps in (("1", 5), ("8", 1), ("32", 0))}
-    assert SGLANG.files(Arm(name="again", draft=EAGLE3, schedule=falls)) == {path: text}
-    assert path not in SGLANG.files(Arm(name="arm", draft=EAGLE3, schedule=other))
-    assert (SGLANG.files(ADAPTIVE), VLLM.files(Arm(name="arm", draft=EAGLE3, schedule=falls))) == ({}, {})
+    assert SGLANG.files(Arm(name="again", draft=EAGLE3, depth_by_batch_size=falls)) == {path: text}
+    assert path not in SGLANG.files(Arm(name="arm", draft=EAGLE3, depth_by_batch_size=other))
+    assert (SGLANG.files(ADAPTIVE), VLLM.files(Arm(name="arm", draft=EAGLE3, depth_by_batch_size=falls))) == ({}, {})
 
 
 def test_no_rule_pretends_to_know_an_algorithm_that_has_no_word() -> None:

@@ -30,7 +30,7 @@ def names(search: Search, of: Server = TRITON, named: tuple[Arm, ...] = ()) -> l
 
 
 def on_vllm() -> Server:
-    return replace(TRITON, engine=Engine(name="VLLM", version="0.33.0", image="vllm/vllm-openai:v0.33.0"))
+    return replace(TRITON, engine=Engine(type="vLLM", version="0.33.0", image="vllm/vllm-openai:v0.33.0"))
 
 
 def test_of_small_ranges_every_tree_is_tried_and_the_engines_own_mode() -> None:

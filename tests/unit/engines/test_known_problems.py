@@ -23,7 +23,7 @@ def on(engine: str, version: str, target: str, *args: str, product: str = "NVIDI
     one = server()
     return replace(
         one,
-        engine=replace(one.engine, name=engine, version=version, args=args),
+        engine=replace(one.engine, type=engine, version=version, args=args),
         target=replace(one.target, source=f"hf://{target}"),
         accelerator=replace(one.accelerator, product=product),
     )
@@ -35,8 +35,8 @@ def on(engine: str, version: str, target: str, *args: str, product: str = "NVIDI
         (on("SGLang", "0.5.14", "zai-org/GLM-5.2-FP8", *DP), "sgl-project/sglang#30296"),
         (on("SGLang", "0.5.23", "cyankiwi/Qwen3.8-27B-AWQ-BF16-INT4"), "sgl-project/sglang#35797"),
         (on("SGLang", "0.5.16", "Qwen/Qwen3.6-35B-A3B"), "sgl-project/sglang#30763"),
-        (on("VLLM", "0.33.0", "zai-org/GLM-5.3"), "vllm-project/vllm#55605"),
-        (on("VLLM", "0.26.0", "Qwen/Qwen3.6-35B", product="NVIDIA-GB10"), "eugr/spark-vllm-docker#308"),
+        (on("vLLM", "0.33.0", "zai-org/GLM-5.3"), "vllm-project/vllm#55605"),
+        (on("vLLM", "0.26.0", "Qwen/Qwen3.6-35B", product="NVIDIA-GB10"), "eugr/spark-vllm-docker#308"),
     ],
 )
 def test_it_is_told(where: Server, issue: str) -> None:
@@ -48,10 +48,10 @@ def test_it_is_told(where: Server, issue: str) -> None:
     [
         on("SGLang", "0.5.13", "zai-org/GLM-5.2-FP8", *DP),
         on("SGLang", "0.5.14", "zai-org/GLM-5.2-FP8"),
-        on("VLLM", "0.33.0", "zai-org/GLM-5.3-Flash"),
-        on("VLLM", "0.27.0", "Qwen/Qwen3.6-35B", product="NVIDIA-GB10"),
-        on("VLLM", "0.26.0", "Qwen/Qwen3.6-35B"),
-        on("VLLM", "nightly", "zai-org/GLM-5.3"),
+        on("vLLM", "0.33.0", "zai-org/GLM-5.3-Flash"),
+        on("vLLM", "0.27.0", "Qwen/Qwen3.6-35B", product="NVIDIA-GB10"),
+        on("vLLM", "0.26.0", "Qwen/Qwen3.6-35B"),
+        on("vLLM", "nightly", "zai-org/GLM-5.3"),
     ],
 )
 def test_it_is_not_told_of_other_releases_flags_targets_and_products(where: Server) -> None:
@@ -59,7 +59,7 @@ def test_it_is_not_told_of_other_releases_flags_targets_and_products(where: Serv
 
 
 def test_the_baseline_has_no_problem_of_drafts() -> None:
-    assert list(known_problems.found(on("VLLM", "0.33.0", "zai-org/GLM-5.3"), [Arm(name="baseline")])) == []
+    assert list(known_problems.found(on("vLLM", "0.33.0", "zai-org/GLM-5.3"), [Arm(name="baseline")])) == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["issue"])

@@ -23,7 +23,7 @@ def load(concurrency: int, source: str = "builtin://swe", tokens: int = 512, rat
 
 
 def refused(server: Server, *loads: Workload) -> list[tuple[str, str, str]]:
-    adapter = ENGINES[server.engine.name]
+    adapter = ENGINES[server.engine.type]
     return [(refusal.rule, refusal.path, refusal.message) for refusal in load_rules.refusals(adapter, server, loads)]
 
 

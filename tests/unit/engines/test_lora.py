@@ -13,9 +13,10 @@ from paceline.engines.lora import RULE, loaded
 def said(engine: str, version: str, *args: str) -> list[str]:
     manifest: dict[str, Any] = example()
     spec = manifest["spec"]
-    spec["engine"] |= {"name": engine, "version": version, "args": list(args)}
+    spec["engine"] |= {"type": engine, "version": version, "args": list(args)}
     chain = {"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}
-    spec["pools"] = [{"name": "a", "replicas": 1, "concurrency": [1], "candidates": [chain]}]
+    spec["pools"] = [{"name": "a", "replicas": 1, "load": [{"concurrency": [1]}]}]
+    spec["candidates"] = [chain]
     spec["benchmark"] = {"datasets": [{"name": "sql", "source": "builtin://code", "adapter": "sql"}]}
     found = places.refused(api.deployment(manifest), spec)
     return [f"{one.path}: {one.message}" for one in found if one.rule == RULE]
@@ -31,8 +32,8 @@ def said(engine: str, version: str, *args: str) -> list[str]:
         ("SGLang", "0.5.23", ("--lora-paths", '{"lora_name": "sql", "lora_path": "/models/sql"}'), ""),
         ("SGLang", "0.5.17", ("--lora-paths", "sql=/models/sql"), ""),
         ("SGLang", "0.5.6", ("--lora-paths", "sql=/models/sql"), "is not known of SGLang 0.5.6: leave adapter out"),
-        ("VLLM", "0.33.0", ("--lora-modules", "sql=/models/sql"), "write --enable-lora beside --lora-modules"),
-        ("VLLM", "0.33.0", ("--enable-lora", "--lora-modules", "sql=/models/sql"), ""),
+        ("vLLM", "0.33.0", ("--lora-modules", "sql=/models/sql"), "write --enable-lora beside --lora-modules"),
+        ("vLLM", "0.33.0", ("--enable-lora", "--lora-modules", "sql=/models/sql"), ""),
     ],
 )
 def test_an_adapter_that_no_argument_loads(engine: str, version: str, args: tuple[str, ...], way_out: str) -> None:

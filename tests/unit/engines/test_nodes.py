@@ -18,7 +18,7 @@ def over(nodes: int, engine: str = "SGLang", tensor_parallel_size: int = 8, *arg
     one_node = server()
     return replace(
         one_node,
-        engine=replace(one_node.engine, name=engine, args=(*one_node.engine.args, *args)),
+        engine=replace(one_node.engine, type=engine, args=(*one_node.engine.args, *args)),
         accelerator=replace(one_node.accelerator, nodes=nodes, tensor_parallel_size=tensor_parallel_size),
     )
 
@@ -50,9 +50,10 @@ def test_a_server_of_one_node_is_told_nothing() -> None:
 
 def test_an_engine_whose_nodes_cannot_find_each_other_is_refused() -> None:
     of = manifest(2)
-    of["spec"]["engine"] |= {"name": "VLLM", "version": "0.33.0", "args": []}
+    of["spec"]["engine"] |= {"type": "vLLM", "version": "0.33.0", "args": []}
     for pool in of["spec"]["pools"]:
-        pool["candidates"] = [{"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}]
+        pool.pop("candidates", None)
+    of["spec"]["candidates"] = [{"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}]
     assert any("spec.accelerator.nodes: 2 nodes are served with SGLang and SGLangJAX only" in p for p in problems(of))
 
 

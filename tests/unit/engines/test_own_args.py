@@ -14,8 +14,8 @@ from paceline.engines.sglang_jax import rules as sglang_jax
 from paceline.engines.vllm import arguments as vllm
 from paceline.evidence.arguments import comparable
 
-FIRST = "spec.pools.0.candidates.0.args"
-PLACE = "spec.pools[0].candidates[0].args[0]"
+FIRST = "spec.candidates.0.args"
+PLACE = "spec.candidates[0].args[0]"
 
 SGLANG = (
     "--json-model-override-args={\"num_hidden_layers\": 8}",

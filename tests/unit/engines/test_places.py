@@ -12,7 +12,7 @@ from paceline import api
 from paceline.engines.places import in_pool, refused
 
 PINNED = ["--attention-backend=triton", "--mem-fraction-static=0.85"]
-SECOND = "spec.pools.1.candidates"
+SECOND = "spec.candidates"
 SMALL = {"algorithm": "STANDALONE", "source": "hf://a/b"}
 MANIFEST: dict[str, Any] = yaml.safe_load(FILE.read_text())
 
@@ -37,8 +37,8 @@ def test_the_example_is_not_refused() -> None:
     ("change", "rule", "path"),
     [
         ({"spec.engine.args": [*PINNED, "--bogus"]}, "args-unknown", "spec.engine.args[2]"),
-        ({f"{SECOND}.0.args": ["--page-size=1"]}, "args-different", "spec.pools[1].candidates[0].args[0]"),
-        ({f"{SECOND}.1.args": ["--page-size=1"]}, "args-different", "spec.pools[1].candidates[1].args[0]"),
+        ({f"{SECOND}.0.args": ["--page-size=1"]}, "args-different", "spec.candidates[0].args[0]"),
+        ({f"{SECOND}.1.args": ["--page-size=1"]}, "args-different", "spec.candidates[1].args[0]"),
         ({"spec.engine.version": "0.3.6"}, "engine-version", "spec.engine.version"),
         (
             {"spec.engine.env": [{"name": "SGLANG_SIMULATE_ACC_LEN", "value": "4"}]},
@@ -51,9 +51,9 @@ def test_the_example_is_not_refused() -> None:
             f"spec.engine.args[{len(MANIFEST['spec']['engine']['args'])}]",
         ),
         (
-            {"spec.pools.0.candidates.0.draft": SMALL, "spec.engine.version": "0.4.5"},
+            {"spec.candidates.0.draft": SMALL, "spec.engine.version": "0.4.5"},
             "algorithm-version",
-            "spec.pools[0].candidates[0].draft.algorithm",
+            "spec.candidates[0].draft.algorithm",
         ),
         (
             {"spec.draft": SMALL, "spec.engine.version": "0.4.5"},
@@ -80,6 +80,6 @@ def test_a_runs_own_loads_and_environment_are_looked_at() -> None:
 )
 def test_a_tree_that_a_search_may_find_is_written_nowhere(below: str, path: str) -> None:
     """What is wrong with its head is wrong with the spec's; the rest is of the search."""
-    written = {"pools": [{"name": "latency", "search": {}, "candidates": [{"name": "wide"}]}]}
+    written = {"pools": [{"name": "latency", "search": {}}], "candidates": [{"name": "wide"}]}
     assert in_pool(written, "latency")("tree-3-4-8", below) == path
-    assert in_pool(written, "latency")("wide", "tree.topK") == "spec.pools[0].candidates[0].tree.topK"
+    assert in_pool(written, "latency")("wide", "tree.topK") == "spec.candidates[0].tree.topK"

@@ -12,7 +12,7 @@ from paceline.core import Arm, Dataset, RunSpec, Workload
 from paceline.engines import ENGINES, places
 from paceline.engines.request_rules import RULE, refusals
 
-JAX, VLLM = ENGINES["SGLangJAX"], ENGINES["VLLM"]
+JAX, VLLM = ENGINES["SGLangJAX"], ENGINES["vLLM"]
 FORM = json.dumps({"type": "json_object"})
 BLOCKS = arm("DFLASH", block_size=8)
 

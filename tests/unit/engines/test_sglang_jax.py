@@ -70,7 +70,7 @@ def test_what_a_user_pins_is_left_alone(pasted: str) -> None:
 
 @pytest.mark.parametrize(("concurrency", "requests"), [(1, 64), (32, 64), (100, 200)])
 def test_every_arm_runs_as_many_requests(concurrency: int, requests: int) -> None:
-    busy = replace(server(), largest_concurrency=concurrency)
+    busy = replace(server(), max_concurrency=concurrency)
     for one in (BASELINE, arm()):
         assert JAX.expected(busy, one)["max_running_requests"] == requests
 

@@ -14,7 +14,7 @@ from paceline.core import Server
 from paceline.engines import places, simulated
 
 ROOT = Path(__file__).parents[3]
-SERVERS = {"SGLang": servers.server(), "SGLangJAX": jax_servers.server(), "VLLM": vllm_server.server()}
+SERVERS = {"SGLang": servers.server(), "SGLangJAX": jax_servers.server(), "vLLM": vllm_server.server()}
 
 
 def refused(server: Server, **engine: Any) -> list[tuple[str, str]]:

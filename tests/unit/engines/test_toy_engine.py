@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 TOY = ("-m", "tests.support.toy_engine")
 HEAD = {"algorithm": "EAGLE3", "source": "hf://toys/head"}
 CHAIN = {"numSteps": 4, "topK": 1, "numDraftTokens": 5}
-ENGINE = {"name": NAME, "version": "1.2", "image": "toys.example/server:1.2", "args": ["--slots=32"]}
+ENGINE = {"type": NAME, "version": "1.2", "image": "toys.example/server:1.2", "args": ["--slots=32"]}
 ACCELERATOR = {"product": "toy-npu-16GB", "productLabel": "toys.example/product", "resourceName": RESOURCE, "count": 2}
 DEPLOYMENT: Mapping[str, Any] = {
     "apiVersion": "paceline.dev/v1alpha1",
@@ -34,13 +34,8 @@ DEPLOYMENT: Mapping[str, Any] = {
         "engine": ENGINE,
         "accelerator": {**ACCELERATOR, "memory": "16Gi"},
         "cache": {"claim": {"name": "models", "size": "60Gi", "accessModes": ["ReadWriteMany"]}},
-        "pools": [{
-            "name": "chat",
-            "replicas": 1,
-            "concurrency": [4],
-            "datasets": ["code"],
-            "candidates": [{"name": "chain", "tree": CHAIN}, {"name": "free", "adaptive": {}}],
-        }],
+        "candidates": [{"name": "chain", "tree": CHAIN}, {"name": "free", "adaptive": {}}],
+        "pools": [{"name": "chat", "replicas": 1, "load": [{"concurrency": [4], "datasets": ["code"]}]}],
     },
 }  # fmt: skip
 RUN: Mapping[str, Any] = {
@@ -52,7 +47,7 @@ RUN: Mapping[str, Any] = {
         "target": {"source": "pvc://models/target", "servedName": "pair"},
         "engine": ENGINE,
         "accelerator": ACCELERATOR,
-        "cache": {"existingClaim": "models"},
+        "cache": {"claimName": "models"},
         "arms": [
             {"name": "baseline"},
             {"name": "chain", "draft": {**HEAD, "source": "pvc://models/head"}, "tree": CHAIN},
@@ -126,7 +121,7 @@ def test_it_is_measured(tmp_path: Path) -> None:
     assert chain.output_throughput > baseline.output_throughput
 
 
-CANDIDATE = "spec.pools.0.candidates.0"
+CANDIDATE = "spec.candidates.0"
 TREE = f"{CANDIDATE}.tree"
 FALLING = [{"fromBatchSize": 1, "numSteps": 4}, {"fromBatchSize": 8, "numSteps": 0}]
 REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
@@ -142,7 +137,7 @@ REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
     # Those of the API, from its capabilities.
     (((TREE, {**CHAIN, "topK": 2}),), "which draft only chains; got 2 on Toy"),
     (((TREE, {**CHAIN, "numSteps": 1, "numDraftTokens": 2}),), "numSteps must be at least 2 on Toy"),
-    (((TREE, GONE), (f"{CANDIDATE}.schedule", FALLING)), "schedule goes with"),
+    (((TREE, GONE), (f"{CANDIDATE}.depthByBatchSize", FALLING)), "depthByBatchSize goes with"),
     ((("spec.draft.algorithm", "STANDALONE"),), "Toy serves only EAGLE3, NGRAM; got STANDALONE on Toy"),
     (((f"{CANDIDATE}.draft", {"algorithm": "Custom", "name": "toyhead"}),), "write algorithm: EAGLE3"),
     ((("spec.accelerator.resourceName", "nvidia.com/gpu"),), f"resourceName must be {RESOURCE} for Toy"),
@@ -187,15 +182,15 @@ def test_the_api_server_refuses_it(tmp_path: Path) -> None:
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     rules = "\n".join(rule["rule"] for rule in spec["x-kubernetes-validations"])
     engine = spec["properties"]["engine"]
-    assert engine["properties"]["name"]["enum"] == ["SGLang", "SGLangJAX", "VLLM", "Toy"]
+    assert engine["properties"]["type"]["enum"] == ["SGLang", "SGLangJAX", "vLLM", "Toy"]
     for cel in (
         "(e != 'Toy' || a in ['EAGLE3', 'NGRAM'])",
         "e in ['SGLang'] || !has(c.tree) || c.tree.topK == 1",
         "(e != 'Toy' || c.tree.numSteps >= 2)",
         "(e == 'Toy' && a in ['', 'EAGLE3'])",
-        f"(self.engine.name != 'Toy' || self.accelerator.resourceName == '{RESOURCE}')",
+        f"(self.engine.type != 'Toy' || self.accelerator.resourceName == '{RESOURCE}')",
     ):
         assert cel in rules
     assert [rule["rule"] for rule in engine["x-kubernetes-validations"]] == [
-        "self.name in ['SGLang'] || !has(self.adminKeySecretRef)"
+        "self.type in ['SGLang'] || !has(self.adminKeySecretRef)"
     ]

@@ -25,7 +25,7 @@ ALGORITHMS = {
     "schedule": Arm(
         name="a",
         draft=Draft(algorithm="EAGLE3"),
-        schedule=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=8, num_steps=1)),
+        depth_by_batch_size=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=8, num_steps=1)),
     ),
     "custom": Arm(name="a", draft=Draft(algorithm="Custom", name="UNO"), custom=Custom()),
     "custom, tokens": Arm(
@@ -54,15 +54,15 @@ ALGORITHMS = {
         ("SGLangJAX", "chain", 6, 5),
         ("SGLangJAX", "DFLASH", 7, 6),
         ("SGLangJAX", "baseline", 1, None),
-        ("VLLM", "chain", 6, 5),
-        ("VLLM", "DFLASH", 7, 6),
-        ("VLLM", "DSPARK", 8, 7),
-        ("VLLM", "NGRAM", 5, 4),
-        ("VLLM", "NGRAM, tokens", 6, 5),
-        ("VLLM", "adaptive", 8, None),
-        ("VLLM", "adaptive, steps", 6, None),
-        ("VLLM", "schedule", 5, None),
-        ("VLLM", "baseline", 1, None),
+        ("vLLM", "chain", 6, 5),
+        ("vLLM", "DFLASH", 7, 6),
+        ("vLLM", "DSPARK", 8, 7),
+        ("vLLM", "NGRAM", 5, 4),
+        ("vLLM", "NGRAM, tokens", 6, 5),
+        ("vLLM", "adaptive", 8, None),
+        ("vLLM", "adaptive, steps", 6, None),
+        ("vLLM", "schedule", 5, None),
+        ("vLLM", "baseline", 1, None),
     ],
 )
 def test_tokens_of_a_verify_step(engine: str, algorithm: str, tokens: int, draft_tokens: int | None) -> None:
@@ -82,5 +82,5 @@ def test_sglang_is_held_to_the_same_number(algorithm: str) -> None:
 def test_ties_go_to_the_arm_with_fewer_draft_tokens_of_its_engine() -> None:
     """Where nothing is asked, NGRAM is 5 tokens on vLLM and 12 on SGLang; the chain is 6 on both."""
     arms = [replace(ALGORITHMS[name], name=name) for name in ("NGRAM", "chain", "baseline")]
-    names = {engine: [arm.name for arm in ENGINES[engine].fewest_drafts_first(arms)] for engine in ("SGLang", "VLLM")}
-    assert names == {"SGLang": ["baseline", "chain", "NGRAM"], "VLLM": ["baseline", "NGRAM", "chain"]}
+    names = {engine: [arm.name for arm in ENGINES[engine].fewest_drafts_first(arms)] for engine in ("SGLang", "vLLM")}
+    assert names == {"SGLang": ["baseline", "chain", "NGRAM"], "vLLM": ["baseline", "NGRAM", "chain"]}

@@ -12,7 +12,7 @@ from paceline.engines import ENGINES
 from paceline.engines.vllm.arguments import FLAGS
 from paceline.engines.vllm.rules import METHODS
 
-VLLM = ENGINES["VLLM"]
+VLLM = ENGINES["vLLM"]
 SNAPSHOT = f"/models/hub/models--Qwen--Qwen3-Coder-30B-A3B-Instruct/snapshots/{'1' * 40}"
 HEADS = f"/models/hub/models--yuhuili--Eagle3-Qwen3-30B-A3B/snapshots/{'2' * 40}"
 
@@ -113,7 +113,7 @@ def test_requests_at_a_time_are_pinned(args: tuple[str, ...], seats: str | None)
 
 
 def test_room_for_twice_the_largest_concurrency() -> None:
-    argv = VLLM.argv(replace(SERVER, largest_concurrency=64), BASE)
+    argv = VLLM.argv(replace(SERVER, max_concurrency=64), BASE)
     assert argv[argv.index("--max-num-seqs") + 1] == "128"
 
 
@@ -151,4 +151,4 @@ def test_what_a_server_must_say_of_itself() -> None:
 
 
 def test_every_algorithm_that_the_api_lets_pass_has_a_method() -> None:
-    assert {*METHODS, CUSTOM} == set(ENGINES["VLLM"].capabilities.algorithms)
+    assert {*METHODS, CUSTOM} == set(ENGINES["vLLM"].capabilities.algorithms)

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.engines import ENGINES, ProbeError, Scrape, Speculation
 
-PROBE = ENGINES["VLLM"].probe("0.33.0")
+PROBE = ENGINES["vLLM"].probe("0.33.0")
 CONFIGURED = (
     "(EngineCore pid=41) INFO 11-21 15:35:16 [core.py:140] Initializing a V1 LLM engine (v0.33.0) with config: "
     "model='/models/hub/a, b', speculative_config=SpeculativeConfig(method='eagle3', model='/models/it\\'s', "

@@ -9,7 +9,7 @@ from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Ngram, Se
 from paceline.engines import ENGINES
 from paceline.engines.vllm.rules import RULES
 
-VLLM = ENGINES["VLLM"]
+VLLM = ENGINES["vLLM"]
 Row = tuple[str, Server, Arm, str, str]
 
 
@@ -33,7 +33,9 @@ OF_A_KEY = "--speculative-config.draft_load_config.a=1"
 CHAIN = Tree(num_steps=4, top_k=1, num_draft_tokens=5)
 FIRST = server(env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},))
 ADAPTS = named("EAGLE3", adaptive=Adaptive())
-SCHEDULED = named("EAGLE3", schedule=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=9, num_steps=0)))
+SCHEDULED = named(
+    "EAGLE3", depth_by_batch_size=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=9, num_steps=0))
+)
 ROWS: list[Row] = [
     ("vllm-owned", server("--port=9000"), BASE, "engine.args[0]",
      "--port is set by Paceline from the resource; remove it"),
@@ -42,7 +44,7 @@ ROWS: list[Row] = [
     ("vllm-owned", server(), chain(4, "--served_model_name", "x"), "args[0]", "--served_model_name is set by Paceline"),
     ("vllm-shortened", server("--speculative-conf", "{}"), BASE, "engine.args[0]", "short for --speculative-config"),
     ("vllm-gone", server("--guided-decoding-backend=xgrammar"), BASE, "engine.args[0]",
-     "is no longer a flag of VLLM 0.33.0; write --structured-outputs-config.backend"),
+     "is no longer a flag of vLLM 0.33.0; write --structured-outputs-config.backend"),
     ("vllm-unknown", server("--max-model-length=4096"), BASE, "engine.args[0]",
      "vLLM 0.33.0 has no flag --max-model-length; did you mean --max-model-len?"),
     ("vllm-unknown", server("--mem-fraction-static", "0.8"), BASE, "engine.args[0]",
@@ -87,7 +89,7 @@ ROWS: list[Row] = [
     ("vllm-adaptive", server("-cc", '{"cudagraph_mode": "PIECEWISE"}'), ADAPTS, "adaptive", "without full CUDA graphs"),
     ("vllm-adaptive", server("--compilation-config.cudagraph_mode=NONE"), ADAPTS, "adaptive", "without full CUDA"),
     ("vllm-runner", FIRST, ADAPTS, "adaptive", "first model runner has no adaptive verification: remove VLLM_USE_V2"),
-    ("vllm-runner", FIRST, SCHEDULED, "schedule", "no full CUDA graphs under a schedule"),  # vllm#49986
+    ("vllm-runner", FIRST, SCHEDULED, "depthByBatchSize", "no full CUDA graphs under a schedule"),  # vllm#49986
     ("vllm-runner", FIRST, named("DSPARK", block_size=4), "draft.algorithm", "no DSPARK"),
     ("vllm-runner", FIRST, chain(4, "--speculative-config.draft_lm_head_quantization=fp8"), "args", "output layers"),
     ("vllm-runner", server(), custom(name="suffix"), "draft.name",  # vllm#30661
@@ -97,7 +99,7 @@ ROWS: list[Row] = [
     ("vllm-runner", server(), named("STANDALONE", tree=CHAIN, args=(OTHER_VOCABULARY,)), "args", "another vocabulary"),
     ("vllm-runner", server(version="0.31.0"), named("NGRAM", ngram=Ngram(num_draft_tokens=5)), "draft.algorithm",
      "second model runner has no ngram"),  # intel-xpu-backend-for-triton#7166
-    ("vllm-runner", server(version="0.24.0"), SCHEDULED, "schedule", "second model runner has no schedules"),
+    ("vllm-runner", server(version="0.24.0"), SCHEDULED, "depthByBatchSize", "second model runner has no schedules"),
     ("vllm-runner", server(version="0.27.1"), ADAPTS, "adaptive", "does not adapt its depth; 0.28 does: name chains"),
     ("vllm-runner", server("--enable-dbo"), chain(4), "engine.args[0]", "does not go with the drafts of four"),
     ("vllm-runner", server("--enable-dbo", "--enable-lora"), BASE, "engine.args[0]", "does not go with --enable-lora"),
@@ -111,7 +113,7 @@ ROWS: list[Row] = [
     ("vllm-keys", server(), chain(4, "--speculative-config.num_speculative_tokens=3"), "args[0]", "candidate's shape"),
     ("vllm-keys", server(), chain(4, "--speculative-config.rejection_sample_method=fly"), "args[0]",
      "lets tokens pass"),
-    ("vllm-schedule", server("--data-parallel-size=2"), SCHEDULED, "schedule",
+    ("vllm-schedule", server("--data-parallel-size=2"), SCHEDULED, "depthByBatchSize",
      "--data-parallel-size 2 makes the depth static, and only the log says so: remove it, or name chains"),
     ("vllm-keys", server(), custom("--speculative-config.method=eagle3"), "custom.args[0]", "write draft.name"),
     ("vllm-keys", server(), custom("--speculative-config.rejection_sample_method=fly"), "custom.args[0]",
@@ -136,7 +138,7 @@ ROWS: list[Row] = [
     ("vllm-custom-known", server(), replace(custom(), draft=Draft(algorithm=CUSTOM, name="deepseek_mtp")), "draft.name",
      "deepseek_mtp is vLLM's name of MTP on one model; write algorithm: MTP"),
     ("vllm-custom-known", server(), custom(name="Sufix"), "draft.name", "has no method Sufix; did you mean suffix?"),
-    ("vllm-custom-known", server(), custom(name="medusa"), "draft.name", "VLLM 0.33.0 has no method medusa; it has"),
+    ("vllm-custom-known", server(), custom(name="medusa"), "draft.name", "vLLM 0.33.0 has no method medusa; it has"),
     ("vllm-custom-known", FIRST, custom(name="custom_class"), "custom.args", "custom_class needs"),
     ("vllm-custom-known", server(), replace(custom(), custom=Custom()), "custom.args",
      "ngram_gpu needs --speculative-config.num_speculative_tokens=N among them"),

@@ -11,10 +11,10 @@ CODE = {"name": "code", "concurrency": 1, "maxTokens": 24}
 SPEC: dict[str, Any] = {
     "pool": "latency",
     "target": {"source": "hf://a/target", "commit": "1", "servedName": "x"},
-    "engine": {"name": "SGLang", "image": "a", "args": ["--a=1"], "env": [{"name": "A", "value": "secret"}]},
+    "engine": {"type": "SGLang", "image": "a", "args": ["--a=1"], "env": [{"name": "A", "value": "secret"}]},
     "arms": ARMS,
     "workloads": [CODE],
-    "gate": {"minimumImprovement": "0.05", "decideAfterRounds": [3, 5]},
+    "gate": {"minImprovement": "5%", "decideAfterRounds": [3, 5]},
     "attempt": 1,
 }
 
@@ -41,12 +41,12 @@ def engine(**changes: Any) -> dict[str, Any]:
         ({"arms": [ARMS[0], {**ARMS[1], "tree": {"topK": 2}}]}, "candidate wide: tree.topK changed: 4 to 2"),
         ({"workloads": [{**CODE, "maxTokens": 32}]}, "workload code@1: maxTokens changed: 24 to 32"),
         ({"workloads": [CODE, {**CODE, "concurrency": 2}]}, "workload code@2 was added"),
-        ({"gate": {**SPEC["gate"], "minimumImprovement": "0.04"}}, "gate.minimumImprovement changed: 0.05 to 0.04"),
+        ({"gate": {**SPEC["gate"], "minImprovement": "4%"}}, "gate.minImprovement changed: 5% to 4%"),
         ({"gate": {**SPEC["gate"], "decideAfterRounds": [4]}}, "decideAfterRounds changed: 3, 5 to 4"),
         ({"budget": {"gpuHours": "3"}}, "budget.gpuHours changed: none to 3"),
         (
-            {**engine(image="b"), "arms": ARMS[:1], "gate": {"minimumImprovement": "0.04", "decideAfterRounds": [3]}},
-            "the image changed: a to b; candidate wide was removed; gate.minimumImprovement changed: 0.05 to 0.04; "
+            {**engine(image="b"), "arms": ARMS[:1], "gate": {"minImprovement": "4%", "decideAfterRounds": [3]}},
+            "the image changed: a to b; candidate wide was removed; gate.minImprovement changed: 5% to 4%; "
             "decideAfterRounds changed: 3, 5 to 3",
         ),
         (

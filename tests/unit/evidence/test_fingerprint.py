@@ -8,14 +8,14 @@ import pytest
 from paceline.core import canonical
 from paceline.evidence import fingerprint, narrowed, question, same_arms, same_server, surroundings
 
-LIMIT = {"metric": "retractions", "maximum": 3}
+LIMIT = {"metric": "retractions", "max": 3}
 SPEC: dict[str, Any] = {
     "pool": "latency",
     "target": {"source": "hf://a/target"},
-    "engine": {"name": "SGLang", "image": "a"},
+    "engine": {"type": "SGLang", "image": "a"},
     "arms": [{"name": "baseline"}, {"name": "wide", "tree": {"topK": 4}}, {"name": "narrow", "tree": {"topK": 1}}],
     "workloads": [{"name": "code", "concurrency": 1, "weight": 1}],
-    "gate": {"minimumImprovement": "0.05", "decideAfterRounds": [3, 6, 9]},
+    "gate": {"minImprovement": "0.05", "decideAfterRounds": [3, 6, 9]},
     "attempt": 1,
     "trigger": {"reason": "Spec"},
 }
@@ -26,22 +26,22 @@ SPEC: dict[str, Any] = {
     [
         ({"attempt": 2, "trigger": {"reason": "Retry", "token": "x"}, "podLabels": {"a": "b"}}, True, True),
         ({"roundsOf": "another"}, True, True),
-        ({"gate": {**SPEC["gate"], "minimumImprovement": "0.04"}}, True, False),
+        ({"gate": {**SPEC["gate"], "minImprovement": "0.04"}}, True, False),
         ({"gate": {**SPEC["gate"], "decideAfterRounds": [4, 8]}}, True, False),
-        ({"gate": {**SPEC["gate"], "limits": [{"metric": "meanTTFT", "maximumIncrease": "0.1"}]}}, True, False),
+        ({"gate": {**SPEC["gate"], "limits": [{"metric": "meanTTFT", "maxIncrease": "0.1"}]}}, True, False),
         ({"budget": {"gpuHours": "3"}}, True, False),
         ({"workloads": [{"name": "code", "concurrency": 1, "weight": 5}]}, True, False),
         # Held against a point when it is measured: one with more is no evidence, and not kept as such.
         ({"gate": {**SPEC["gate"], "limits": [LIMIT]}}, False, False),
-        ({"gate": {**SPEC["gate"], "limits": [{**LIMIT, "maximum": 0}]}}, True, False),
-        ({"engine": {"name": "SGLang", "image": "b"}}, False, False),
+        ({"gate": {**SPEC["gate"], "limits": [{**LIMIT, "max": 0}]}}, True, False),
+        ({"engine": {"type": "SGLang", "image": "b"}}, False, False),
         ({"arms": SPEC["arms"][:2]}, False, False),
         ({"workloads": [{"name": "code", "concurrency": 2, "weight": 1}]}, False, False),
         # Its client counts by it: rounds without have no goodput, and rounds with another have another.
         ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": {"ttft": "500ms"}}]}, False, False),
         ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": None}]}, True, True),
         # Rounds of fewer requests are evidence of the same.
-        ({"workloads": [{**SPEC["workloads"][0], "fewestRequests": 16}]}, True, True),
+        ({"workloads": [{**SPEC["workloads"][0], "minRequests": 16}]}, True, True),
         ({"parity": {"samples": 4}}, False, False),
         ({"timeouts": {"start": "5m"}}, False, False),
     ],

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.support.rendered import FILES, argv, arms, example
 
-LISTS = {"SGLang": "sglang-flags", "SGLangJAX": "sglang-jax-0.1.0rc0", "VLLM": "vllm-0.33.0"}
+LISTS = {"SGLang": "sglang-flags", "SGLangJAX": "sglang-jax-0.1.0rc0", "vLLM": "vllm-0.33.0"}
 TYPES = {"int": int, "float": float, "json": json.loads}
-PROGRAM = {"SGLang": 3, "SGLangJAX": 4, "VLLM": 2}
+PROGRAM = {"SGLang": 3, "SGLangJAX": 4, "vLLM": 2}
 """So many words start the server: python3 -m MODULE, python3 -u -m MODULE, vllm serve."""
 
 EVERY = [
@@ -24,7 +24,7 @@ EVERY = [
 def parser(engine: str, version: str) -> argparse.ArgumentParser:
     """Of the flag list that was extracted from that release."""
     made = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
-    if engine == "VLLM":
+    if engine == "vLLM":
         made.add_argument("model")
     for flag in rows(engine, version):
         if flag["kind"] == "switch":
@@ -52,6 +52,6 @@ def rows(engine: str, version: str) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(("name", "pool", "arm"), EVERY)
 def test_its_release_has_every_flag(name: str, pool: str, arm: str) -> None:
     engine = example(name)["spec"]["engine"]
-    words = argv(name, pool, arm)[PROGRAM[engine["name"]] :]
-    _, left = parser(engine["name"], engine["version"]).parse_known_args(words)
+    words = argv(name, pool, arm)[PROGRAM[engine["type"]] :]
+    _, left = parser(engine["type"], engine["version"]).parse_known_args(words)
     assert left == []

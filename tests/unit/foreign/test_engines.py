@@ -31,7 +31,7 @@ JAX_LOG = (CAPTURES / "sglang_jax" / "eagle3" / "server.log").read_bytes()
 VLLM_LOG = (CAPTURES / "vllm" / "eagle3" / "start.log").read_bytes()
 SERVER = json.loads((CAPTURES / "eagle3" / "server_info.json").read_text())
 INFO = {name: SERVER[name] for name in sorted(SERVER) if name.startswith(("spec", "internal", "max_", "version"))}
-OF = [("SGLang", "0.4.5"), ("SGLang", "0.5.6"), ("SGLang", "0.5.23"), ("VLLM", "0.33.0"), ("SGLangJAX", "0.1.0rc0")]
+OF = [("SGLang", "0.4.5"), ("SGLang", "0.5.6"), ("SGLang", "0.5.23"), ("vLLM", "0.33.0"), ("SGLangJAX", "0.1.0rc0")]
 NUMBERS = st.sampled_from(["NaN", "+Inf", "-Inf", "1e308", "-1e308", "1e999", "9" * 5000, "0", "-1", "x", "1_0", "²"])
 
 
@@ -58,7 +58,7 @@ def scrape(engine: str, version: str, page: str, info: str, log: str) -> Scrape:
 def test_a_probe_reads_a_server_or_costs_its_arm(engine: str, version: str, data: st.DataObject) -> None:
     """What a round takes for nonsense is `UNREADABLE`; ProbeError is one of them."""
     page = SGLANG if engine == "SGLang" else VLLM
-    log = VLLM_LOG if engine == "VLLM" else JAX_LOG
+    log = VLLM_LOG if engine == "vLLM" else JAX_LOG
     probe = ENGINES[engine].probe(version)
     before, after = (
         scrape(

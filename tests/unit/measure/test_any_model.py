@@ -26,17 +26,17 @@ def manifest(target: str = TARGET, head: str | None = "hf://acme/wonder-head", *
         "target": {"source": target, "servedName": "wonder"},
         "draft": draft,
         "engine": {
-            "name": "SGLang",
+            "type": "SGLang",
             "version": "0.5.23",
             "image": "lmsysorg/sglang:v0.5.23",
             "args": ["--attention-backend=triton"],
         },
         "accelerator": {"product": "NVIDIA-H100-80GB-HBM3", "count": 4},
         "cache": {"claim": {"name": "models", "size": "100Gi"}},
-        "pools": [{"name": "chat", "concurrency": [1], "candidates": [{"name": "one", **shape}]}],
-        "gate": {"minimumImprovement": "0", "regressionTolerance": "0.9", "confidence": "0.5"},
+        "pools": [{"name": "chat", "load": [{"concurrency": [1]}]}],
+        "candidates": [{"name": "one", **shape}],
+        "gate": {"minImprovement": "0%", "maxRegression": "90%", "confidence": "50%", "decideAfterRounds": [2]},
         "benchmark": {
-            "decideAfterRounds": [2],
             "datasets": [{"name": "code", "source": "builtin://code", "requests": 5, "maxTokens": 16}],
         },
         **changes,
@@ -106,7 +106,7 @@ def test_a_configuration_that_is_none_is_told_in_a_sentence(tmp_path: Path, conf
 def test_a_custom_head_is_invented_and_a_missing_size_is_the_targets() -> None:
     custom = manifest("hf://acme/wonder")
     custom["spec"]["draft"] = {"algorithm": "Custom", "name": "UNO", "source": "hf://acme/head"}
-    custom["spec"]["pools"][0]["candidates"] = [{"name": "one", "custom": {}}]
+    custom["spec"]["candidates"] = [{"name": "one", "custom": {}}]
     spec = deployment(custom)
     kinds = emulated.kinds(spec.server.target, spec.pools[0].arms)
     assert list(kinds) == ["acme/wonder", "acme/head"]

@@ -79,10 +79,10 @@ def test_a_path_in_a_pod_is_a_path_here(in_a_pod: str, here: str) -> None:
 
 
 def test_a_head_in_json_is_found_here_too() -> None:
-    argv = ENGINES["VLLM"].argv(vllm_server.SERVER, vllm_server.chain(3))
+    argv = ENGINES["vLLM"].argv(vllm_server.SERVER, vllm_server.chain(3))
     head = "/models/hub/models--yuhuili--Eagle3-Qwen3-30B-A3B/snapshots/" + "2" * 40
     machine = replace(HERE, command=None, paths={head: "/data/head"})
-    plan = replace(PLAN, engine="VLLM", arms=(ArmCommand(name="four", argv=argv, candidate=True),))
+    plan = replace(PLAN, engine="vLLM", arms=(ArmCommand(name="four", argv=argv, candidate=True),))
     (arm,) = plan_here(plan, machine).arms
     assert json.loads(arm.argv[arm.argv.index("--speculative-config") + 1])["model"] == "/data/head"
 

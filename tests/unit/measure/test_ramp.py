@@ -9,8 +9,8 @@ from tests.unit.measure.test_story import PATIENCE, measure, question, remembere
 def test_a_ramp_is_measured_without_a_cluster(tmp_path: Path) -> None:
     file = question(tmp_path)
     manifest = yaml.safe_load(file.read_text())
-    manifest["spec"]["pools"][0]["concurrency"] = [4]
-    manifest["spec"]["benchmark"]["datasets"][0] |= {"requests": 20, "rampFrom": 1}
+    manifest["spec"]["pools"][0]["load"] = [{"ramp": {"from": 1, "to": 4}}]
+    manifest["spec"]["benchmark"]["datasets"][0] |= {"requests": 20}
     file.write_text(yaml.safe_dump(manifest))
     process = measure(tmp_path)
     said, _ = process.communicate(timeout=PATIENCE)

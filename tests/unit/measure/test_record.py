@@ -78,7 +78,7 @@ def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_another_question_is_refused(tmp_path: Path) -> None:
     other = wanted()
-    other["spec"] = {**other["spec"], "gate": {"minimumImprovement": "0.5"}}
+    other["spec"] = {**other["spec"], "gate": {"minImprovement": "50%"}}
     with pytest.raises(RecordError, match=r"asks another question than .*; name another file by -o, or remove it"):
         record.gone_on_with(half_way(), other, NOTE, tmp_path / "run.yaml")
 

@@ -131,7 +131,7 @@ def test_what_preflight_finds_is_found_here_too(tmp_path: Path, capsys: pytest.C
     manifest = yaml.safe_load((EXAMPLES / "try.yaml").read_text())
     manifest["spec"]["target"]["source"] = "pvc://models/target"
     manifest["spec"]["draft"]["source"] = "pvc://models/head"
-    manifest["spec"]["cache"] = {"existingClaim": "models"}
+    manifest["spec"]["cache"] = {"claimName": "models"}
     file = tmp_path / "question.yaml"
     file.write_text(yaml.safe_dump(manifest))
     for name in ("target", "head"):

@@ -90,7 +90,7 @@ def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
     named = searching("latency")
     (pool,) = named["spec"]["pools"]
     del pool["search"]
-    pool["candidates"] = [{key: value for key, value in gate["spec"]["arms"][1].items() if key != "draft"}]
+    named["spec"]["candidates"] = [{key: value for key, value in gate["spec"]["arms"][1].items() if key != "draft"}]
     assert question(benchmark_run(asked(named, None), commits(search), NOW)["spec"]) == question(gate["spec"])
 
 

@@ -23,7 +23,8 @@ def of_chains(directory: Path) -> None:
     file = question(directory)
     manifest: dict[str, Any] = yaml.safe_load(file.read_text())
     (pool,) = manifest["spec"]["pools"]
-    del pool["candidates"]
+    del manifest["spec"]["candidates"]
+    pool.pop("candidates", None)
     pool["search"] = CHAINS
     manifest["spec"]["engine"]["env"] = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"}]
     file.write_text(yaml.safe_dump(manifest))

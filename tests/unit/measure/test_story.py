@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,21 @@ PATIENCE = 200.0
 UPSTREAM = EXAMPLE.with_stem("qwen3-coder-next-upstream")
 
 
-def question(directory: Path, example: Path = EXAMPLE, **pool: Any) -> Path:
+def question(directory: Path, example: Path = EXAMPLE, candidates: Sequence[Any] = ()) -> Path:
     """Two rounds of one short workload. Whatever is faster at all is promoted: speeds here are of a busy machine."""
     manifest: dict[str, Any] = yaml.safe_load(example.read_text())
-    if pool:
-        manifest["spec"]["pools"] = [{"name": "latency", "replicas": 1, "concurrency": [1], **pool}]
+    if candidates:
+        manifest["spec"]["candidates"] = candidates
+        manifest["spec"]["pools"] = [{"name": "latency", "replicas": 1, "load": [{"concurrency": [1]}]}]
     manifest["spec"]["benchmark"] = {
-        "decideAfterRounds": [2],
         "datasets": [{"name": "code", "source": "builtin://code", "requests": 5, "maxTokens": 48}],
     }
-    manifest["spec"]["gate"] = {"minimumImprovement": "0", "regressionTolerance": "0.9", "confidence": "0.5"}
+    manifest["spec"]["gate"] = {
+        "minImprovement": "0%",
+        "maxRegression": "90%",
+        "confidence": "50%",
+        "decideAfterRounds": [2],
+    }
     file = directory / "question.yaml"
     file.write_text(yaml.safe_dump(manifest))
     return file
@@ -79,7 +85,7 @@ def runs(pid: int) -> bool:
 @pytest.mark.timeout(600)
 def test_a_schedule_is_measured_from_a_file_that_says_what_the_resource_says(tmp_path: Path) -> None:
     falling = [{"fromBatchSize": 1, "numSteps": 3}, {"fromBatchSize": 2, "numSteps": 0}]
-    question(tmp_path, UPSTREAM, candidates=[{"name": "falls", "schedule": falling}])
+    question(tmp_path, UPSTREAM, candidates=[{"name": "falls", "depthByBatchSize": falling}])
     process = measure(tmp_path)
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, output

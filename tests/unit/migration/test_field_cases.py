@@ -55,7 +55,7 @@ def test_a_chain_has_as_many_tokens_as_the_engine_makes_of_it(imported: Any) -> 
     words = f"--model-path a/b {EAGLE3} 2 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2"
     said = imported(deployment(SGLANG, command=["sglang", "serve"], args=words.split()))
     assert said.code == 0
-    assert said.spec["pools"][0]["candidates"][0]["tree"] == {"numSteps": 2, "topK": 1, "numDraftTokens": 3}
+    assert said.spec["candidates"][0]["tree"] == {"numSteps": 2, "topK": 1, "numDraftTokens": 3}
     assert "numDraftTokens 3" in said.note("--speculative-num-draft-tokens 2")
 
 
@@ -64,7 +64,7 @@ def test_what_can_be_taken_out_is_taken_out_beside_a_problem(imported: Any) -> N
     said = imported(deployment(SGLANG, command=["sglang", "serve"], args=words.split()))
     assert said.code == 1
     assert [problem.partition(": ")[0] for problem in said.problems] == [
-        "spec.pools[0].candidates[0].tree.numDraftTokens",
+        "spec.candidates[0].tree.numDraftTokens",
         "spec.engine.args",  # an attention backend
     ]
     assert "args" not in said.spec["engine"]
@@ -100,7 +100,7 @@ def test_a_block_that_is_given_beside_a_flag_that_was_renamed(imported: Any) -> 
     words += "--speculative-num-draft-tokens 16 --attention-backend fa3 --mamba-scheduler-strategy extra_buffer"
     said = imported(deployment(SGLANG, command=["sglang", "serve"], args=words.split()))
     assert said.code == 0
-    assert said.spec["pools"][0]["candidates"] == [{"name": "current", "blockSize": 16}]
+    assert said.spec["candidates"] == [{"name": "current", "blockSize": 16}]
     assert said.spec["engine"]["args"] == [
         *("--attention-backend", "fa3", "--mamba-radix-cache-strategy", "extra_buffer")
     ]
@@ -159,7 +159,7 @@ def test_a_release_of_vllm_before_the_oldest_is_told(imported: Any) -> None:
     words = "--model a/b --speculative-model a/small --num-speculative-tokens 5 --use-v2-block-manager"
     said = imported(deployment("vllm/vllm-openai:v0.6.6", command=["vllm", "serve"], args=words.split()))
     assert said.code == 1
-    assert any(problem.startswith("spec.engine.version: VLLM 0.6.6 is older than 0.24.0") for problem in said.problems)
+    assert any(problem.startswith("spec.engine.version: vLLM 0.6.6 is older than 0.24.0") for problem in said.problems)
 
 
 def test_settings_of_the_draft_are_the_candidates(imported: Any) -> None:
@@ -168,7 +168,7 @@ def test_settings_of_the_draft_are_the_candidates(imported: Any) -> None:
     words = f"--speculative-config.{told} --speculative-config.attention_backend FLASH_ATTN".split()
     said = imported(deployment(VLLM, command=["vllm", "serve", "a/b"], args=words))
     assert said.code == 0
-    (candidate,) = said.spec["pools"][0]["candidates"]
+    (candidate,) = said.spec["candidates"]
     assert candidate["args"] == ["--speculative-config.attention_backend=FLASH_ATTN"]
 
 
@@ -179,7 +179,7 @@ def test_vllms_short_cuts_are_its_speculation(imported: Any) -> None:
     said = imported(deployment(VLLM, command=words.split()))
     assert (said.code, said.spec["engine"]["args"]) == (0, ["--specialize-active-lora"])
     assert said.spec["draft"] == {"algorithm": "DSPARK", "source": "hf://a/glm-speculator.dspark"}
-    assert said.spec["pools"][0]["candidates"] == [
+    assert said.spec["candidates"] == [
         {"name": "current", "blockSize": 7, "args": ["--speculative-config.kv_cache_dtype=bfloat16"]}
     ]
 
@@ -188,7 +188,7 @@ def test_a_block_that_is_given_is_no_guess(imported: Any) -> None:
     words = "--model-path a/b --speculative-algorithm DFLASH --speculative-draft-model-path a/head"
     given = f"{words} --speculative-num-draft-tokens 16 --attention-backend fa3".split()
     said = imported(deployment(SGLANG, command=["sglang", "serve"], args=given))
-    assert said.spec["pools"][0]["candidates"][0]["blockSize"] == 16
+    assert said.spec["candidates"][0]["blockSize"] == 16
     assert not any("candidates" in line and "guess" in line for line in said.comments)
 
 

@@ -66,7 +66,7 @@ def kept(found: Any, env: Mapping[str, str] | None = None, claim: str = "", size
 )
 def test_the_claim_of_the_hubs_cache_stays(found: Any, env: dict[str, str]) -> None:
     """Where its layout is Paceline's: `hub` at the root of the claim."""
-    assert kept(found, env) == {"existingClaim": "hub"}
+    assert kept(found, env) == {"claimName": "hub"}
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_another_layout_is_not_read(found: Any, env: dict[str, str]) -> None:
 
 def test_a_person_may_say_it() -> None:
     hub = mounted(HUB_HOME, claim="hub")
-    assert kept(hub, claim="mine") == {"existingClaim": "mine"}
+    assert kept(hub, claim="mine") == {"claimName": "mine"}
     assert kept(hub, size="60Gi") == {"claim": {"name": "qwen-models", "size": "60Gi"}}
 
 
 def test_a_model_on_a_claim_keeps_it() -> None:
     found = cache("qwen", "pvc://weights/x", mounted("/models", claim="weights"), {}, "other", "1Gi")
-    assert (found.field, found.mount and found.mount.path) == ({"existingClaim": "weights"}, "/models")
+    assert (found.field, found.mount and found.mount.path) == ({"claimName": "weights"}, "/models")

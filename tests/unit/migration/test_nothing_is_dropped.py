@@ -14,7 +14,7 @@ from paceline.cli.importing.resource import Options, imported
 OPTIONS = Options(engine_version="0.5.23", product="NVIDIA-H200", gpus=2)
 COMMANDS = {
     "SGLang": ["python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"],
-    "VLLM": ["vllm", "serve", "Qwen/Qwen3-8B"],
+    "vLLM": ["vllm", "serve", "Qwen/Qwen3-8B"],
 }
 FLAGS = {
     "SGLang": [
@@ -24,7 +24,7 @@ FLAGS = {
         ["--speculative-algorithm", "NGRAM"], ["--speculative-accept-threshold-acc", "0.5"],
         ["--chat-template", "/own/a.jinja"], ["--download-dir", "/tmp/x"],
     ],
-    "VLLM": [
+    "vLLM": [
         ["--host", "0.0.0.0"], ["--port", "8080"], ["-tp", "2"], ["--revision", "v1"], ["--trust-remote-code"],
         ["--gpu_memory_utilization", "0.8"], ["--max-model-len=8192"], ["--of-a-fork", "7"], ["--seed", "3"],
         ["--served-model-name", "qwen", "second"], ["--no-enable-prefix-caching"], ["--disable-log-stats"],
@@ -69,7 +69,7 @@ LABELS = st.dictionaries(
 
 @st.composite
 def deployments(draw: st.DrawFn) -> Manifest:
-    engine = draw(st.sampled_from(("SGLang", "VLLM")))
+    engine = draw(st.sampled_from(("SGLang", "vLLM")))
     flags = draw(st.lists(st.sampled_from(FLAGS[engine]), unique_by=lambda words: words[0], max_size=8))
     volumes = [
         {"name": name, **draw(st.sampled_from(SOURCES))}

@@ -42,7 +42,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
         (
             MISTRAL,
             lambda d: engine(d).update(image="own/serving:1.2.3"),
-            "own/serving:1.2.3 does not tell the release of VLLM",
+            "own/serving:1.2.3 does not tell the release of vLLM",
         ),
         (
             MISTRAL,
@@ -88,10 +88,10 @@ def test_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     )
     assert spec["draft"] == {"algorithm": "EAGLE3", "source": "pvc://weights/head"}
     assert spec["accelerator"] == {"product": "NVIDIA-H200", "count": 2, "tensorParallelSize": 1}
-    assert spec["cache"] == {"existingClaim": "weights"}
+    assert spec["cache"] == {"claimName": "weights"}
     (pool,) = spec["pools"]
-    assert (pool["name"], pool["concurrency"]) == ("chat", [2, 4])
-    assert [one["name"] for one in pool["candidates"]] == ["three", "five"]
+    assert (pool["name"], pool["load"]) == ("chat", [{"concurrency": [2, 4]}])
+    assert [one["name"] for one in spec["candidates"]] == ["three", "five"]
 
 
 def test_a_number_that_is_given_is_not_asked_of_the_deployment(
@@ -109,7 +109,7 @@ def test_a_head_is_compared_beside_the_one_that_is_there(tmp_path: Path, capsys:
     assert run(tmp_path, STACK.deployment, "--head=hf://a/other") == 0
     spec = yaml.safe_load(capsys.readouterr().out)["spec"]
     assert spec["draft"]["source"] == "hf://a/other"
-    drafts = {one["name"]: one.get("draft", {}).get("source") for one in spec["pools"][0]["candidates"]}
+    drafts = {one["name"]: one.get("draft", {}).get("source") for one in spec["candidates"]}
     assert drafts == {"current": "hf://yuhuili/Eagle3-Qwen3-30B-A3B", "three": None, "five": None}
 
 
@@ -120,7 +120,7 @@ def test_what_the_engine_would_refuse_is_said_and_printed(tmp_path: Path, capsys
     said = capsys.readouterr()
     assert "spec.engine.args[2]: --max-model-len takes" in said.err
     assert "# To do: spec.engine.args[2]: --max-model-len takes" in said.out
-    assert yaml.safe_load(said.out)["spec"]["pools"][0]["concurrency"] == [1, 8]
+    assert yaml.safe_load(said.out)["spec"]["pools"][0]["load"] == [{"concurrency": [1, 8]}]
 
 
 def test_a_key_that_is_written_out_does_not_leave_the_server_open(

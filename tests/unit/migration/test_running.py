@@ -197,7 +197,7 @@ async def test_the_words_are_those_of_the_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], engine: str, more: list[str]
 ) -> None:
     found, comments = await engine_of(Cluster(folder=tmp_path, words=words, engine=engine), capsys)
-    assert (found["name"], found["args"]) == ("SGLang", [*OWN, *more])
+    assert (found["type"], found["args"]) == ("SGLang", [*OWN, *more])
     assert "the engine's words are those of process" in comments
 
 
@@ -207,7 +207,7 @@ async def test_a_console_script_is_run_by_an_interpreter(tmp_path: Path, capsys:
         folder=tmp_path, container=container, words=("vllm", "serve", "Q/R", "--generation-config", "vllm")
     )
     engine, comments = await engine_of(cluster, capsys, "--engine-version=0.33.0")
-    assert (engine["name"], engine["args"]) == ("VLLM", ["--generation-config", "vllm"])
+    assert (engine["type"], engine["args"]) == ("vLLM", ["--generation-config", "vllm"])
     assert "stands before the engine" not in comments
 
 

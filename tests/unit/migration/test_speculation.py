@@ -147,21 +147,21 @@ def test_flags_without_an_algorithm_do_nothing() -> None:
     ],
 )
 def test_vllm(said: Any, draft: Any, shape: Any) -> None:
-    found, candidate, notes = of("VLLM", "0.33.0", "--speculative-config", json.dumps(said))
+    found, candidate, notes = of("vLLM", "0.33.0", "--speculative-config", json.dumps(said))
     assert (found, candidate) == (draft, {"name": "current", **shape})
     assert len(notes) == 1
 
 
 def test_vllm_key_by_key() -> None:
     keys = ("method=draft_model", "model=a/small", "num_speculative_tokens=3")
-    draft, candidate, _ = of("VLLM", "0.33.0", *(f"--speculative-config.{key}" for key in keys))
+    draft, candidate, _ = of("vLLM", "0.33.0", *(f"--speculative-config.{key}" for key in keys))
     assert draft == {"algorithm": "STANDALONE", "source": "hf://a/small"}
     assert candidate["tree"]["numSteps"] == 3
 
 
 def test_what_vllm_guesses_is_said_and_what_has_no_field_is_an_argument() -> None:
     said = {"model": "a/Eagle3-x", "num_speculative_tokens": 3, "draft_tensor_parallel_size": 1}
-    draft, candidate, notes = of("VLLM", "0.33.0", "--speculative-config", json.dumps(said))
+    draft, candidate, notes = of("vLLM", "0.33.0", "--speculative-config", json.dumps(said))
     assert draft == {"algorithm": "EAGLE3", "source": "hf://a/Eagle3-x"}
     assert candidate["args"] == ["--speculative-config.draft_tensor_parallel_size=1"]
     assert notes[1:] == ["--speculative-config.method: is not given; eagle3 is a guess, by the model's name"]

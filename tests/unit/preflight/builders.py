@@ -15,12 +15,12 @@ WIDE, NARROW = Tree(num_steps=3, top_k=4, num_draft_tokens=8), Tree(num_steps=5,
 
 def server(*args: str, tp: int = 4, product: str = "NVIDIA-H200", **engine: Any) -> Server:
     return Server(
-        engine=Engine(**{"name": "SGLang", "version": "0.5.23", "image": "sglang", "args": args, **engine}),
+        engine=Engine(**{"type": "SGLang", "version": "0.5.23", "image": "sglang", "args": args, **engine}),
         target=Model(source=TARGET),
         served_name="qwen3-coder-next",
         accelerator=Accelerator(product=product, count=tp, tensor_parallel_size=tp),
         cache=Cache(claim="models"),
-        largest_concurrency=32,
+        max_concurrency=32,
     )
 
 

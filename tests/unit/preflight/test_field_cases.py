@@ -18,16 +18,11 @@ from paceline.cli import main
 SPEC: dict[str, Any] = {
     "target": {"source": "hf://acme/target", "servedName": "target"},
     "draft": {"algorithm": "EAGLE3", "source": "hf://acme/head"},
-    "engine": {"name": "SGLang", "version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23"},
+    "engine": {"type": "SGLang", "version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23"},
     "accelerator": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8},
     "cache": {"claim": {"name": "models", "size": "400Gi"}},
-    "pools": [
-        {
-            "name": "chat",
-            "concurrency": [1],
-            "candidates": [{"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}],
-        }
-    ],
+    "candidates": [{"name": "chain", "tree": {"numSteps": 3}}],
+    "pools": [{"name": "chat", "load": [{"concurrency": [1]}]}],
 }
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
@@ -96,13 +91,13 @@ class Case:
 
 
 def sglang(*args: str, version: str = "0.5.23", env: Any = (), **spec: Any) -> dict[str, Any]:
-    engine = {"name": "SGLang", "version": version, "image": f"lmsysorg/sglang:v{version}"}
+    engine = {"type": "SGLang", "version": version, "image": f"lmsysorg/sglang:v{version}"}
     more = {name: list(value) for name, value in (("args", args), ("env", env)) if value}
     return {"engine": {**engine, **more}, **spec}
 
 
 def vllm(*args: str, version: str = "0.33.0", env: Any = (), **spec: Any) -> dict[str, Any]:
-    engine = {"name": "VLLM", "version": version, "image": f"vllm/vllm-openai:v{version}"}
+    engine = {"type": "vLLM", "version": version, "image": f"vllm/vllm-openai:v{version}"}
     more = {name: list(value) for name, value in (("args", args), ("env", env)) if value}
     return {"engine": {**engine, **more}, **spec}
 
@@ -112,7 +107,7 @@ def draft(algorithm: str, source: str | None = "hf://acme/head", name: str = "")
 
 
 def candidate(**shape: Any) -> list[dict[str, Any]]:
-    return [{"name": "chat", "concurrency": [1], "candidates": [{"name": "one", **shape}]}]
+    return [{"name": "one", **shape}]
 
 
 def chain(steps: int = 3, *args: str) -> list[dict[str, Any]]:
@@ -125,13 +120,13 @@ NOT_FROZEN: Mapping[str, Mapping[str, Any]] = {
     "topK 4 with a draft of class": sglang(
         "--attention-backend=flashinfer",
         draft=draft("MTP"),
-        pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}),
+        candidates=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}),
     ),
     "--speculative-use-rejection-sampling with a draft of class": sglang(
-        draft=draft("MTP"), pools=chain(3, "--speculative-use-rejection-sampling")
+        draft=draft("MTP"), candidates=chain(3, "--speculative-use-rejection-sampling")
     ),
     "--enable-lora with a draft of class": sglang("--enable-lora", draft=draft("MTP")),
-    "has one depth": sglang(draft=draft("MTP"), pools=candidate(adaptive={})),
+    "has one depth": sglang(draft=draft("MTP"), candidates=candidate(adaptive={})),
 }
 CASES: Mapping[str, Sequence[Case]] = {
     "renames": (
@@ -204,9 +199,10 @@ CASES: Mapping[str, Sequence[Case]] = {
     "weights": (
         Case(of="llm-compressor#1843: acceptance length 1.00", spec={"draft": draft("MTP", None)}, target=GLM,
              says="announces 1 layers for further tokens, and no file of it has one"),
-        Case(of="ms-swift#7848", spec=vllm(draft=draft("MTP", None), pools=chain(1)), target=GLM,
+        Case(of="ms-swift#7848", spec=vllm(draft=draft("MTP", None), candidates=chain(1)), target=GLM,
              says="no file of it has one"),
-        Case(of="vllm#35548, kept", spec=vllm(draft=draft("MTP", None), pools=chain(1)), target=GLM, of_target=NEXTN),
+        Case(of="vllm#35548, kept", spec=vllm(draft=draft("MTP", None), candidates=chain(1)), target=GLM,
+             of_target=NEXTN),
         Case(of="vllm#54526: four layers, counted as three", spec=vllm(), says="makes room for 3 states",
              head={"speculators_model_type": "eagle3", "architectures": ["Eagle3Speculator"],
                    "eagle_aux_hidden_state_layer_ids": [2, 12, 20, 29], "transformer_layer_config": HEAD},
@@ -219,23 +215,23 @@ CASES: Mapping[str, Sequence[Case]] = {
              weights={**TENSORS, "layers.0.mlp.up_proj.weight_scale": (1,)}),
         Case(of="a head without a class", head={**HEAD, "architectures": None}, says="names no class"),
         Case(of="vllm#50170: no layers named", spec=vllm(), head={**HEAD, "eagle_config": {}},
-             says="note: spec.draft.source: hf://acme/head names no layers: VLLM 0.33.0 takes states before layers 2,"),
+             says="note: spec.draft.source: hf://acme/head names no layers: vLLM 0.33.0 takes states before layers 2,"),
     ),
     "attention backends": (
         Case(of="sglang#36352: EAGLE3", spec=sglang("--attention-backend=torch_native"), says="does not speculate"),
         Case(of="sglang#36352: NGRAM", spec=sglang("--attention-backend=torch_native", draft=draft("NGRAM", None),
-             pools=candidate(ngram={"numDraftTokens": 8, "breadth": 1})), says="does not speculate"),
+             candidates=candidate(ngram={"numDraftTokens": 8, "breadth": 1})), says="does not speculate"),
         Case(of="sglang#23490: Kimi K2.6", spec=sglang("--attention-backend=trtllm_mla"), target=KIMI,
              says="add --speculative-draft-attention-backend=triton"),
         Case(of="sglang#23490, on GB300 by itself", target=KIMI, says="add --attention-backend=triton",
              spec={"accelerator": {"product": "NVIDIA-GB300", "count": 4}}),
         Case(of="sglang#23490, mended", target=KIMI, spec=sglang("--attention-backend=trtllm_mla",
-             pools=chain(3, "--speculative-draft-attention-backend=triton"))),
+             candidates=chain(3, "--speculative-draft-attention-backend=triton"))),
         Case(of="sglang#14843: Kimi K2 with a backend of its own for the draft", target=KIMI, spec=sglang(
              "--attention-backend=trtllm_mla", accelerator=B200,
-             pools=chain(3, "--speculative-draft-attention-backend=trtllm_mha"))),
+             candidates=chain(3, "--speculative-draft-attention-backend=trtllm_mha"))),
         Case(of="sglang#14843, the wrong way round", target=KIMI, spec=sglang(
-             "--attention-backend=trtllm_mla", pools=chain(3, "--speculative-draft-attention-backend=flashmla")),
+             "--attention-backend=trtllm_mla", candidates=chain(3, "--speculative-draft-attention-backend=flashmla")),
              says="take --speculative-draft-attention-backend=triton"),
         Case(of="sglang#23490, by the flag of prefill", target=KIMI, says="trtllm_mla computes none", spec=sglang(
              "--prefill-attention-backend=trtllm_mla", "--decode-attention-backend=triton")),
@@ -243,7 +239,7 @@ CASES: Mapping[str, Sequence[Case]] = {
              spec=sglang("--attention-backend=trtllm_mla", SHARE, version="0.5.6", env=SPEC_V2)),
         Case(of="sglang#15127: a tree on the backend that Blackwell takes", says="cannot be drafted on trtllm_mha",
              spec=sglang("--attention-backend=trtllm_mha", accelerator=B200,
-                         pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}))),
+                         candidates=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8}))),
         Case(of="sglang#35080: flashinfer with gated delta networks", target=QWEN3_NEXT, of_target=MTP_WEIGHTS,
              says="take triton or fa4 or trtllm_mha", spec=sglang(
                  "--attention-backend=flashinfer", version="0.5.17", accelerator=B200, draft=draft("MTP", None))),
@@ -254,7 +250,7 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="sglang#16755: a chain on trtllm_mha", spec=sglang("--attention-backend=trtllm_mha")),
         Case(of="sglang#27942: a tree on trtllm_mha", says="cannot be drafted on trtllm_mha",
              spec=sglang("--attention-backend=trtllm_mha",
-                         pools=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 16}))),
+                         candidates=candidate(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 16}))),
     ),
     "parallelism": (
         Case(of="two replicas on the GPUs of one", spec=sglang("--dp-size=2"), says="takes 16 accelerators"),
@@ -268,21 +264,23 @@ CASES: Mapping[str, Sequence[Case]] = {
     ),
     "vLLM's runners": (
         Case(of="vllm#30661: suffix", says='write VLLM_USE_V2_MODEL_RUNNER: "0"',
-             spec=vllm(draft=draft("Custom", None, "suffix"), pools=candidate(custom={}))),
+             spec=vllm(draft=draft("Custom", None, "suffix"), candidates=candidate(custom={}))),
         Case(of="vllm#30661, on the first", spec=vllm(
-             env=FIRST, draft=draft("Custom", None, "suffix"), pools=candidate(custom={}))),
+             env=FIRST, draft=draft("Custom", None, "suffix"), candidates=candidate(custom={}))),
         Case(of="vllm#43010: P-EAGLE", spec=vllm(), says="second model runner does not drive",
              head={"speculators_model_type": "peagle", "architectures": ["PEagleDraftModel"],
                    "transformer_layer_config": HEAD}),
         Case(of="vllm#49986: a schedule on the first", says="full CUDA graphs under a schedule", spec=vllm(
-             env=FIRST, pools=candidate(schedule=[{"fromBatchSize": n, "numSteps": s} for n, s in ((1, 3), (9, 0))]))),
+             env=FIRST,
+             candidates=candidate(
+                 depthByBatchSize=[{"fromBatchSize": b, "numSteps": n} for b, n in ((1, 3), (9, 0))]))),
         Case(of="vllm#5203: another vocabulary", spec=vllm(env=FIRST, draft=draft("STANDALONE")), weights=WHOLE,
              head={**LLAMA, "vocab_size": 32000}, says="has a vocabulary of 32000"),
         Case(of="vllm#5203, translated", weights=WHOLE, head={**LLAMA, "vocab_size": 32000},
              spec=vllm(env=FIRST, draft=draft("STANDALONE"),
-                       pools=chain(3, "--speculative-config.use_heterogeneous_vocab=true"))),
+                       candidates=chain(3, "--speculative-config.use_heterogeneous_vocab=true"))),
         Case(of="vllm#35973: PARD", weights=WHOLE, head=LLAMA, spec=vllm(
-             env=FIRST, draft=draft("STANDALONE"), pools=chain(3, "--speculative-config.parallel_drafting=true"))),
+             env=FIRST, draft=draft("STANDALONE"), candidates=chain(3, "--speculative-config.parallel_drafting=true"))),
         Case(of="vllm#7859: a draft of 8k", spec=vllm(draft=draft("STANDALONE")), says="write --max-model-len=8192",
              head={**LLAMA, "max_position_embeddings": 8192}, weights={"model.norm.weight": (1,)}),
     ),
@@ -291,9 +289,9 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="vllm#31030: 0.11.0", spec=vllm(version="0.11.0"), says="take a newer image"),
         Case(of="0.27.1, which was not read", spec=vllm(version="0.27.1"), says="note: spec.engine.version: 0.27.1"),
         Case(of="vllm#16971: medusa", says="has no method medusa",
-             spec=vllm(draft=draft("Custom", None, "medusa"), pools=candidate(custom={}))),
+             spec=vllm(draft=draft("Custom", None, "medusa"), candidates=candidate(custom={}))),
         Case(of="a class without a name", says="custom_class needs --speculative-config.model", spec=vllm(
-             env=FIRST, draft=draft("Custom", None, "custom_class"), pools=candidate(custom={}))),
+             env=FIRST, draft=draft("Custom", None, "custom_class"), candidates=candidate(custom={}))),
         Case(of="a flag of before", spec=vllm("--guided-decoding-backend=xgrammar"),
              says="write --structured-outputs-config.backend"),
         Case(of="field W5: a TPU", says="google.com/tpu",
@@ -303,18 +301,20 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="SGLang", spec=sglang("--brand-new=1", "--attention-backend=brand_new", version="0.6.0"),
              says="note: spec.engine.version: 0.6.0 is not known: flags are checked as SGLang 0.5.23 knows them"),
         Case(of="vLLM", spec=vllm("--brand-new=1", version="0.34.0", draft=draft("Custom", None, "brand_new"),
-                                  pools=candidate(custom={})),
-             says="note: spec.engine.version: 0.34.0 is not known: flags are checked as VLLM 0.33.0 knows them"),
+                                  candidates=candidate(custom={})),
+             says="note: spec.engine.version: 0.34.0 is not known: flags are checked as vLLM 0.33.0 knows them"),
         Case(of="what is ours", spec=sglang("--tp=8", version="0.6.0"), says="write spec.accelerator"),
     ),
     "settings of a draft": (
-        Case(of="vllm/recipes#694", spec=vllm(pools=chain(3, "--speculative-config.attention_backend=FLASH_ATTN"))),
-        Case(of="vllm#24322", spec=vllm(pools=chain(3, "--speculative-config.draft_tensor_parallel_size=1"))),
-        Case(of="block verification", spec=vllm(pools=chain(3, "--speculative-config.rejection_sample_method=block"))),
+        Case(of="vllm/recipes#694",
+             spec=vllm(candidates=chain(3, "--speculative-config.attention_backend=FLASH_ATTN"))),
+        Case(of="vllm#24322", spec=vllm(candidates=chain(3, "--speculative-config.draft_tensor_parallel_size=1"))),
+        Case(of="block verification",
+             spec=vllm(candidates=chain(3, "--speculative-config.rejection_sample_method=block"))),
         Case(of="fly, which is lossy", says="lets tokens pass",
-             spec=vllm(pools=chain(3, "--speculative-config.rejection_sample_method=fly"))),
+             spec=vllm(candidates=chain(3, "--speculative-config.rejection_sample_method=fly"))),
         Case(of="a key that has a field", says="write the candidate's shape",
-             spec=vllm(pools=chain(3, "--speculative-config.num_speculative_tokens=5"))),
+             spec=vllm(candidates=chain(3, "--speculative-config.num_speculative_tokens=5"))),
     ),
     "nested configurations": (
         *(Case(of=of, spec=vllm(), target=nested, head={**HEAD, "hidden_size": 5120},

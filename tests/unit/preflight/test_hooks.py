@@ -16,7 +16,7 @@ GLM = {"architectures": ("Glm4MoeForCausalLM",)}
 
 
 def vllm(*args: str, **engine: object) -> Server:
-    return server(*args, **{"name": "VLLM", "version": "0.33.0", **engine})
+    return server(*args, **{"type": "vLLM", "version": "0.33.0", **engine})
 
 
 class TestTargetHandsOut:
@@ -83,6 +83,6 @@ def test_paceline_plan_tells_it_before_anything_is_applied(capsys: pytest.Captur
 
 
 def test_most_targets_that_vllm_serves_by_itself_are_known_either_way() -> None:
-    listed = ENGINES["VLLM"].without_hidden_states(vllm())
+    listed = ENGINES["vLLM"].without_hidden_states(vllm())
     assert len(listed) > 100
     assert not listed & {"LlamaForCausalLM", "Qwen3MoeForCausalLM", "DeepseekV3ForCausalLM", "Gemma4ForCausalLM"}

@@ -69,7 +69,7 @@ def test_another_images_hook_is_believed() -> None:
 
 
 def test_of_another_engine_only_the_targets_depth_is_known() -> None:
-    on = server(name="VLLM", version="0.33.0")
+    on = server(type="vLLM", version="0.33.0")
     silent(THERE, on=on, head={"aux_layers": (3, 23, 47)})
     finding = refused(THERE, on=on, head={"aux_layers_beside": (3, 23, 58)})
     assert finding.problem == f"{HEAD} reads layers 58 of a target that has 0 to 47"

@@ -32,7 +32,7 @@ def findings_on(
 def seeds_000(*args: str) -> Server:
     """One H100 of 80 GB, 64 requests at a time, --mem-fraction-static 0.85, as the article starts it."""
     on = server("--mem-fraction-static=0.85", *args, tp=1, product="NVIDIA-H100-80GB-HBM3")
-    return replace(on, largest_concurrency=64)
+    return replace(on, max_concurrency=64)
 
 
 def test_the_table_of_seeds_000_fits() -> None:
@@ -67,12 +67,12 @@ def test_70b_on_one_card_of_80_gb_does_not_fit() -> None:
 
 
 def test_70b_on_four_of_them_fits() -> None:
-    on = replace(server(tp=4, product="NVIDIA-H100-80GB-HBM3"), largest_concurrency=64)
+    on = replace(server(tp=4, product="NVIDIA-H100-80GB-HBM3"), max_concurrency=64)
     assert findings_on(on, LLAMA_70B) == []
 
 
 def test_quantised_while_loaded_it_takes_half() -> None:
-    on = replace(server("--quantization=fp8", tp=1, product="NVIDIA-H200"), largest_concurrency=8)
+    on = replace(server("--quantization=fp8", tp=1, product="NVIDIA-H200"), max_concurrency=8)
     assert findings_on(on, LLAMA_70B) == []
     assert findings_on(replace(on, engine=server().engine), LLAMA_70B) != []
 

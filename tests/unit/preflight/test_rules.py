@@ -337,8 +337,8 @@ class TestAuxStatesAreRead:
         refused(self.rule, arm=candidate("EAGLE"), head={**head, "weight_sizes": {"fc": 6144}})
 
 
-VLLM = server(name="VLLM", version="0.33.0")
-FIRST_RUNNER = server(name="VLLM", version="0.33.0", env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},))
+VLLM = server(type="vLLM", version="0.33.0")
+FIRST_RUNNER = server(type="vLLM", version="0.33.0", env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},))
 
 
 class TestVLLM:
@@ -347,7 +347,7 @@ class TestVLLM:
         rule, arm, head = "context-stays", candidate("STANDALONE"), {"max_position_embeddings": 8192}
         finding = refused(rule, on=VLLM, arm=arm, head=head)
         assert (finding.path, finding.fix) == ("engine.args", "write --max-model-len=8192, for all arms")
-        silent(rule, on=server("--max-model-len=8k", name="VLLM", version="0.33.0"), arm=arm, head=head)
+        silent(rule, on=server("--max-model-len=8k", type="vLLM", version="0.33.0"), arm=arm, head=head)
         silent(rule, on=FIRST_RUNNER, arm=arm, head=head)
         silent(rule, on=VLLM, head=head)
 

@@ -57,7 +57,7 @@ def test_rounds_of_two_runs_write_into_no_common_file() -> None:
         replace(server(), engine=replace(server().engine, env=({"name": "NCCL_DEBUG", "value": "INFO"},))),
         replace(server(), accelerator=replace(server().accelerator, count=8)),
         replace(server(), target=replace(server().target, commit="f" * 40)),
-        replace(server(), largest_concurrency=64),
+        replace(server(), max_concurrency=64),
     ],
 )
 def test_what_shapes_the_process_moves_the_revision(other: Server) -> None:
@@ -149,7 +149,7 @@ def test_a_value_at_its_default_is_not_hashed() -> None:
     assert revision_of(server(), arm("wide")) == revision_of(replace(server(), node_selector={}), arm("wide"))
     told: dict[str, Any] = {
         "server": {
-            "engine": {"name": "SGLang", "version": "0.5.6", "image": "registry.example.com/sglang:0.5.6-tails-mpt",
+            "engine": {"type": "SGLang", "version": "0.5.6", "image": "registry.example.com/sglang:0.5.6-tails-mpt",
                        "args": ["--attention-backend=triton", "--mem-fraction-static=0.85"],
                        "trust_remote_code": True, "eagle3_targets": ["Qwen3NextForCausalLM"]},
             "target": {"source": "hf://Qwen/Qwen3-Coder-Next", "commit": "1" * 40},

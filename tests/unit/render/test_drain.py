@@ -25,7 +25,7 @@ BASE = Arm(name=BASELINE)
         # The same (sgl_jax/srt/managers/tokenizer_manager.py:1089 of 0.1.0rc0).
         ("SGLangJAX", "0.1.0rc0", "sgl_jax[.]launch_server", (), 20),
         # It aborts them unless it is told for how long to wait (entrypoints/launchers/launcher.py:269 of 0.33.0).
-        ("VLLM", "0.33.0", "", ("--shutdown-timeout", str(LONGEST_GENERATION_SECONDS)), 15),
+        ("vLLM", "0.33.0", "", ("--shutdown-timeout", str(LONGEST_GENERATION_SECONDS)), 15),
     ],
 )
 def test_requests_under_way_are_finished(
@@ -33,7 +33,7 @@ def test_requests_under_way_are_finished(
 ) -> None:
     """First no endpoint sends anything new, then it is told to end, and has the time that it needs."""
     asked = server()
-    asked = replace(asked, engine=replace(asked.engine, name=engine, version=version, args=()))
+    asked = replace(asked, engine=replace(asked.engine, type=engine, version=version, args=()))
     pod = template(DEPLOYED, "latency", asked, BASE, "r1", SETTINGS)["spec"]
     (container,) = pod["containers"]
     before = container["lifecycle"]["preStop"]

@@ -19,7 +19,7 @@ CONFIG = "--speculative-adaptive-config"
 
 def scheduled(name: str, *falling: tuple[int, int]) -> Arm:
     depths = tuple(Depth(from_batch_size=size, num_steps=steps) for size, steps in falling)
-    return replace(example.arm("wide"), name=name, tree=None, schedule=depths)
+    return replace(example.arm("wide"), name=name, tree=None, depth_by_batch_size=depths)
 
 
 FALLS, SLOWER = scheduled("falls", (1, 5), (8, 1), (32, 0)), scheduled("slower", (1, 3), (32, 0))

@@ -129,7 +129,7 @@ def other_args(run: Run) -> None:
 
 
 def other_gate(run: Run) -> None:
-    run["spec"]["gate"]["minimumImprovement"] = "0.02"
+    run["spec"]["gate"]["minImprovement"] = "2%"
 
 
 def a_sweep(run: Run) -> None:
@@ -157,7 +157,7 @@ def other_prompts(run: Run) -> None:
         (shorter, "workload code@1: maxTokens changed: 96 to 24"),
         (deeper, "candidate wide: tree.numSteps changed: 3 to 4"),
         (other_args, "engine.args changed: --attention-backend"),
-        (other_gate, "gate.minimumImprovement changed: 0.05 to 0.02"),
+        (other_gate, "gate.minImprovement changed: 5% to 2%"),
         (a_sweep, "purpose changed"),
         (real, "is emulated and the other is not"),
         (judged_again, "judge the same rounds, measured by qwen3-coder-next-latency-5f0c9a1b2d-1"),

@@ -112,8 +112,8 @@ def test_a_mean_at_a_rate_stands_beside_that_of_closed_loops() -> None:
 def test_capacity_that_is_limited_is_one_line_of_the_server() -> None:
     run = latency()
     run["spec"]["gate"]["limits"] = [
-        {"metric": "kvTokens", "maximumDecrease": "0.10"},
-        {"metric": "retractions", "maximum": 0},
+        {"metric": "kvTokens", "maxDecrease": "10%"},
+        {"metric": "retractions", "max": 0},
     ]
     for entry in run["status"]["rounds"]:
         for replicate in entry["replicates"]:
@@ -126,7 +126,7 @@ def test_capacity_that_is_limited_is_one_line_of_the_server() -> None:
 
 def test_limits_on_latency_are_judged_from_the_rounds() -> None:
     run = demo()[0]
-    run["spec"]["gate"]["limits"] = [{"metric": "meanTPOT", "maximumIncrease": "0.20"}]
+    run["spec"]["gate"]["limits"] = [{"metric": "meanTPOT", "maxIncrease": "20%"}]
     found = {one.workload: one for one in said(run).limits}
     assert set(found) == {"code@1", "swe@1", "terminal@1", "chat@1"}
     assert found["code@1"].bounds

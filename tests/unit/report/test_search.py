@@ -29,7 +29,8 @@ def of_a_schedule() -> dict[str, Any]:
     """A gate over three loads about a schedule."""
     manifest: dict[str, Any] = dict(example("latency"))
     table = [{"fromBatchSize": size, "numSteps": steps} for size, steps in TABLE]
-    manifest["spec"]["pools"][0] |= {"concurrency": [1, 8, 32], "candidates": [{"name": "table", "schedule": table}]}
+    manifest["spec"]["candidates"] = [{"name": "table", "depthByBatchSize": table}]
+    manifest["spec"]["pools"] = [{"name": "latency", "replicas": 1, "load": [{"concurrency": [1, 8, 32]}]}]
     manifest["spec"]["engine"]["version"] = "0.5.23"
     world = begun(manifest)
     for _ in range(3):

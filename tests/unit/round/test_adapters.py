@@ -27,7 +27,7 @@ def serving(models: Path, port: int, *flags: str) -> ArmCommand:
     return dataclasses.replace(one, candidate=False)
 
 
-@pytest.mark.parametrize(("engine", "version", "model"), [("SGLang", "0.5.23", "pair:sql"), ("VLLM", "0.33.0", "sql")])
+@pytest.mark.parametrize(("engine", "version", "model"), [("SGLang", "0.5.23", "pair:sql"), ("vLLM", "0.33.0", "sql")])
 def test_requests_name_it_as_their_engine_does(engine: str, version: str, model: str) -> None:
     plan = dataclasses.replace(PLAN, engine=engine, engine_version=version)
     assert load.model_of(plan, SQL) == model

@@ -129,7 +129,7 @@ FALLING = (Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=8, num_s
 
 
 def test_vllm_at_depth_0_counts_nothing_and_is_measured(vllm: Vllm) -> None:
-    outcome = vllm(Arm(name="falling", draft=EAGLE3, schedule=FALLING), CODE_1, CODE_8)
+    outcome = vllm(Arm(name="falling", draft=EAGLE3, depth_by_batch_size=FALLING), CODE_1, CODE_8)
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}, outcome.log
     alone, eight = point(outcome, "falling", "code@1"), point(outcome, "falling", "code@8")
     assert alone.draft_tokens == 4
@@ -140,7 +140,9 @@ def test_vllm_at_depth_0_counts_nothing_and_is_measured(vllm: Vllm) -> None:
 
 
 def test_a_schedule_that_vllm_drops_is_not_measured(vllm: Vllm) -> None:
-    outcome = vllm(Arm(name="falling", draft=EAGLE3, schedule=FALLING), CODE_1, extra=("--data-parallel-size=2",))
+    outcome = vllm(
+        Arm(name="falling", draft=EAGLE3, depth_by_batch_size=FALLING), CODE_1, extra=("--data-parallel-size=2",)
+    )
     assert outcome.result.replicates[1].error == "the server runs with speculative_depth=fixed, not schedule"
 
 

@@ -57,7 +57,7 @@ def test_a_request_is_greedy_unless_its_dataset_says_otherwise() -> None:
     [
         ("SGLang", "0.5.23", None),  # null is none: the model's generation_config.json
         ("SGLang", "0.5.6", None),
-        ("VLLM", "0.33.0", None),
+        ("vLLM", "0.33.0", None),
         ("SGLang", "0.4.5", 0.7),  # these know no null, and always have the same
         ("SGLangJAX", "0.1.0rc0", 0.7),
     ],
@@ -94,9 +94,9 @@ def test_the_shortest_answers_that_can_be_asked_for_are_those_that_the_client_ta
     ("engine", "argv", "missing"),
     [
         ("SGLang", (), ""),
-        ("VLLM", (), "VLLM refuses without --enable-auto-tool-choice and --tool-call-parser: add to engine.args"),
-        ("VLLM", ("--enable_auto_tool_choice",), "without --tool-call-parser: add"),
-        ("VLLM", ("--enable-auto-tool-choice", "--tool-call-parser=hermes"), ""),
+        ("vLLM", (), "vLLM refuses without --enable-auto-tool-choice and --tool-call-parser: add to engine.args"),
+        ("vLLM", ("--enable_auto_tool_choice",), "without --tool-call-parser: add"),
+        ("vLLM", ("--enable-auto-tool-choice", "--tool-call-parser=hermes"), ""),
         ("SGLangJAX", (), "SGLangJAX refuses without --tool-call-parser: add to engine.args"),
         ("SGLangJAX", ("--tool-call-parser", "qwen25"), ""),
     ],

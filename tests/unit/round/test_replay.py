@@ -109,16 +109,17 @@ def test_what_cannot_be_replayed(tmp_path: Path, times: list[Any], why: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("dataset", "field"),
+    ("source", "load", "field"),
     [
-        ({"source": "configMap://a/b.jsonl", "arrivals": "Replayed"}, "requestRate"),
-        ({"source": "builtin://code", "arrivals": "Replayed", "requestRate": "8"}, "arrivals"),
-        ({"source": "configMap://a/b.jsonl", "arrivals": "Replayed", "requestRate": "8"}, ""),
+        ("configMap://a/b.jsonl", {"concurrency": [8]}, "requestRate"),
+        ("builtin://code", {"requestRate": "8", "maxConcurrency": 8}, "arrivals"),
+        ("configMap://a/b.jsonl", {"requestRate": "8", "maxConcurrency": 8}, ""),
     ],
 )
-def test_a_replay_has_a_rate_and_timestamps(dataset: dict[str, str], field: str) -> None:
-    manifest = example()
-    manifest["spec"]["benchmark"] = {"datasets": [{"name": "mine", **dataset}]}
+def test_a_replay_has_a_rate_and_timestamps(source: str, load: dict[str, Any], field: str) -> None:
+    manifest = example("latency")
+    manifest["spec"]["benchmark"] = {"datasets": [{"name": "mine", "source": source}]}
+    manifest["spec"]["pools"][0]["load"] = [{**load, "arrivals": "Replayed"}]
     assert [problem.path.rpartition(".")[2] for problem in api.problems(manifest)] == ([field] if field else [])
 
 

@@ -190,7 +190,7 @@ def test_the_baseline_and_engines_that_tell_it_of_the_server_are_not_asked_again
     assert {name: bool(engine.probe("").histogram) for name, engine in ENGINES.items()} == {
         "SGLang": True,
         "SGLangJAX": False,
-        "VLLM": False,
+        "vLLM": False,
     }
     assert not ENGINES["SGLang"].probe("0.5.6").histogram
 

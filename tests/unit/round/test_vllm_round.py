@@ -17,7 +17,7 @@ from paceline.engines import ENGINES
 from paceline.engines.keys import API_KEY
 from paceline.evidence import ArmCommand, Outputs, RoundPlan
 
-VLLM = ENGINES["VLLM"]
+VLLM = ENGINES["vLLM"]
 BIN = Path(__file__).parents[3] / "dev" / "emulator-image" / "bin"
 PATH = f"{BIN}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 QWEN3_MOE = {"architectures": ["Qwen3MoeForCausalLM"], "num_experts": 128}
@@ -38,7 +38,7 @@ def command(models: Path, port: int, arm: Arm, server: Server = ALIKE) -> ArmCom
 def of_vllm(plan: RoundPlan) -> RoundPlan:
     unseen = VLLM.probe("0.33.0").unseen
     return dataclasses.replace(
-        plan, engine="VLLM", engine_version="0.33.0", served_name=SERVER.served_name, compared=VLLM.compared,
+        plan, engine="vLLM", engine_version="0.33.0", served_name=SERVER.served_name, compared=VLLM.compared,
         moved=VLLM.moved(()), unseen=unseen,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from paceline.evidence import ArmCommand
 from paceline.pods.round import watch
 from paceline.pods.round.steps import Load, ServerFailed
 
-SGLANG, VLLM = ENGINES["SGLang"].probe("0.5.23"), ENGINES["VLLM"].probe("0.33.0")
+SGLANG, VLLM = ENGINES["SGLang"].probe("0.5.23"), ENGINES["vLLM"].probe("0.33.0")
 CHOOSES = ArmCommand(name="adaptive", argv=(), candidate=True, engine_chooses_depth=True)
 FIXED = dataclasses.replace(CHOOSES, engine_chooses_depth=False)
 PAGE = 'sglang:spec_num_draft_tokens{{tp_rank="0"}} {}\n'.format

@@ -264,8 +264,8 @@ def test_half_of_the_servers_must_hang() -> None:
         ({}, 20),
         ({"source": GuardSource.PROMETHEUS}, 120),
         ({"version": "0.5.6"}, 300),
-        ({"engine": "VLLM", "version": "0.33.0"}, 300),
-        ({"engine": "VLLM", "version": "0.33.0", "source": GuardSource.PROMETHEUS}, 300),
+        ({"engine": "vLLM", "version": "0.33.0"}, 300),
+        ({"engine": "vLLM", "version": "0.33.0", "source": GuardSource.PROMETHEUS}, 300),
     ],
     ids=["pods", "Prometheus", "an older SGLang", "vLLM", "vLLM by Prometheus"],
 )

@@ -13,7 +13,7 @@ from paceline.engines.vllm.arguments import flag_list as vllm_flags
 FLAG_LISTS: Mapping[str, Callable[[str], FlagList]] = {
     "SGLang": sglang_flags,
     "SGLangJAX": sglang_jax_flags,
-    "VLLM": vllm_flags,
+    "vLLM": vllm_flags,
 }
 FIELDS: Mapping[str, str] = {
     "--model-path": "model",
@@ -67,7 +67,7 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
     questions = list[str]()
     for parsed in (_in_full(one, flags) for one in flags.parse(words)):
         surplus = [word for _, word in parsed.surplus] if parsed.written else list(parsed.values)
-        if engine == "VLLM" and surplus and not model:
+        if engine == "vLLM" and surplus and not model:
             model, *surplus = surplus
         for word in surplus:
             if "$(" in word:

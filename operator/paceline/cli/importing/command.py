@@ -14,11 +14,11 @@ from paceline.cli.importing.script import Command, UnreadableError, assignment, 
 MODULES: Mapping[str, str] = {
     "sglang.launch_server": "SGLang",
     "sgl_jax.launch_server": "SGLangJAX",
-    "vllm.entrypoints.openai.api_server": "VLLM",
+    "vllm.entrypoints.openai.api_server": "vLLM",
 }
 """Module after `python -m` → engine."""
-PROGRAMS: Mapping[tuple[str, str], str] = {("sglang", "serve"): "SGLang", ("vllm", "serve"): "VLLM"}
-IMAGES: Mapping[str, str] = {"vllm-openai": "VLLM"}
+PROGRAMS: Mapping[tuple[str, str], str] = {("sglang", "serve"): "SGLang", ("vllm", "serve"): "vLLM"}
+IMAGES: Mapping[str, str] = {"vllm-openai": "vLLM"}
 """Part of an image's name → the engine that its own entry point starts: there are arguments, and no command."""
 
 SHELLS = ("sh", "bash", "ash", "dash")

@@ -13,7 +13,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *PROXIES, *map(str.lower, PROXIES))
 """Also for the prefetch, which downloads in place of the server."""
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-KEYS = {"VLLM_API_KEY": "VLLM"}
+KEYS = {"VLLM_API_KEY": "vLLM"}
 """Variable → the engine that reads the key of its clients from it."""
 
 

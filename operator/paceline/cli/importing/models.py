@@ -88,9 +88,9 @@ def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, st
     are options; "" leaves it to the Deployment."""
     if target.startswith("pvc://"):
         on = target.removeprefix("pvc://").partition("/")[0]
-        return Cache(field={"existingClaim": on}, mount=next((one for one in found if one.claim == on), None))
+        return Cache(field={"claimName": on}, mount=next((one for one in found if one.claim == on), None))
     if claim:
-        return Cache(field={"existingClaim": claim}, mount=next((one for one in found if one.claim == claim), None))
+        return Cache(field={"claimName": claim}, mount=next((one for one in found if one.claim == claim), None))
     hub = next((env[name] for name in HOMES if name in env), f"{env['HF_HOME']}/hub" if "HF_HOME" in env else "")
     hub = hub or DEFAULT_HUB
     mount = next((one for one in found if one.holds(hub)), None)
@@ -102,7 +102,7 @@ def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, st
             "65532; where a shared file system ignores fsGroup, name its owner in spec.cache.securityContext, or let "
         )
         note = Note(path=f"volumes[{mount.volume}]", text=f"{text}another claim be made with --cache-size")
-        return Cache(field={"existingClaim": mount.claim}, mount=mount, notes=(note,))
+        return Cache(field={"claimName": mount.claim}, mount=mount, notes=(note,))
     notes = tuple(_elsewhere(mount, name, size))
     return Cache(field={"claim": {"name": f"{name}-models", "size": size or DEFAULT_SIZE}}, mount=None, notes=notes)
 

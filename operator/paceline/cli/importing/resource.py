@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 TAG = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?:[-_].*)?")
-NAMED: Mapping[str, str] = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "VLLM": "vllm"}
+NAMED: Mapping[str, str] = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "vLLM": "vllm"}
 """Engine → what the repository of an image is called whose tag is the engine's version."""
 OFFICIAL = ("sglang", "sglang-jax", "vllm", "vllm-openai")
 """Such repositories; the tag of another may count its own releases."""
@@ -142,7 +142,8 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         ),
         "accelerator": _accelerator(taken, said),
         "cache": _filled({**where.field, "env": _plain(env.fetch), "tokenSecretRef": dict(env.token or {})}),
-        "pools": [_pool(deployment, said, drafts, options)],
+        **({"candidates": [dict(one) for one in drafts.candidates]} if drafts.candidates else {}),
+        "pools": [_pool(deployment, said, options)],
         **_promotion(longest_start(deployment, container)),
     }
     metadata = _filled({"name": name, "namespace": deployment["metadata"].get("namespace", "")})
@@ -245,7 +246,7 @@ def _engine(engine: str, version: str, container: Mapping[str, Any], said: Told,
     args = [word for words in said.args for word in words]
     return _filled(
         {
-            "name": engine,
+            "type": engine,
             "version": version,
             "image": container["image"],
             "args": args,
@@ -255,14 +256,13 @@ def _engine(engine: str, version: str, container: Mapping[str, Any], said: Told,
     )
 
 
-def _pool(deployment: Mapping[str, Any], said: Told, drafts: Speculation, options: Options) -> Manifest:
+def _pool(deployment: Mapping[str, Any], said: Told, options: Options) -> Manifest:
     most = said.most_requests or max(CONCURRENCY)
     levels = options.concurrency or tuple(dict.fromkeys(min(level, most) for level in CONCURRENCY))
     return {
         "name": options.pool,
         "replicas": _replicas(deployment) if options.live else 0,
-        "concurrency": list(levels),
-        "candidates": [dict(one) for one in drafts.candidates],
+        "load": [{"concurrency": list(levels)}],
     }
 
 
@@ -376,6 +376,6 @@ def _of_pool(deployment: Mapping[str, Any], said: Told, options: Options) -> lis
         text = f"{_replicas(deployment)} there, 0 here, and suspend: true: nothing of the Deployment is disturbed"
         notes.append(Note(path="spec.replicas", text=f"{text}; docs/migration.md has the steps that follow"))
     if not options.concurrency:
-        text = "pools[0].concurrency is a guess; name the numbers of requests that your servers have at a time"
+        text = "pools[0].load is a guess; name the numbers of requests that your servers have at a time"
         notes.append(Note(path="concurrency", text=text))
     return notes

@@ -55,11 +55,11 @@ class Speculation:
 
 def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculation:
     """`target` as the Deployment names it."""
-    found = _of_vllm(flags, place) if engine == "VLLM" else _of_sglang(engine, version, flags, place, target)
+    found = _of_vllm(flags, place) if engine == "vLLM" else _of_sglang(engine, version, flags, place, target)
     if found.draft is None:
         return found
     text = f"is the candidate {NAME}: the baseline is measured and served without it until it is shown to be faster"
-    at = " ".join([ALGORITHM, _of(flags, ALGORITHM)]) if engine != "VLLM" else "--speculative-config"
+    at = " ".join([ALGORITHM, _of(flags, ALGORITHM)]) if engine != "vLLM" else "--speculative-config"
     return Speculation(draft=found.draft, candidates=found.candidates, notes=(Note(path=at, text=text), *found.notes))
 
 

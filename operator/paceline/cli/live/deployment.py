@@ -9,6 +9,7 @@ from paceline.api.record import from_status
 from paceline.api.status import Condition, PoolStatus
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.cli.live.progress import Progress, progress
+from paceline.engines.images import named, release
 
 Manifest = Mapping[str, Any]
 
@@ -109,13 +110,14 @@ def deployment(
                 stored=stored.get(name, {}),
             )
         )
+    engine = spec.get("engine") or {}
     return Deployment(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         generation=metadata.get("generation", 1),
-        engine=(spec.get("engine") or {}).get("name", ""),
-        version=(spec.get("engine") or {}).get("version", ""),
+        engine=engine.get("type") or named(engine.get("image", "")),
+        version=engine.get("version") or release(engine.get("image", "")),
         suspended=spec.get("suspend") is True,
         manual=(spec.get("promotion") or {}).get("mode") == "Manual",
         status=status,

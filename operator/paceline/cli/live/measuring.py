@@ -74,7 +74,7 @@ def so_far(run: Manifest) -> tuple[Candidate, ...]:
 def standing(spec: RunSpec, run: Manifest, candidates: Sequence[Candidate], *, going_on: bool = False) -> Iterator[str]:
     """What is known so far: of a comparison the intervals of `candidates`; of a search which arms are left."""
     if spec.purpose is not Purpose.SEARCH:
-        yield from intervals(candidates, 1 + spec.gate.minimum_improvement)
+        yield from intervals(candidates, 1 + spec.gate.min_improvement)
         return
     search = from_status(BenchmarkRunStatus, run.get("status")).search
     if search is not None:

@@ -99,7 +99,7 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
         yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
         if arm.adaptive.num_steps is not None:
             yield from ("--speculative-num-steps", str(arm.adaptive.num_steps))
-    if arm.schedule:
+    if arm.depth_by_batch_size:
         yield from schedule.argv(arm)
     if arm.custom:
         yield from arm.custom.args
@@ -117,7 +117,7 @@ def verify_tokens(arm: Arm) -> int:
         return int(own) if own and own.isdecimal() else MOST_ADAPTIVE_TOKENS
     if arm.adaptive:
         return MOST_ADAPTIVE_TOKENS
-    if arm.schedule:
+    if arm.depth_by_batch_size:
         return 1 + arm.deepest
     if arm.tree:
         return arm.tree.num_draft_tokens
@@ -146,7 +146,7 @@ def _expected_speculation(arm: Arm) -> Mapping[str, Scalar]:
         shape |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
         if arm.adaptive.num_steps is not None:
             shape["speculative_num_steps"] = arm.adaptive.num_steps
-    if arm.schedule:
+    if arm.depth_by_batch_size:
         # Not the file: its path is another one where a round is measured without a cluster.
         shape |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
         shape |= {"speculative_num_steps": arm.deepest, "speculative_num_draft_tokens": verify_tokens(arm)}

@@ -59,7 +59,7 @@ class Candidate:
     @property
     def moving_depth(self) -> str:
         """The field by which SGLang changes the depth while it serves; "" if it does not."""
-        return "adaptive" if self.arm.adaptive else "schedule" if self.arm.schedule else ""
+        return "adaptive" if self.arm.adaptive else "depthByBatchSize" if self.arm.depth_by_batch_size else ""
 
     @property
     def flags(self) -> Mapping[str, ParsedFlag]:

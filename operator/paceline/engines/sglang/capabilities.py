@@ -6,6 +6,7 @@ from paceline.engines.sglang.versions import EAGLE_FAMILY
 
 CAPABILITIES = Capabilities(
     algorithms=ALGORITHMS,
+    repository="lmsysorg/sglang",
     aliases={"FROZEN_KV_MTP": "NEXTN"},  # speculative_hook.py:109
     trees=True,
     ngram_breadth=True,

@@ -24,9 +24,9 @@ RESTS = (0, 5, 14)
 
 
 def files(arm: Arm) -> Mapping[str, str]:
-    if not arm.schedule:
+    if not arm.depth_by_batch_size:
         return {}
-    table = {str(depth.from_batch_size): {"candidate_steps": [depth.num_steps]} for depth in arm.schedule}
+    table = {str(depth.from_batch_size): {"candidate_steps": [depth.num_steps]} for depth in arm.depth_by_batch_size}
     return {f"{FILES}/schedule-{digest(table)}.json": json.dumps(table)}
 
 
@@ -41,19 +41,19 @@ def argv(arm: Arm) -> Iterator[str]:
 def _release(configuration: Configuration) -> Iterator[Refusal]:
     number = release(configuration.version) or BY_BATCH_SIZE
     for candidate in candidates(configuration):
-        if candidate.arm.schedule and number < BY_BATCH_SIZE:
+        if candidate.arm.depth_by_batch_size and number < BY_BATCH_SIZE:
             message = f"{configuration.engine} has no depth by batch size; 0.5.13 has it, or name a tree"
-            yield candidate.refused("schedule", message)
-        for i, depth in enumerate(candidate.arm.schedule):
+            yield candidate.refused("depthByBatchSize", message)
+        for i, depth in enumerate(candidate.arm.depth_by_batch_size):
             if BY_BATCH_SIZE <= number < RESTS and depth.num_steps == 0:
                 message = f"{configuration.engine} has no depth 0; 0.5.14 has it, or write 1"
-                yield candidate.refused(f"schedule[{i}].numSteps", message)
+                yield candidate.refused(f"depthByBatchSize[{i}].numSteps", message)
 
 
 def _second_file(configuration: Configuration) -> Iterator[Refusal]:
     for candidate in candidates(configuration):
-        if candidate.arm.schedule and (parsed := candidate.flags.get(FLAG)):
-            yield parsed.refused(f"{FLAG} is written from schedule; remove it, or take adaptive in place of schedule")
+        if candidate.arm.depth_by_batch_size and (parsed := candidate.flags.get(FLAG)):
+            yield parsed.refused(f"{FLAG} is written from depthByBatchSize; remove it, or take adaptive in its place")
 
 
 RULES = (

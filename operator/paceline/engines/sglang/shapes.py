@@ -240,7 +240,7 @@ def _rendering(candidate: Candidate) -> tuple[object, ...]:
     filled = (verify_tokens(arm), ngram.breadth or NGRAM_BREADTH, ngram.min_match, ngram.max_match) if ngram else None
     args = frozenset((parsed.name, parsed.values) for parsed in candidate.configuration.own(arm))
     adaptive = (arm.adaptive.num_steps or 3) if arm.adaptive else None
-    return candidate.runs_as, arm.draft.model, arm.tree, arm.block_size, filled, adaptive, arm.schedule, args
+    return candidate.runs_as, arm.draft.model, arm.tree, arm.block_size, filled, adaptive, arm.depth_by_batch_size, args
 
 
 def _or(names: tuple[str, ...]) -> str:

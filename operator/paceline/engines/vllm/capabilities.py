@@ -7,6 +7,7 @@ from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
 
 CAPABILITIES = Capabilities(
     algorithms=ALGORITHMS,
+    repository="vllm/vllm-openai",
     aliases={"DRAFT_MODEL": "STANDALONE"},  # config/speculative.py:1244; `custom` has its names for MTP, one a model
     adaptive=WITH_A_HEAD,  # all that draft from logits: v1/worker/gpu/spec_decode/speculator.py:173
     adaptive_steps=f"maximum number of proposed tokens, {ADAPTIVE_DEPTH} if absent; the engine decides in every step "

@@ -40,9 +40,9 @@ def _obstacles(configuration: Configuration) -> Iterator[str]:
 def schedule(configuration: Configuration) -> Iterator[Refusal]:
     spread = [parsed for parsed in configuration.find("--data-parallel-size") if _above_one(parsed.value)]
     for arm in configuration.arms:
-        if arm.schedule and spread:
+        if arm.depth_by_batch_size and spread:
             message = f"{spread[0].written} {spread[0].value} makes the depth static, and only the log says so"
-            yield Refusal(arm=arm.name, path="schedule", message=f"{message}: remove it, or name chains")
+            yield Refusal(arm=arm.name, path="depthByBatchSize", message=f"{message}: remove it, or name chains")
 
 
 def _above_one(text: str) -> bool:

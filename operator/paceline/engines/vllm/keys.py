@@ -29,7 +29,7 @@ OF_THE_SHAPE = {
     "num_speculative_tokens": "write the candidate's shape",
     "prompt_lookup_min": "write ngram",
     "prompt_lookup_max": "write ngram",
-    "num_speculative_tokens_per_batch_size": "write a schedule",
+    "num_speculative_tokens_per_batch_size": "write depthByBatchSize",
     "enable_adaptive_verification": "write adaptive",
 }
 """Keys that have fields where the algorithm is known. All others may stand in a candidate's args: attention_backend,

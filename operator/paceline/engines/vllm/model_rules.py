@@ -85,7 +85,11 @@ def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
     ):
         yield ModelFinding(
             arm=pair.arm.name,
-            path="tree.numSteps" if pair.arm.tree else "schedule" if pair.arm.schedule else "adaptive.numSteps",
+            path="tree.numSteps"
+            if pair.arm.tree
+            else "depthByBatchSize"
+            if pair.arm.depth_by_batch_size
+            else "adaptive.numSteps",
             problem=f"{tokens} tokens from a target with {layers} layers for further tokens",
             fix=f"take a multiple of {layers}",
         )

@@ -57,7 +57,7 @@ def draft_tokens(arm: Arm) -> int:
         return 0
     if arm.tree:
         return arm.tree.num_steps
-    if arm.schedule:
+    if arm.depth_by_batch_size:
         return arm.deepest
     if arm.adaptive:
         return arm.adaptive.num_steps or ADAPTIVE_DEPTH

@@ -73,8 +73,8 @@ def second_lacks(arm: Arm, method: str | None, at: Release) -> Iterator[Lack]:
     asked, path = settings(arm), "custom.args" if arm.custom else "args"
     if method and SECOND_SINCE.get(method, ()) > at:
         yield Lack(path="draft.name" if arm.custom else "draft.algorithm", what=method)
-    if arm.schedule and at < SCHEDULES_SINCE:
-        yield Lack(path="schedule", what="schedules")
+    if arm.depth_by_batch_size and at < SCHEDULES_SINCE:
+        yield Lack(path="depthByBatchSize", what="schedules")
     if asked.get("parallel_drafting") and method not in OWN_BLOCKS:
         yield Lack(path=path, what="parallel drafting (P-EAGLE, PARD)")
     if asked.get("use_heterogeneous_vocab"):
@@ -92,8 +92,8 @@ def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
         yield Lack(path="draft.algorithm", what="DSPARK")
     if arm.adaptive or asked.get("enable_adaptive_verification"):
         yield Lack(path="adaptive" if arm.adaptive else "custom.args", what="adaptive verification")
-    if arm.schedule:
-        yield Lack(path="schedule", what="full CUDA graphs under a schedule")
+    if arm.depth_by_batch_size:
+        yield Lack(path="depthByBatchSize", what="full CUDA graphs under a schedule")
     if asked.get("draft_lm_head_quantization"):
         yield Lack(path="custom.args" if arm.custom else "args", what="quantised output layers of drafts")
     if asked.get("rejection_sample_method") == "block":

@@ -34,7 +34,7 @@ def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
         settings["prompt_lookup_max"] = arm.ngram.max_match
     if arm.adaptive:
         settings["enable_adaptive_verification"] = True
-    if arm.schedule:
+    if arm.depth_by_batch_size:
         settings["num_speculative_tokens_per_batch_size"] = list(_ranges(arm, running_requests(server)))
     return FLAG, _json({**settings, **of_candidate(arm)})
 
@@ -47,7 +47,7 @@ def expected(arm: Arm) -> Mapping[str, Scalar]:
         return {"method": method(arm), **counted}
     tokens = draft_tokens(arm)
     settings = {"method": method(arm), "num_spec_tokens": tokens or None, "draft_positions": tokens}
-    moves = "adaptive" if arm.adaptive else "schedule" if arm.schedule else ""
+    moves = "adaptive" if arm.adaptive else "schedule" if arm.depth_by_batch_size else ""
     return {**settings, DEPTH: moves} if moves else settings
 
 
@@ -60,9 +60,9 @@ def method(arm: Arm) -> str | None:
 
 def _ranges(arm: Arm, largest: int) -> Iterator[list[int]]:
     """Inclusive, from 1 without a gap; larger batches take the last depth (`build_dynamic_sd_schedule_lookup`)."""
-    starts = [depth.from_batch_size for depth in arm.schedule]
+    starts = [depth.from_batch_size for depth in arm.depth_by_batch_size]
     ends = [*(start - 1 for start in starts[1:]), max(largest, starts[-1])]
-    for depth, end in zip(arm.schedule, ends, strict=True):
+    for depth, end in zip(arm.depth_by_batch_size, ends, strict=True):
         yield [depth.from_batch_size, end, depth.num_steps]
 
 

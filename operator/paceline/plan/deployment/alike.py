@@ -13,14 +13,14 @@ from paceline.engines import ENGINES
 from paceline.plan.objects import Object
 from paceline.render import revision_of
 
-LOAD = "largestConcurrency"
+LOAD = "maxConcurrency"
 """Field of a run's spec; absent if it is the largest concurrency of its workloads."""
 
 
 def same_argv(server: Server, arm: Arm, load: int) -> bool:
     """Whether the arm's arguments are the same at another largest concurrency."""
-    argv = ENGINES[server.engine.name].argv
-    return argv(replace(server, largest_concurrency=load), arm) == argv(server, arm)
+    argv = ENGINES[server.engine.type].argv
+    return argv(replace(server, max_concurrency=load), arm) == argv(server, arm)
 
 
 def revision_among(
@@ -31,9 +31,9 @@ def revision_among(
     own = revision_of(server, arm)
     order = [*remembered, *([own] if own in kept else []), *sorted(kept), own]
     at_other_loads = {
-        revision_of(replace(server, largest_concurrency=load), arm)
+        revision_of(replace(server, max_concurrency=load), arm)
         for load in loads
-        if load != server.largest_concurrency and same_argv(server, arm, load)
+        if load != server.max_concurrency and same_argv(server, arm, load)
     }
     return next(revision for revision in order if revision == own or revision in at_other_loads)
 

@@ -33,7 +33,7 @@ def judged(pool: Pool, choice: Choice) -> Judgement | None:
     judgement = pool.snapshot.judgements.get(pool.name)
     if judgement is None or judgement.revision != choice.revision or not has_served(pool, choice.revision):
         return None
-    return None if pool.deployment.guard.action is GuardAction.OFF else judgement
+    return None if pool.deployment.guard.action is GuardAction.NONE else judgement
 
 
 def falls_back(pool: Pool, choice: Choice) -> Judgement | None:
@@ -47,7 +47,7 @@ def degraded(pool: Pool, choice: Choice, now: datetime) -> Degraded | None:
     """Why speculation does not pay; as before while there is no judgement. An idle pool, and one that cannot be read,
     say nothing of the acceptance."""
     before = pool.remembered.degraded
-    if pool.deployment.guard.action is GuardAction.OFF or (before and before.revision != choice.revision):
+    if pool.deployment.guard.action is GuardAction.NONE or (before and before.revision != choice.revision):
         before = None
     judgement = judged(pool, choice)
     if judgement is None or judgement.kind is JudgementKind.UNREADABLE:

@@ -45,7 +45,7 @@ def _of_run(pool: Pool, run: Run, choice: Choice) -> Expected | None:
     return Expected(
         revision=choice.revision,
         evidence=run.name,
-        verify_tokens=ENGINES[pool.server.engine.name].verify_tokens(arm),
+        verify_tokens=ENGINES[pool.server.engine.type].verify_tokens(arm),
         loads=tuple(_loads(run, arm.name, spec.workloads)),
     )
 

@@ -136,12 +136,12 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     spec = left_to_it(snapshot, spec)
     server = replace(
         pinned.server,
-        largest_concurrency=max(workload.concurrency for workload in spec.workloads),
+        max_concurrency=max(workload.concurrency for workload in spec.workloads),
         # How models are downloaded does not shape a server: another proxy must not change its revision.
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
     own = [Run(manifest=run) for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
-    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
+    spec = replace(spec, arms=ENGINES[server.engine.type].fewest_drafts_first(spec.arms))
     servers = servers_of(snapshot, spec.name, now)
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
     imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
@@ -216,7 +216,7 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run 
     )
     if pool.search is None or search:
         return run
-    counted = tuple(limit for limit in pool.gate.limits if limit.maximum is not None)
+    counted = tuple(limit for limit in pool.gate.limits if limit.max is not None)
     return replace(
         run,
         purpose=Purpose.SEARCH,

@@ -21,7 +21,7 @@ def problems(
     sentences: dict[tuple[str, bool], None] = {}
     for pool in spec.pools:
         largest = max(workload.concurrency for workload in pool.workloads)
-        server = replace(spec.server, largest_concurrency=largest)
+        server = replace(spec.server, max_concurrency=largest)
         place = places.in_pool(written, pool.name)
         for finding in findings(server, pool.arms, facts):
             path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)

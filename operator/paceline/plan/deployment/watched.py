@@ -11,7 +11,7 @@ from paceline.watch import Expected, Watched
 
 def watched(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
     """Pool → its servers, where all of them were of the revision that is to serve."""
-    if spec is None or spec.guard.action is GuardAction.OFF:
+    if spec is None or spec.guard.action is GuardAction.NONE:
         return {}
     pools = {pool.name: pool for pool in spec.pools}
     return {
@@ -29,7 +29,7 @@ def _watched(spec: DeploymentSpec, pool: PoolSpec, entry: PoolStatus) -> Watched
     return Watched(
         revision=serving.revision,
         arm=serving.arm,
-        engine=spec.server.engine.name,
+        engine=spec.server.engine.type,
         version=spec.server.engine.version,
         verify_tokens=known.verify_tokens or 1,
         expected=tuple(_loads(known)),

@@ -44,7 +44,7 @@ def spread_of(workload: str, records: Sequence[run_status.Round]) -> float | Non
 def sized(workload: Workload, spread: float | None, weights: Sequence[float]) -> Workload:
     """With the requests that are enough at this spread of the baseline's. `weights`: of all closed loops."""
     dataset = workload.dataset
-    if dataset.fewest_requests is None or spread is None:
+    if dataset.min_requests is None or spread is None:
         return workload
-    enough = max(dataset.fewest_requests, min(dataset.requests, enough_requests(spread, weights)))
+    enough = max(dataset.min_requests, min(dataset.requests, enough_requests(spread, weights)))
     return replace(workload, dataset=replace(dataset, requests=enough, part=dataset.requests))

@@ -52,5 +52,5 @@ def _sampling(spec: RunSpec, workload: Workload) -> str:
     if workload.dataset.temperature is not None:
         return f"at temperature {workload.dataset.temperature:g}"
     engine = spec.server.engine
-    own = ENGINES[engine.name].probe(engine.version).own_temperature
+    own = ENGINES[engine.type].probe(engine.version).own_temperature
     return "at the model's own sampling" if own is None else f"at the server's own temperature, {own:g}"

@@ -29,7 +29,7 @@ class Searching:
     def question(self) -> "Question":
         from paceline.search import Option, Question
 
-        engine, heads = ENGINES[self.spec.server.engine.name], heads_of(self.spec.arms)
+        engine, heads = ENGINES[self.spec.server.engine.type], heads_of(self.spec.arms)
         return Question(
             options=tuple(
                 Option(

@@ -35,7 +35,7 @@ def server(
     number = release(version)
     if pinned and number and (0, 4, 7) <= number < (0, 5, 14) and not any(MEMORY in word for word in args):
         args = (*args, f"{MEMORY}=0.85")
-    made = Engine(name="SGLang", version=version, image=f"sglang:{version}", args=args)
+    made = Engine(type="SGLang", version=version, image=f"sglang:{version}", args=args)
     return Server(
         engine=replace(made, **engine),  # type: ignore[arg-type]
         target=TARGET,
@@ -71,7 +71,7 @@ def scheduled(*args: str, falling: tuple[tuple[int, int], ...] = ((1, 5), (8, 1)
     return arm(
         more.pop("algorithm", "EAGLE3"),
         *args,
-        schedule=tuple(Depth(from_batch_size=size, num_steps=steps) for size, steps in falling),
+        depth_by_batch_size=tuple(Depth(from_batch_size=size, num_steps=steps) for size, steps in falling),
         **more,
     )
 

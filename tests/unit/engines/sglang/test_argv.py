@@ -117,7 +117,7 @@ def test_every_algorithm_in_the_words_of_its_version(version: str, arm: Arm, fla
 @pytest.mark.parametrize(("concurrency", "requests"), [(1, 48), (24, 48), (32, 64), (200, 400)])
 def test_every_arm_runs_as_many_requests(concurrency: int, requests: int) -> None:
     """SGLang lowers the number to 48 as soon as it speculates, and only then."""
-    busy = replace(server(), largest_concurrency=concurrency)
+    busy = replace(server(), max_concurrency=concurrency)
     for name in ("baseline", "wide"):
         assert flag_value(SGLANG.argv(busy, arm(name)), "--max-running-requests") == str(requests)
         assert SGLANG.expected(busy, arm(name))["max_running_requests"] == requests

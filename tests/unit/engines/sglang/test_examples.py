@@ -20,7 +20,7 @@ def served() -> Iterator[tuple[str, DeploymentSpec]]:
     """Every deployment of SGLang, at some commit."""
     for file in FILES:
         spec = api.deployment(example_files.ours(file))
-        if spec.server.engine.name == "SGLang":
+        if spec.server.engine.type == "SGLang":
             yield file.stem, pin(spec, {(one.source, one.revision): "0" * 40 for one in artifacts_of(spec)})
 
 

@@ -29,7 +29,7 @@ def ensure_claim(snapshot: Snapshot, _: datetime) -> StepResult:
     if existing is None:
         return StepResult(actions=(Apply(claim(snapshot.namespace, template), "the models need a volume"),))
     if existing["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
-        note = f"claim {template.name} is not a Paceline cache; name it in cache.existingClaim to use it"
+        note = f"claim {template.name} is not a Paceline cache; name it in cache.claimName to use it"
         return StepResult(causes=(Cause(Reason.NameConflict, None, note),), blocks=True)
     if amount(template.size) > amount(size(existing)):
         why = f"the spec asks for {template.size}, not {size(existing)}"

@@ -198,9 +198,8 @@ def _field(snapshot: Snapshot, failure: FetchFailure) -> str:
     written = snapshot.manifest["spec"]
     artifacts = {"spec.target": written["target"], "spec.draft": written.get("draft") or {}}
     artifacts |= {
-        f"spec.pools[{i}].candidates[{j}].draft": candidate.get("draft") or {}
-        for i, pool in enumerate(written["pools"])
-        for j, candidate in enumerate(pool["candidates"])
+        f"spec.candidates[{i}].draft": candidate.get("draft") or {}
+        for i, candidate in enumerate(written.get("candidates") or ())
     }
     artifacts |= {
         f"spec.benchmark.datasets[{i}]": dataset

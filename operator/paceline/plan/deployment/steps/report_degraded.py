@@ -39,7 +39,7 @@ def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
     once that takes longer than it does where there is room."""
     pool, target = rollout.pool, rollout.pool.remembered.target
     serves = pool.remembered.serving is not None and pool.servers is not None and pool.servers.ready
-    if pool.deployment.guard.action is GuardAction.OFF or not serves or rollout.settled or rollout.has_served:
+    if pool.deployment.guard.action is GuardAction.NONE or not serves or rollout.settled or rollout.has_served:
         return
     if target is None or target.revision != rollout.choice.revision:
         return

@@ -1,0 +1,118 @@
+"""How a pool's datasets are sent: at concurrencies, at a rate, or on a ramp."""
+
+import math
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline import core
+from paceline.api.model import Model
+from paceline.api.rules import Rule, one_of
+from paceline.api.types import AMOUNT, DatasetName, Matches, Unique
+
+MOST_CONCURRENT = 4096
+Concurrency = Annotated[int, Field(ge=1, le=MOST_CONCURRENT)]
+Rate = Annotated[
+    str,
+    Field(max_length=12),
+    Matches(
+        AMOUNT,
+        "be a decimal string from '0.001' to '999999.999', such as '8'; to replay the arrivals of a log write its mean"
+        " rate, and arrivals: Replayed beside it",
+    ),
+]
+AT_A_RATE = Rule(
+    cel="!has(self.arrivals) || self.arrivals != 'Replayed' || has(self.requestRate)",
+    message="requestRate must be set where arrivals is Replayed: the mean rate to which they are brought",
+    field=".requestRate",
+)
+
+
+class RampSpec(Model):
+    """Requests under way rise from one number to another, and fall back."""
+
+    rules = (
+        Rule(
+            cel="self.from < self.to",
+            message="from must be below to = {self.to}, to which the ramp rises; got {self.from}",
+            field=".from",
+        ),
+    )
+
+    from_: Annotated[int, Field(ge=1, le=MOST_CONCURRENT - 1, alias="from")]
+    """Requests under way at the beginning and at the end."""
+    to: Annotated[int, Field(ge=2, le=MOST_CONCURRENT)]
+    """Requests under way in the middle."""
+
+
+class LoadSpec(Model):
+    """One kind of load, and the datasets that are measured under it."""
+
+    rules = (
+        one_of("concurrency", "requestRate", "ramp"),
+        AT_A_RATE,
+        Rule(
+            cel="!has(self.maxConcurrency) || has(self.requestRate)",
+            message="maxConcurrency must be left out without requestRate: other loads say how many are under way",
+            field=".maxConcurrency",
+        ),
+    )
+
+    concurrency: Annotated[tuple[Concurrency, ...], Field(min_length=1, max_length=8), Unique()] | None = None
+    """Closed loops: each of these numbers of requests under way, all of the time. The gate compares throughput."""
+    request_rate: Rate | None = None
+    """Mean arrivals per second, independent of the requests under way. The gate compares the speed of a request, not
+    throughput."""
+    arrivals: core.Arrivals | None = None
+    """Random (the default), or Replayed: at requestRate, in the pattern of the `timestamp` of the file's entries,
+    spread or drawn together to that mean rate."""
+    max_concurrency: Concurrency | None = None
+    """With requestRate: requests that a server takes at a time. The largest concurrency of the pool's other loads if
+    absent."""
+    ramp: RampSpec | None = None
+    """Requests under way rise and fall by how many have been sent. The gate compares the speed of a request."""
+    datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
+    """Names of the datasets that are measured under this load; all if absent."""
+
+    @property
+    def largest(self) -> int:
+        """The most requests that are under way, as far as the load says it; else 0."""
+        return max((*(self.concurrency or ()), self.ramp.to if self.ramp else 0, self.max_concurrency or 0))
+
+
+def overlap(one: str, other: str) -> str:
+    """CEL: two loads of a pool have a dataset in common."""
+    return f"(!has({one}.datasets) || !has({other}.datasets) || {one}.datasets.exists(d, d in {other}.datasets))"
+
+
+MOST_REQUESTS = 100_000
+LEAST_SECONDS, GOOD_SECONDS = 20, 60
+"""For how long requests are to arrive: at least, and where nothing is said. In the first seconds, and once the last has
+been sent, there are fewer under way than the rate makes: in a simulation of published speeds 64 requests at 8/s (8 s)
+showed a ratio of 1.85 where 512 of them showed 2.00, and kept 63 % of the rate."""
+
+
+def lasting(seconds: int, rate: float) -> int:
+    """Requests that arrive for so long."""
+    return math.ceil(seconds * rate - 1e-6)
+
+
+def arriving(seconds: int, load: str) -> str:
+    """CEL: requests that arrive for so long, as `lasting` rounds them."""
+    return f"int({seconds}.0 * double({load}.requestRate) + 0.999999)"
+
+
+def lasts(prompts: str, load: str) -> str:
+    """CEL: the dataset's requests arrive for long enough. The field itself refuses what is not a rate."""
+    return (
+        f"!has({load}.requestRate) || !{load}.requestRate.matches(r'{AMOUNT}')"
+        f" || double({requests(prompts)}) >= {LEAST_SECONDS}.0 * double({load}.requestRate) - 0.000001"
+    )
+
+
+def requests(prompts: str) -> str:
+    """CEL: as many as the dataset may send."""
+    return f"(has({prompts}.requests) ? {prompts}.requests : {MOST_REQUESTS})"
+
+
+TOO_SHORT = f"requests must arrive for at least {LEAST_SECONDS} seconds at requestRate, or most of it is ramp and drain"
