@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["client", "server"])
-def test_every_example_is_taken_and_a_second_apply_changes_nothing(apiserver: Running, flags: tuple[str, ...]) -> None:
+def test_a_second_apply_changes_nothing(apiserver: Running, flags: tuple[str, ...]) -> None:
     """Neither resourceVersion nor generation. kubectl's client says `configured`, not `unchanged`, where the items of a
     list have a default: it sends the list again, and nothing is stored."""
     named = ("--namespace", "default", "-f", str(EXAMPLES))
