@@ -17,11 +17,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["client", "server"])
 def test_a_second_apply_changes_nothing(apiserver: Running, flags: tuple[str, ...]) -> None:
-    """Neither resourceVersion nor generation. kubectl's client says `configured`, not `unchanged`, where the items of a
-    list have a default: it sends the list again, and nothing is stored."""
+    """Neither resourceVersion nor generation, and kubectl's client says so: no item of a list has a default."""
     named = ("--namespace", "default", "-f", str(EXAMPLES))
     first, second = (apiserver.kubectl("apply", *flags, *named, "-o", "json").stdout for _ in range(2))
+    said = apiserver.kubectl("apply", *flags, *named).stdout.split()
     apiserver.kubectl("delete", *named)
+    assert set(said[1::2]) == {"serverside-applied" if flags else "unchanged"}
     assert len(json.loads(first)["items"]) >= len(list(EXAMPLES.glob("*.yaml")))
     assert json.loads(second) == json.loads(first)
 

@@ -56,7 +56,7 @@ def test_every_key_of_the_smallest_resource_is_required(
     (file := tmp_path / "smallest.yaml").write_text(follow.resource(README))
     assert cli.main(["validate", str(file)]) == 0
     lines = follow.resource(README).splitlines()
-    assert len(lines) == 10
+    assert len(lines) == 9
     for path in list(keys(yaml.safe_load(follow.resource(README))["spec"])):
         manifest = yaml.safe_load(follow.resource(README))
         *parents, last = path

@@ -97,7 +97,7 @@ ARM_RULES = (
         message="; ".join((*(_serves(name, served) for name, served in SERVES.items()), "got {a} on {e}")),
     ),
     Rule(
-        cel=f"e in {_quoted(TREES)} || !has(c.tree) || c.tree.topK == 1",
+        cel=f"e in {_quoted(TREES)} || !has(c.tree) || !has(c.tree.topK) || c.tree.topK == 1",
         message=f"topK must be 1 on {' and '.join(CHAINS)}, which draft only chains; got {{c.tree.topK}} on {{e}}",
         field=".tree.topK",
     ),

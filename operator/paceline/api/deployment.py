@@ -19,7 +19,7 @@ from paceline.api.gate import (
     TimeoutsSpec,
 )
 from paceline.api.gateway import GatewaySpec
-from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, arriving, lasts
+from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, LoadSpec, arriving, lasts
 from paceline.api.model import Model, empty
 from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE
 from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
@@ -176,7 +176,8 @@ _SAME = " && ".join(
     for field in ("draft", *KINDS_OF_SHAPE)
 )
 _AS_THE_SPECS = (  # CEL compares no objects of two places.
-    "h.draft.algorithm == self.draft.algorithm && h.draft.revision == self.draft.revision"
+    "h.draft.algorithm == self.draft.algorithm"
+    " && (has(h.draft.revision) ? h.draft.revision : 'main') == self.draft.revision"
     " && has(h.draft.source) == has(self.draft.source)"
     " && (!has(h.draft.source) || h.draft.source == self.draft.source)"
 )
@@ -357,7 +358,7 @@ class SpeculativeDeploymentSpec(Model):
     )
     """Configurations to measure against the baseline; if absent, a chain of three tokens (`chain`) of spec.draft."""
     pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))] = (
-        PoolSpec(name="main"),
+        PoolSpec(name="main", load=(LoadSpec(concurrency=(1, 16)),)),
     )
     """Kinds of traffic, each with its own servers and its own verdict."""
     gateway: GatewaySpec | None = None

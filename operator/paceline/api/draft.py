@@ -20,7 +20,8 @@ from paceline.api.types import (
 NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
 
 
-WIDEST = "1 + self.topK + (self.numSteps - 1) * self.topK * self.topK"
+_TOP_K = "(has(self.topK) ? self.topK : 1)"
+WIDEST = f"1 + {_TOP_K} + (self.numSteps - 1) * {_TOP_K} * {_TOP_K}"
 """CEL: draft tokens of the widest tree; SGLang keeps topK continuations of each of topK nodes in every later step."""
 
 
@@ -29,18 +30,18 @@ class TreeSpec(Model):
 
     rules = (
         Rule(
-            cel="self.topK == 1 || has(self.numDraftTokens)",
+            cel=f"{_TOP_K} == 1 || has(self.numDraftTokens)",
             message="numDraftTokens must be set where topK is above 1: a chain alone has numSteps + 1",
             field=".numDraftTokens",
         ),
         Rule(
-            cel="self.topK != 1 || !has(self.numDraftTokens) || self.numDraftTokens == self.numSteps + 1",
+            cel=f"{_TOP_K} != 1 || !has(self.numDraftTokens) || self.numDraftTokens == self.numSteps + 1",
             message="numDraftTokens must be numSteps + 1 = {self.numSteps + 1} where topK is 1 (a chain); "
             "got {self.numDraftTokens}",
             field=".numDraftTokens",
         ),
         Rule(
-            cel=f"self.topK == 1 || !has(self.numDraftTokens) || self.numDraftTokens <= {WIDEST}",
+            cel=f"{_TOP_K} == 1 || !has(self.numDraftTokens) || self.numDraftTokens <= {WIDEST}",
             message=f"numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = {{{WIDEST}}}; "
             "got {self.numDraftTokens}",
             field=".numDraftTokens",
@@ -50,7 +51,7 @@ class TreeSpec(Model):
     num_steps: Annotated[int, Field(ge=1, le=64)]
     """Depth: tokens that the head proposes one after another."""
     top_k: Annotated[int, Field(ge=1, le=64)] = 1
-    """Branching: continuations kept at each step; 1 is a chain."""
+    """Branching: continuations kept at each step; 1, also if absent, is a chain."""
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
     """Verify width, the root included: tokens that the target checks in one step; numSteps + 1 of a chain if
     absent."""
@@ -126,7 +127,7 @@ class CustomSpec(Model):
 
 
 ON_CLAIM = Rule(
-    cel="!has(self.source) || self.source.startsWith('hf://') || self.revision == 'main'",
+    cel="!has(self.source) || self.source.startsWith('hf://') || !has(self.revision) || self.revision == 'main'",
     message="revision must be left out for pvc://, whose files are served as they are, and oci://, which has a digest",
     field=".revision",
 )
@@ -180,4 +181,4 @@ class DraftSpec(Model):
     source: Source | None = None
     """Location of the head: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST."""
     revision: Revision = "main"
-    """Branch, tag or commit of the head."""
+    """Branch, tag or commit of the head; main if absent."""

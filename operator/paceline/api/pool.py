@@ -158,7 +158,7 @@ class PoolSpec(Model):
     """Name of the pool. Its objects are named NAME-POOL."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Number of servers. If absent one is started, and an autoscaler may set another number."""
-    load: Annotated[tuple[LoadSpec, ...], Field(min_length=1, max_length=8)] = (LoadSpec(concurrency=(1, 16)),)
+    load: Annotated[tuple[LoadSpec, ...], Field(min_length=1, max_length=8)]
     """Loads to measure the pool's datasets under."""
     candidates: Annotated[tuple[ArmName, ...], Field(max_length=15), Unique()] | None = None
     """Names of the spec's candidates that are measured for this pool; all if absent. Beside `search` they are among the

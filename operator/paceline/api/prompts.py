@@ -76,7 +76,7 @@ class PromptsSpec(Model):
     """Latencies that a request must meet to count for goodput; in a pool that has an slo, this one replaces it. If
     absent, goodput is not counted."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Weight in the mean over workloads."""
+    """Weight in the mean over workloads; 1 if absent."""
 
 
 def only_of_the_hub(field: str) -> Rule:

@@ -63,11 +63,11 @@ def test_the_revisions_and_questions_of_the_example_have_not_moved() -> None:
         pool.name: (pool.question, pool.fingerprint, {arm.name: pool.revision(arm) for arm in pool.spec.arms})
         for pool in example()
     } == {
-        "latency": ("6c98163966", "e63dcd7758", {"baseline": "663aea5098", "wide": "ee8ce37234"}),
+        "latency": ("168802f136", "726fee213b", {"baseline": "4b60208082", "wide": "9f42f97897"}),
         "throughput": (
-            "3489ce7b1b",
-            "4d4e7be9ac",
-            {"baseline": "acb85d7ae3", "narrow": "bbcca53421", "wide": "63da2981cc"},
+            "55cbf2e79b",
+            "8c0ac637d2",
+            {"baseline": "625eb24d27", "narrow": "4a67dd34fe", "wide": "dc08f13f12"},
         ),
     }
 
