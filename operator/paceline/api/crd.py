@@ -196,6 +196,7 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: f
         case "integer":
             out["format"] = "int32" if out.get("maximum", 2**63) < 2**31 else "int64"
         case "array":
+            out.setdefault("x-kubernetes-list-type", "atomic")  # as the API server has it, in the schema for readers
             # A default there would make a client see another list than the one it has applied, at each apply.
             out["items"] = _structural(node["items"], definitions, keys - {"default"})
         case "object" if "properties" in node:
