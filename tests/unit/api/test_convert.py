@@ -81,6 +81,7 @@ def test_a_pools_gate_overrides_key_by_key(manifest: dict[str, Any]) -> None:
 
 def test_a_candidates_own_draft_takes_the_place_of_the_default(manifest: dict[str, Any]) -> None:
     manifest["spec"]["candidates"] = [{"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}]
+    del manifest["spec"]["pools"][0]["candidates"]
     assert deployment(manifest).pools[0].arms[1] == core.Arm(
         name="ngram", draft=core.Draft(algorithm="NGRAM"), ngram=core.Ngram()
     )
