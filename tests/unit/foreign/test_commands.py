@@ -182,7 +182,7 @@ def test_the_aliases_that_people_write_are_read() -> None:
     shared = "&c {name: a, numSteps: 3}"
     text = f"common: {shared}\npools: [{{candidates: [*c, {{<<: *c, name: b}}]}}]\n"
     (found,) = of_yaml(text)
-    assert found["candidates"] == [{"name": "a", "numSteps": 3}, {"name": "b", "numSteps": 3}]
+    assert found["pools"][0]["candidates"] == [{"name": "a", "numSteps": 3}, {"name": "b", "numSteps": 3}]
     assert len(of_yaml(laughs(4))) == 1
 
 
