@@ -117,7 +117,7 @@ def test_what_cannot_be_replayed(tmp_path: Path, times: list[Any], why: str) -> 
     ],
 )
 def test_a_replay_has_a_rate_and_timestamps(source: str, load: dict[str, Any], field: str) -> None:
-    manifest = example("latency")
+    manifest = example()
     manifest["spec"]["benchmark"] = {"datasets": [{"name": "mine", "source": source}]}
     manifest["spec"]["pools"][0]["load"] = [{**load, "arrivals": "Replayed"}]
     assert [problem.path.rpartition(".")[2] for problem in api.problems(manifest)] == ([field] if field else [])
