@@ -346,7 +346,9 @@ def test_no_other_part_of_a_pod_brings_a_foreign_image_or_a_directory(
 
 
 SEARCH = searching_of_heads()["spec"]["pools"][0]["search"]
-SEARCHING = changed(example(), ("spec.candidates", GONE), ("spec.pools.0.search", SEARCH))
+SEARCHING = changed(
+    example(), ("spec.candidates", GONE), ("spec.pools.0.candidates", GONE), ("spec.pools.0.search", SEARCH)
+)
 SOURCES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (example(), "spec.target", {"servedName": "qwen"}),
     (example(), "spec.draft", {"algorithm": "EAGLE3"}),
@@ -375,7 +377,7 @@ def test_a_model_that_is_an_image_is_of_an_allowed_registry_too(
 def test_every_field_that_could_name_an_image_a_directory_or_remote_code_is_one_that_the_policies_know() -> None:
     """A new one in the CRDs fails here: add it to charts/paceline/templates/admission.yaml."""
     looked_at = {"engine.image", "engine.trustRemoteCode", "engine.podTemplate", "engine.args", "cache.hostPath"}
-    lists = {"pools.candidates.args", "pools.candidates.custom.args", "arms.args", "arms.custom.args"}
+    lists = {"candidates.args", "candidates.custom.args", "arms.args", "arms.custom.args"}
     models = {path.removeprefix("spec.").replace(".0", "").replace(".1", "") + ".source" for _, path, _ in SOURCES}
     found: set[str] = set()
 
