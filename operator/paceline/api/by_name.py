@@ -48,8 +48,9 @@ def to_core(record: type[Record], model: Model, /, **exceptions: Any) -> Record:
 
 def given(record: Any, model: Model | None, *exceptions: str) -> dict[str, Any]:
     """Field of the record → its value, where the model has one."""
-    values: dict[str, Any] = {}
-    model = model.effective() if model is not None else None
+    if model is None:
+        return {}
+    values, model = dict[str, Any](), model.effective()
     for name, hint in _hints(record).items():
         value = getattr(model, NAMES.get(record, {}).get(name, name), None)
         if value is not None and name not in exceptions:

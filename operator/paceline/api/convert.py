@@ -57,7 +57,7 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     server = core.Server(
         engine=to_core(core.Engine, spec.engine),
         target=to_core(core.Model, spec.target),
-        served_name=spec.target.effective().served_name or "",
+        served_name=spec.target.name_in_requests,
         accelerator=_accelerator(spec.accelerator),
         cache=_cache(spec.cache, claim),
         max_concurrency=max(load.largest for pool in spec.pools for load in pool.load),
@@ -92,7 +92,7 @@ def _run(text: str) -> core.RunSpec:
     server = core.Server(
         engine=to_core(core.Engine, spec.engine),
         target=_pinned(spec.target),
-        served_name=spec.target.effective().served_name or "",
+        served_name=spec.target.name_in_requests,
         accelerator=_accelerator(spec.accelerator),
         cache=to_core(core.Cache, spec.cache),
         max_concurrency=spec.max_concurrency or max(workload.concurrency for workload in spec.workloads),

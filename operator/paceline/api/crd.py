@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from paceline.api.deployment import SpeculativeDeploymentSpec
-from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model
+from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
 from paceline.api.record import adapter, is_record
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
@@ -189,7 +189,7 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: f
     if AN_OBJECT in node:
         out["default"] = {}
     if "default" in out:
-        out["default"] = _without_null(out["default"])
+        out["default"] = as_sent(out["default"])
     if "description" in out:
         out["description"] = " ".join(inspect.cleandoc(out["description"]).split())
     match out["type"]:
@@ -210,11 +210,3 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: f
         case "object":
             out["x-kubernetes-preserve-unknown-fields"] = True
     return out
-
-
-def _without_null(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_null(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _without_null(item) for key, item in value.items() if item is not None}
-    return value

@@ -1,7 +1,7 @@
 """The spec of a SpeculativeDeployment."""
 
 from collections.abc import Iterator
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field
 
@@ -62,8 +62,10 @@ class TargetSpec(Model):
     served_name: ServedName | None = None
     """The model's name in requests; OWNER/NAME of hf://OWNER/NAME if absent."""
 
-    def effective(self) -> Self:
-        return self.model_copy(update={"served_name": self.served_name or self.source.removeprefix("hf://")})
+    @property
+    def name_in_requests(self) -> str:
+        """As it is written, else as the source tells it."""
+        return self.served_name or self.source.removeprefix("hf://")
 
 
 class BenchmarkSpec(Model):

@@ -22,7 +22,7 @@ from paceline.api.types import (
     Unique,
 )
 from paceline.engines import TPU
-from paceline.engines.images import PUBLISHED, RELEASE, named, release
+from paceline.engines.images import PUBLISHED, RELEASE, told
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
@@ -30,7 +30,7 @@ MOST_TEMPLATE_BYTES = 65536
 SMALL_TEMPLATE = f"podTemplate must be at most {MOST_TEMPLATE_BYTES} bytes of JSON"
 
 
-OR = " or "
+_PUBLISHED = " or ".join(PUBLISHED.values())
 _RELEASED = f"(^|/)({'|'.join(PUBLISHED.values())}):{RELEASE}(@.*)?$"
 
 
@@ -46,12 +46,12 @@ class EngineSpec(Model):
         ADMIN_KEY,
         Rule(
             cel=f"{engine_of('self')} != ''",
-            message=f"type must be set: the image's name is not that of {OR.join(PUBLISHED.values())}",
+            message=f"type must be set: the image's name is not that of {_PUBLISHED}",
             field=".type",
         ),
         Rule(
             cel=f"has(self.version) || self.image.matches(r'{_RELEASED}')",
-            message=f"version must be set unless the image is {OR.join(PUBLISHED.values())} with a release as its tag",
+            message=f"version must be set unless the image is {_PUBLISHED} with a release as its tag",
             field=".version",
         ),
         DeskRule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
@@ -87,9 +87,8 @@ class EngineSpec(Model):
     `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
 
     def effective(self) -> Self:
-        return self.model_copy(
-            update={"type": self.type or named(self.image), "version": self.version or release(self.image)}
-        )
+        type, version = told(self.type, self.version, self.image)
+        return self.model_copy(update={"type": type, "version": version})
 
 
 TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"

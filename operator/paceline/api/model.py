@@ -3,6 +3,7 @@
 The docstring of a field is its description in the CRD and in the reference.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
@@ -49,3 +50,15 @@ class Model(BaseModel):
         if validations := [rule.validation() for rule in cls.rules if isinstance(rule, Rule)]:
             json[VALIDATIONS] = validations
         return json
+
+
+def as_sent(node: Any) -> Any:
+    """A field that is null is absent to the API server, too, and kubectl sends 4.0 as 4."""
+    match node:
+        case Mapping():
+            return {key: as_sent(value) for key, value in node.items() if value is not None}
+        case list() | tuple():
+            return [as_sent(item) for item in node]
+        case float() if node.is_integer() and abs(node) < 2**53:
+            return int(node)
+    return node

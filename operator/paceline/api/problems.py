@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, schema
-from paceline.api.model import API_VERSION, GROUP, Model
+from paceline.api.model import API_VERSION, GROUP, Model, as_sent
 from paceline.api.rules import IMMUTABLE, DeskRule, Rule, activation
 from paceline.api.types import LONGEST_NAME, NAME
 
@@ -68,7 +68,7 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
 
 def sent(manifest: Mapping[str, Any]) -> str:
     """The manifest's spec, as JSON that kubectl would send."""
-    return json.dumps(_as_sent(manifest.get("spec")), default=str)
+    return json.dumps(as_sent(manifest.get("spec")), default=str)
 
 
 def read(model: type[M], spec: str) -> M:
@@ -128,18 +128,6 @@ def _without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 def _below(outer: tuple[int | str, ...], loc: tuple[int | str, ...]) -> bool:
     return len(loc) > len(outer) and loc[: len(outer)] == outer
-
-
-def _as_sent(node: Any) -> Any:
-    """A field that is null is absent to the API server, too, and kubectl sends 4.0 as 4."""
-    match node:
-        case Mapping():
-            return {key: _as_sent(value) for key, value in node.items() if value is not None}
-        case list() | tuple():
-            return [_as_sent(item) for item in node]
-        case float() if node.is_integer() and abs(node) < 2**53:
-            return int(node)
-    return node
 
 
 def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:

@@ -29,6 +29,11 @@ class Arm:
         return max((depth.num_steps for depth in self.depth_by_batch_size), default=0)
 
     @property
+    def moving_depth(self) -> str:
+        """The field by which the engine changes the depth while it serves; "" if it does not."""
+        return "adaptive" if self.adaptive else "depthByBatchSize" if self.depth_by_batch_size else ""
+
+    @property
     def engine_chooses_depth(self) -> bool:
         """The engine may stop drafting at some loads; a custom algorithm is assumed to."""
         return bool(self.adaptive or self.depth_by_batch_size or self.custom)

@@ -20,3 +20,8 @@ def release(image: str) -> str:
     """Of a published image, by its tag; "" if it names none."""
     found = re.search(f":{RELEASE}(@.*)?$", image)
     return found[1] if found and named(image) else ""
+
+
+def told(engine: str | None, version: str | None, image: str) -> tuple[str, str]:
+    """Engine and version as they are written, else as the image tells them."""
+    return engine or named(image), version or release(image)

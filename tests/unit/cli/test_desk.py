@@ -17,7 +17,7 @@ GOOD = EXAMPLES / "qwen3-8b.yaml"
 
 
 def changed(directory: Path, *changes: tuple[str, Any]) -> Path:
-    """The example with values at paths such as `spec.pools.0.concurrency`."""
+    """The example with values at paths such as `spec.pools.0.load`."""
     manifest = yaml.safe_load(GOOD.read_text())
     for path, value in changes:
         *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
@@ -75,7 +75,7 @@ def test_several_files_are_validated_and_one_is_planned(capsys: pytest.CaptureFi
     ("path", "value", "place", "says"),
     [
         ("spec.accelerator.count", "4", "spec.accelerator.count", "write 4 without quotes"),
-        ("spec.pools.0.concurrency", 16, "spec.pools[0].concurrency", "write [16]"),
+        ("spec.pools.0.load.0.concurrency", 16, "spec.pools[0].load[0].concurrency", "write [16]"),
         ("spec.draft.source", "acme/head", "spec.draft.source", "did you mean hf://acme/head?"),
         ("spec.draft.algorithm", "eagle3", "spec.draft.algorithm", "did you mean EAGLE3?"),
         ("spec.engine.version", "v0.5.23", "spec.engine.version", "did you mean 0.5.23?"),

@@ -185,12 +185,18 @@ def test_the_api_server_refuses_it(tmp_path: Path) -> None:
     assert engine["properties"]["type"]["enum"] == ["SGLang", "SGLangJAX", "vLLM", "Toy"]
     for cel in (
         "(e != 'Toy' || a in ['EAGLE3', 'NGRAM'])",
-        "e in ['SGLang'] || !has(c.tree) || c.tree.topK == 1",
+        "e in ['SGLang'] || !has(c.tree) || !has(c.tree.topK) || c.tree.topK == 1",
         "(e != 'Toy' || c.tree.numSteps >= 2)",
         "(e == 'Toy' && a in ['', 'EAGLE3'])",
-        f"(self.engine.type != 'Toy' || self.accelerator.resourceName == '{RESOURCE}')",
+        f"(e != 'Toy' || self.accelerator.resourceName == '{RESOURCE}')",
     ):
         assert cel in rules
-    assert [rule["rule"] for rule in engine["x-kubernetes-validations"]] == [
-        "self.type in ['SGLang'] || !has(self.adminKeySecretRef)"
+    by_image = (
+        "(has(self.type) ? self.type : self.image.matches('(^|/)lmsysorg/sglang([:@]|$)') ? 'SGLang'"
+        " : self.image.matches('(^|/)vllm/vllm-openai([:@]|$)') ? 'vLLM' : '')"
+    )
+    assert [rule["rule"] for rule in engine["x-kubernetes-validations"]][:2] == [
+        f"{by_image} in ['SGLang'] || !has(self.adminKeySecretRef)",
+        f"{by_image} != ''",
     ]
+    assert len(engine["x-kubernetes-validations"]) == 3

@@ -19,12 +19,12 @@ from paceline.cli.importing.speculation import Speculation, proposed, speculatio
 from paceline.core import PromotionSpec, Scheme
 from paceline.engines import ENGINES
 from paceline.engines.arguments import one_word
+from paceline.engines.images import RELEASE
 
 T = TypeVar("T")
 Manifest = dict[str, Any]
 API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
-TAG = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?:[-_].*)?")
 NAMED: Mapping[str, str] = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "vLLM": "vllm"}
 """Engine → what the repository of an image is called whose tag is the engine's version."""
 OFFICIAL = ("sglang", "sglang-jax", "vllm", "vllm-openai")
@@ -220,7 +220,7 @@ def _of_this_hub(literal: Mapping[str, str], model: str, questions: list[str]) -
 
 def _version(engine: str, image: str) -> str:
     repository, _, tag = image.partition("@")[0].rpartition(":")
-    match = TAG.fullmatch(tag)
+    match = re.fullmatch(RELEASE, tag)
     if match and NAMED[engine].partition("-")[0] in repository.rpartition("/")[2]:
         return match[1]
     raise UnansweredError(f"the image {image} does not tell the release of {engine}; say it with --engine-version")

@@ -9,7 +9,7 @@ from paceline.api.record import from_status
 from paceline.api.status import Condition, PoolStatus
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.cli.live.progress import Progress, progress
-from paceline.engines.images import named, release
+from paceline.engines.images import told
 
 Manifest = Mapping[str, Any]
 
@@ -110,14 +110,15 @@ def deployment(
                 stored=stored.get(name, {}),
             )
         )
-    engine = spec.get("engine") or {}
+    written = spec.get("engine") or {}
+    engine, version = told(written.get("type"), written.get("version"), written.get("image", ""))
     return Deployment(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         generation=metadata.get("generation", 1),
-        engine=engine.get("type") or named(engine.get("image", "")),
-        version=engine.get("version") or release(engine.get("image", "")),
+        engine=engine,
+        version=version,
         suspended=spec.get("suspend") is True,
         manual=(spec.get("promotion") or {}).get("mode") == "Manual",
         status=status,

@@ -57,11 +57,6 @@ class Candidate:
         return f"{'breadth' if self.algorithm == 'NGRAM' else 'topK'} {self.branching}"
 
     @property
-    def moving_depth(self) -> str:
-        """The field by which SGLang changes the depth while it serves; "" if it does not."""
-        return "adaptive" if self.arm.adaptive else "depthByBatchSize" if self.arm.depth_by_batch_size else ""
-
-    @property
     def flags(self) -> Mapping[str, ParsedFlag]:
         """Those of all arms and its own, by their first names."""
         return {parsed.name: parsed for parsed in (*self.configuration.shared, *self.configuration.own(self.arm))}

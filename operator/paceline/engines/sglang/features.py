@@ -221,7 +221,7 @@ def _excludes(feature: Feature) -> Callable[[Configuration], Iterator[Refusal]]:
             elif candidate.branching > 1 and not feature.trees:
                 message = f"{parsed.written} speculates with chains only: write 1"
                 yield candidate.refused(candidate.branching_field, message)
-            elif not feature.adaptive and (field := candidate.moving_depth):
+            elif not feature.adaptive and (field := candidate.arm.moving_depth):
                 kind = "adaptive depth" if field == "adaptive" else "a schedule"
                 yield candidate.refused(field, f"{parsed.written} does not go with {kind}: name a tree")
 

@@ -46,10 +46,7 @@ def assistant_is_frozen(pair: PairFacts) -> Iterator[ModelFinding]:
     made_of, release_, arm = next(iter(pair.head.architectures), ""), release(pair.server.engine.version), pair.arm
     if made_of not in ASSISTANTS or pair.draft.algorithm not in LAYERS_OF_THE_TARGET:
         return
-    args, moving = (
-        pair.server.engine.args,
-        "adaptive" if arm.adaptive else "depthByBatchSize" if arm.depth_by_batch_size else "",
-    )
+    args, moving = pair.server.engine.args, arm.moving_depth
     backend = flag_value(arm.args, backends.OF_THE_DRAFT) or next(
         filter(None, (flag_value(args, flag) for flag in ("--decode-attention-backend", "--attention-backend"))), ""
     )

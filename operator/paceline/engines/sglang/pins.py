@@ -68,7 +68,7 @@ def _backend(configuration: Configuration) -> Iterator[Refusal]:
 
 def _row(candidate: Candidate) -> str:
     """The arm of the wheels' table."""
-    moving = candidate.moving_depth and candidate.in_eagle_family
+    moving = candidate.arm.moving_depth and candidate.in_eagle_family
     return moves.ADAPTIVE if moving else candidate.runs_as
 
 

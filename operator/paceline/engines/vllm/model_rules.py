@@ -77,6 +77,7 @@ def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
     layers, tokens = pair.target.nextn_layers or 0, draft_tokens(pair.arm)
+    shape = "tree" if pair.arm.tree else "adaptive"
     if (
         pair.draft.algorithm in LAYERS_OF_THE_TARGET
         and pair.draft.model is None
@@ -85,11 +86,7 @@ def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
     ):
         yield ModelFinding(
             arm=pair.arm.name,
-            path="tree.numSteps"
-            if pair.arm.tree
-            else "depthByBatchSize"
-            if pair.arm.depth_by_batch_size
-            else "adaptive.numSteps",
+            path="depthByBatchSize" if pair.arm.depth_by_batch_size else f"{shape}.numSteps",
             problem=f"{tokens} tokens from a target with {layers} layers for further tokens",
             fix=f"take a multiple of {layers}",
         )
