@@ -39,7 +39,11 @@ def test_a_run_goes_on_while_models_of_another_pool_are_fetched() -> None:
     other = {**example()["spec"]["candidates"][0], "name": "other", "draft": head}
     world.edit(
         "another pool with a head of its own",
-        lambda spec: (spec["pools"].append(more), spec["candidates"].append(other)),
+        lambda spec: (
+            spec["pools"][0].update(candidates=["wide"]),
+            spec["pools"].append(more),
+            spec["candidates"].append(other),
+        ),
     )
     assert world.condition("CacheReady") == "False Prefetching"
     (run,) = world.runs("latency")

@@ -59,7 +59,8 @@ def test_two_runs_and_room_for_one(world: World) -> None:
     other without its verdict."""
     world.cluster.nodes = {"gpu-0": 8, "gpu-1": 4}
     measuring(world, "latency")
-    world.edit("another pool", lambda spec: spec["pools"].append(example("throughput")["spec"]["pools"][0]))
+    both = {field: example()["spec"][field] for field in ("candidates", "pools")}
+    world.edit("another pool", lambda spec: spec.update(both))
     world.servers_ready()
     assert world.condition("Complete", world.runs("throughput")[0]) == "False WaitingForCapacity"
 
