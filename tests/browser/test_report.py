@@ -38,7 +38,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "crossover": lambda: report([over(*GB10)]),
     "trade-off": lambda: report([shared_out(*GB10)]),
     "search": lambda: report([ended()]),
-    "schedule": lambda: report(of_a_schedule()),
+    "schedule": lambda: report([of_a_schedule()]),
     "evil": lambda: report([evil()]),
     "unbegun": lambda: report([unbegun()]),
     "promoted": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
