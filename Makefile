@@ -108,7 +108,7 @@ prometheus: ## promtool for the tests of alerts
 	dev/install-prometheus
 
 test: lint browser prometheus operator-up ## everything a change is judged by: lint, cluster, operator, all tests
-	$(BIN)/pytest -n 3
+	$(BIN)/pytest -n 4
 
 demo: operator-up venv ## the example from apply to both verdicts, in the local cluster
 	$(BIN)/python -m tests.demo.demo

@@ -1,6 +1,6 @@
 """For all tests: properties are tried on the same examples each time, and a slow machine is no failure.
 
-Three processes share them (`make test`), file by file. Stories on the cluster and what runs in real time mostly wait:
+Four processes share them (`make test`), file by file. Stories on the cluster and what runs in real time mostly wait:
 the rest is run meanwhile, at a lower priority.
 """
 

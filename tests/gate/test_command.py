@@ -1,13 +1,14 @@
 """`paceline gate FILE`: its verdict, as a person or a script reads it."""
 
 import json
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import pytest
 from tests.support.campaigns import LATENCY, THROUGHPUT, WORKLOADS, against
 from tests.support.gate_cases import Run, case
 
-from paceline.api.gate import BOUNDS, LimitSpec
+from paceline.api.gate import BOUNDS
+from paceline.core import Limit
 from paceline.gate.limits import BOUNDED_BY
 
 
@@ -137,7 +138,7 @@ def test_bounds_that_no_one_can_read_are_cut_short(run: Run) -> None:
 
 
 def test_what_can_be_limited_is_what_a_resource_can_limit() -> None:
-    metrics = get_args(LimitSpec.model_fields["metric"].annotation)
+    metrics = get_args(get_type_hints(Limit)["metric"])
     assert set(BOUNDED_BY) == set(metrics)
     assert {metric: BOUNDS.get(metric, "maxIncrease") for metric in metrics} == BOUNDED_BY
 

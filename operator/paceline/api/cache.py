@@ -1,30 +1,14 @@
 """Where models are stored."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from paceline.api.model import Model
 from paceline.api.pod import Env, TokenKey
 from paceline.api.rules import Rule, one_of
-from paceline.api.types import HostPath, ObjectName, Quantity, Unique
-
-
-class ClaimSpec(Model):
-    """A PersistentVolumeClaim to create for the models. It outlives the deployment."""
-
-    name: ObjectName | None = None
-    """Name of the PersistentVolumeClaim; NAME-models of a SpeculativeDeployment NAME if absent."""
-    size: Quantity
-    """Storage to request."""
-    storage_class_name: ObjectName | None = None
-    """Storage class; the cluster's default if absent."""
-    access_modes: Annotated[
-        tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()
-    ] = ("ReadWriteMany",)
-    """Access modes. A ReadWriteOnce volume attaches to one node at a time: servers and rounds
-    on other nodes wait, unless the volume is itself bound to one node."""
-
+from paceline.core import ClaimTemplate
+from paceline.core.types import HostPath, ObjectName, Unique
 
 RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
 NOT_FOR_THE_FETCH = (
@@ -81,7 +65,7 @@ class CacheSpec(Model):
         NO_CODE_OF_OTHERS,
     )
 
-    claim: ClaimSpec | None = None
+    claim: ClaimTemplate | None = None
     """A PersistentVolumeClaim to create."""
     claim_name: ObjectName | None = None
     """An existing PersistentVolumeClaim."""

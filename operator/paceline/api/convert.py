@@ -1,30 +1,27 @@
-"""A manifest into core types, once and with every default filled in; and a RunSpec back into a BenchmarkRun's spec.
+"""A manifest into core types, once and with every default filled in; and a RunSpec back into a BenchmarkRun's spec."""
 
-Fields of one name are converted by `by_name`; what this module names is what differs.
-"""
-
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from paceline import core
-from paceline.api.by_name import decimal, duration, duration_text, given, to_core, to_manifest
-from paceline.api.cache import CacheSpec, ClaimSpec
+from paceline.api.cache import CacheSpec
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, SpeculativeDeploymentSpec
-from paceline.api.draft import DraftSpec, TreeSpec
-from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.gate import GateSpec, LimitSpec, TimeoutsSpec
+from paceline.api.draft import DraftSpec
+from paceline.api.engine import EngineSpec
+from paceline.api.gate import BudgetSpec, GateSpec
 from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
+from paceline.api.pod import EnvVar
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent
 from paceline.api.prompts import DatasetSpec, PromptsSpec
-from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunTarget, WorkloadSpec
-from paceline.api.slo import SloSpec, from_slo, to_slo
+from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunTarget, TriggerSpec, WorkloadSpec
+from paceline.core.text import decimal
 from paceline.engines.grid import searched
 
 BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
-CHAIN = CandidateSpec(name="chain", tree=TreeSpec(num_steps=3))
+CHAIN = CandidateSpec(name="chain", tree=core.Tree(num_steps=3))
 """The candidate of a deployment that names none."""
 REQUESTS = 64
 FEWEST_REQUESTS = 16
@@ -52,13 +49,15 @@ def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.Deplo
 @lru_cache(maxsize=KEPT)
 def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     spec = read(SpeculativeDeploymentSpec, text)
-    _refuse(broken_rules(spec, "spec") if ruled else ())
-    benchmark, claim = spec.benchmark or BenchmarkSpec(), _claim(spec.cache.claim, name)
+    _refuse(broken_rules(spec, text) if ruled else ())
+    benchmark, claim = spec.benchmark or BenchmarkSpec(), spec.cache.claim
+    if claim and not claim.name:
+        claim = replace(claim, name=f"{name}-models")
     server = core.Server(
-        engine=to_core(core.Engine, spec.engine),
-        target=to_core(core.Model, spec.target),
+        engine=_engine(spec.engine),
+        target=core.Model(source=spec.target.source, revision=spec.target.revision),
         served_name=spec.target.name_in_requests,
-        accelerator=_accelerator(spec.accelerator),
+        accelerator=spec.accelerator,
         cache=_cache(spec.cache, claim),
         max_concurrency=max(load.largest for pool in spec.pools for load in pool.load),
     )
@@ -67,13 +66,17 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
         server=server,
         pools=tuple(_pool(pool, spec, benchmark, server) for pool in spec.pools),
         cache_claim=claim,
-        promotion=to_core(core.PromotionSpec, spec.promotion),
-        guard=to_core(core.GuardSpec, spec.guard),
-        gateway=to_core(core.Gateway, spec.gateway) if spec.gateway else None,
-        run_gpu_hours=float(benchmark.budget.gpu_hours) if benchmark.budget else None,
-        run_timeouts=_timeouts(benchmark.timeouts),
-        **given(core.DeploymentSpec, benchmark),
-        **given(core.DeploymentSpec, spec.cache),
+        promotion=spec.promotion,
+        guard=spec.guard,
+        gateway=spec.gateway,
+        window=benchmark.window,
+        keep_revisions=spec.cache.keep_revisions,
+        run_pod_labels=benchmark.pod_labels,
+        run_queue_name=benchmark.queue_name or "",
+        run_gpu_hours=_gpu_hours(benchmark.budget),
+        run_parity=benchmark.parity,
+        run_timeouts=benchmark.timeouts or core.Timeouts(),
+        **_written(benchmark, "max_evidence_age", "capacity_policy", "min_serving"),
     )
 
 
@@ -85,30 +88,36 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
 @lru_cache(maxsize=KEPT)
 def _run(text: str) -> core.RunSpec:
     spec = read(BenchmarkRunSpec, text)
-    _refuse(broken_rules(spec, "spec"))
+    _refuse(broken_rules(spec, text))
     gate = _gate(spec.gate, arms=len(spec.arms))
     if spec.purpose is core.Purpose.SWEEP:  # all rounds are wanted, and the gate decides only after the last
-        gate = dataclasses.replace(gate, decide_after_rounds=gate.decide_after_rounds[-1:])
+        gate = replace(gate, decide_after_rounds=gate.decide_after_rounds[-1:])
     server = core.Server(
-        engine=to_core(core.Engine, spec.engine),
-        target=_pinned(spec.target),
+        engine=_engine(spec.engine),
+        target=_pinned(spec.target.source, spec.target),
         served_name=spec.target.name_in_requests,
-        accelerator=_accelerator(spec.accelerator),
-        cache=to_core(core.Cache, spec.cache),
+        accelerator=spec.accelerator,
+        cache=core.Cache(claim=spec.cache.claim_name, host_path=spec.cache.host_path, env=_env(spec.cache.env)),
         max_concurrency=spec.max_concurrency or max(workload.concurrency for workload in spec.workloads),
         node_selector=spec.node_selector,
     )
-    return to_core(
-        core.RunSpec,
-        spec,
+    return core.RunSpec(
+        pool=spec.pool,
         server=server,
         arms=tuple(_arm(arm, arm.draft) for arm in spec.arms),
         workloads=tuple(map(_workload, spec.workloads)),
         gate=gate,
+        purpose=spec.purpose,
+        attempt=spec.attempt,
         trigger=spec.trigger.reason,
         token=spec.trigger.token,
-        gpu_hours=float(spec.budget.gpu_hours) if spec.budget else None,
-        timeouts=_timeouts(spec.timeouts),
+        pod_labels=spec.pod_labels,
+        queue_name=spec.queue_name or "",
+        gpu_hours=_gpu_hours(spec.budget),
+        parity=spec.parity,
+        timeouts=spec.timeouts or core.Timeouts(),
+        rounds_of=spec.rounds_of or "",
+        measured=spec.measured,
     )
 
 
@@ -119,32 +128,96 @@ def _workload(spec: WorkloadSpec) -> core.Workload:
 def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
     """What `run` reads back as the same RunSpec; fractions keep six decimals. The revision that a dataset's commit was
     resolved from is left out: it is no part of the question."""
-    server = spec.server
-    values = to_manifest(
-        BenchmarkRunSpec,
-        spec,
-        trigger={"reason": spec.trigger, "token": spec.token},
-        target=to_manifest(RunTarget, server.target, served_name=server.served_name),
-        engine=to_manifest(EngineSpec, server.engine),
-        accelerator=to_manifest(AcceleratorSpec, server.accelerator),
-        cache=to_manifest(RunCache, server.cache),
+    server, target, engine = spec.server, spec.server.target, spec.server.engine
+    written = BenchmarkRunSpec(
+        pool=spec.pool,
+        purpose=spec.purpose,
+        attempt=spec.attempt,
+        trigger=TriggerSpec(reason=spec.trigger, token=spec.token),
+        rounds_of=spec.rounds_of or None,
+        measured=spec.measured,
+        target=RunTarget(
+            source=target.source, revision=target.revision, commit=target.commit, served_name=server.served_name
+        ),
+        engine=EngineSpec(
+            type=engine.type,
+            version=engine.version,
+            image=engine.image,
+            args=engine.args,
+            trust_remote_code=engine.trust_remote_code,
+            eagle3_targets=engine.eagle3_targets or None,
+            env=_variables(engine.env),
+            api_key_secret_ref=engine.api_key,
+            admin_key_secret_ref=engine.admin_key,
+            pod_template=dict(engine.pod_template) or None,
+        ),
+        accelerator=server.accelerator,
+        cache=RunCache(
+            claim_name=server.cache.claim, host_path=server.cache.host_path, env=_variables(server.cache.env)
+        ),
         node_selector=dict(server.node_selector),
         max_concurrency=server.max_concurrency,
-        arms=tuple(to_manifest(ArmSpec, arm, draft=_draft_manifest(arm.draft)) for arm in spec.arms),
-        workloads=tuple(_workload_manifest(workload) for workload in spec.workloads),
-        gate=_gate_manifest(spec),
-        budget=None if spec.gpu_hours is None else {"gpu_hours": decimal(spec.gpu_hours)},
-        timeouts=_timeouts_manifest(spec.timeouts),
+        arms=tuple(_arm_spec(arm) for arm in spec.arms),
+        workloads=tuple(map(_workload_spec, spec.workloads)),
+        gate=_gate_spec(spec),
+        budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=decimal(spec.gpu_hours)),
+        parity=spec.parity,
+        timeouts=None if spec.timeouts == core.Timeouts() else spec.timeouts,
+        pod_labels=dict(spec.pod_labels),
+        queue_name=spec.queue_name or None,
     )
-    return BenchmarkRunSpec.model_validate(values).model_dump(mode="json", by_alias=True, exclude_none=True)
+    return written.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _gate_manifest(spec: core.RunSpec) -> dict[str, Any]:
+def _arm_spec(arm: core.Arm) -> ArmSpec:
+    return ArmSpec(
+        name=arm.name,
+        draft=_run_draft(arm.draft) if arm.draft else None,
+        tree=arm.tree,
+        block_size=arm.block_size,
+        ngram=arm.ngram,
+        adaptive=arm.adaptive,
+        depth_by_batch_size=arm.depth_by_batch_size or None,
+        custom=arm.custom,
+        args=arm.args,
+    )
+
+
+def _run_draft(draft: core.Draft) -> RunDraft:
+    if draft.model is None:
+        return RunDraft(algorithm=draft.algorithm, name=draft.name)
+    head = draft.model
+    return RunDraft(
+        algorithm=draft.algorithm, name=draft.name, source=head.source, revision=head.revision, commit=head.commit
+    )
+
+
+def _workload_spec(workload: core.Workload) -> WorkloadSpec:
+    dataset = workload.dataset
+    return WorkloadSpec(
+        name=dataset.name,
+        source=dataset.source,
+        commit=dataset.commit,
+        requests=dataset.requests,
+        min_requests=dataset.min_requests,
+        max_tokens=dataset.max_tokens,
+        weight=int(dataset.weight),
+        temperature=OWN_SAMPLING if dataset.temperature is None else decimal(dataset.temperature),
+        adapter=dataset.adapter or None,
+        response_format=dataset.response_format or None,
+        slo=dataset.slo,
+        concurrency=workload.concurrency,
+        request_rate=None if dataset.rate is None else decimal(dataset.rate),
+        ramp_from=dataset.ramp_from,
+        arrivals=dataset.arrivals if dataset.rate else None,
+    )
+
+
+def _gate_spec(spec: core.RunSpec) -> GateSpec:
     """A search judges by no gate; only the limit that is applied in a round goes along."""
-    limits = tuple(to_manifest(LimitSpec, limit) for limit in spec.gate.limits)
-    return (
-        {"limits": limits} if spec.purpose is core.Purpose.SEARCH else to_manifest(GateSpec, spec.gate, limits=limits)
-    )
+    if spec.purpose is core.Purpose.SEARCH:
+        return GateSpec(limits=spec.gate.limits)
+    return GateSpec(**{name: getattr(spec.gate, name) for name in GateSpec.model_fields})
 
 
 def _refuse(broken: Iterable[Problem]) -> None:
@@ -162,7 +235,7 @@ def _pool(
         name=pool.name,
         replicas=pool.replicas,
         header_value=pool.header_value,
-        endpoint_picker=to_core(core.EndpointPicker, pool.endpoint_picker) if pool.endpoint_picker else None,
+        endpoint_picker=pool.endpoint_picker,
         arms=(core.Arm(name=core.BASELINE), *sorted(found, key=lambda arm: arm.name)),
         workloads=tuple(_workloads(pool, benchmark.datasets or BUILTIN_SETS)),
         gate=_gate(spec.gate, pool.gate, arms=2 if search else 1 + len(named)),
@@ -193,31 +266,40 @@ def _workloads(pool: PoolSpec, datasets: Sequence[DatasetSpec]) -> Iterator[core
 
 
 def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | None:
-    draft = spec.draft
-    if pool.search is None or draft is None:
+    draft, search = spec.draft, pool.search
+    if search is None or draft is None:
         return None
-    heads = tuple(core.Head(name=head.name, draft=_draft(head.draft)) for head in pool.search.heads or ())
-    return to_core(core.Search, pool.search, draft=_draft(draft), heads=heads)
+    return core.Search(
+        draft=_draft(draft),
+        num_steps=search.num_steps,
+        top_k=search.top_k,
+        num_draft_tokens=search.num_draft_tokens,
+        heads=tuple(core.Head(name=head.name, draft=_draft(head.draft)) for head in search.heads or ()),
+    )
 
 
 def _dataset(
-    dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSpec, slo: SloSpec | None = None
+    dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSpec, slo: core.Slo | None = None
 ) -> core.Dataset:
     """`slo`: of its pool."""
     rate = float(load.request_rate) if load.request_rate else None
-    ramp_from = load.ramp_from if isinstance(load, WorkloadSpec) else load.ramp and load.ramp.from_
+    ramp_from = load.ramp_from if isinstance(load, WorkloadSpec) else load.ramp.from_ if load.ramp else None
     requests = dataset.requests or _default_requests(rate)
-    return to_core(
-        core.Dataset,
-        dataset,
+    return core.Dataset(
+        name=dataset.name,
+        source=dataset.source,
+        requests=requests if rate else max(requests, core.WAVES * concurrency),
+        max_tokens=dataset.max_tokens or MAX_TOKENS,
+        weight=float(dataset.weight),
         rate=rate,
+        temperature=None if dataset.temperature == OWN_SAMPLING else float(dataset.temperature or 0),
         ramp_from=ramp_from,
         arrivals=load.arrivals or core.Arrivals.RANDOM,
-        requests=requests if rate else max(requests, core.WAVES * concurrency),
+        adapter=dataset.adapter or "",
+        response_format=dataset.response_format or "",
+        slo=dataset.slo or slo,
         min_requests=None if rate or ramp_from else _fewest(dataset, concurrency),
-        max_tokens=dataset.max_tokens or MAX_TOKENS,
-        temperature=None if dataset.temperature == OWN_SAMPLING else float(dataset.temperature or 0),
-        slo=to_slo(dataset.slo or slo),
+        **_written(dataset, "revision", "commit"),
     )
 
 
@@ -239,71 +321,84 @@ def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:
     """The later of two gates wins, key by key."""
     values: dict[str, Any] = {"decide_after_rounds": core.default_looks(arms)}
     for gate in gates:
-        values |= given(core.Gate, gate)
+        values |= _written(gate, *GateSpec.model_fields)
     return core.Gate(**values)
 
 
-def _accelerator(accelerator: AcceleratorSpec) -> core.Accelerator:
-    every = accelerator.count * accelerator.nodes
-    return to_core(core.Accelerator, accelerator, tensor_parallel_size=accelerator.tensor_parallel_size or every)
+def _written(of: Any, *names: str) -> dict[str, Any]:
+    """Those fields that it has and that are set."""
+    return {name: value for name in names if (value := getattr(of, name, None)) is not None}
 
 
-def _claim(claim: ClaimSpec | None, deployment: str) -> core.ClaimTemplate | None:
-    return to_core(core.ClaimTemplate, claim, name=claim.name or f"{deployment}-models") if claim else None
+def _engine(engine: EngineSpec) -> core.Engine:
+    known = engine.effective()
+    return core.Engine(
+        type=known.type or "",
+        version=known.version or "",
+        image=engine.image,
+        args=engine.args,
+        trust_remote_code=engine.trust_remote_code,
+        env=_env(engine.env),
+        eagle3_targets=engine.eagle3_targets or (),
+        api_key=engine.api_key_secret_ref,
+        admin_key=engine.admin_key_secret_ref,
+        pod_template=engine.pod_template or {},
+    )
+
+
+def _env(variables: Iterable[EnvVar]) -> tuple[dict[str, Any], ...]:
+    return tuple(variable.model_dump(by_alias=True, exclude_none=True) for variable in variables)
+
+
+def _variables(env: Iterable[Mapping[str, Any]]) -> tuple[EnvVar, ...]:
+    return tuple(EnvVar.model_validate(variable) for variable in env)
 
 
 def _cache(cache: CacheSpec, claim: core.ClaimTemplate | None) -> core.Cache:
-    env: tuple[Mapping[str, Any], ...] = given(core.Cache, cache)["env"]
+    env, groups = _env(cache.env), cache.security_context
     if secret := cache.token_secret_ref:
         env += ({"name": TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}},)
-    return to_core(core.Cache, cache, claim=claim.name if claim else cache.claim_name, env=env)
+    return core.Cache(
+        claim=claim.name if claim else cache.claim_name,
+        host_path=cache.host_path,
+        env=env,
+        security_context=groups.model_dump(by_alias=True, exclude_none=True) if groups else {},
+    )
 
 
-def _pinned(model: RunTarget | RunDraft) -> core.Model:
+def _gpu_hours(budget: BudgetSpec | None) -> float | None:
+    return float(budget.gpu_hours) if budget else None
+
+
+def _pinned(source: str, model: RunTarget | RunDraft) -> core.Model:
     """A model of a run. A model on a claim is found by its path, and that of an image by its digest: its commit need
     not be given."""
-    address = core.Source.parse(model.source) if model.source else None
-    by_itself = address and (UNNAMED if address.scheme is core.Scheme.CLAIM else address.digest)
-    return to_core(core.Model, model, commit=model.commit or by_itself or None)
+    address = core.Source.parse(source)
+    by_itself = UNNAMED if address.scheme is core.Scheme.CLAIM else address.digest
+    return core.Model(source=source, revision=model.revision, commit=model.commit or by_itself or None)
 
 
 def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
-    return to_core(core.Arm, arm, draft=draft and _draft(draft))
+    return core.Arm(
+        name=arm.name,
+        draft=_draft(draft) if draft else None,
+        tree=arm.tree,
+        block_size=arm.block_size,
+        ngram=arm.ngram,
+        adaptive=arm.adaptive,
+        depth_by_batch_size=arm.depth_by_batch_size or (),
+        custom=arm.custom,
+        args=arm.args,
+    )
 
 
 def _draft(draft: DraftSpec) -> core.Draft:
-    return to_core(core.Draft, draft, model=_head(draft))
+    return core.Draft(algorithm=draft.algorithm, model=_head(draft), name=draft.name)
 
 
 def _head(draft: DraftSpec) -> core.Model | None:
     if not draft.source:
         return None
-    return _pinned(draft) if isinstance(draft, RunDraft) else to_core(core.Model, draft)
-
-
-def _draft_manifest(draft: core.Draft | None) -> dict[str, Any] | None:
-    if draft is None:
-        return None
-    return to_manifest(RunDraft, draft.model) | to_manifest(RunDraft, draft)
-
-
-def _workload_manifest(workload: core.Workload) -> dict[str, Any]:
-    temperature = workload.dataset.temperature
-    # Greedy sampling, the default, is left out so that fingerprints do not move.
-    written = OWN_SAMPLING if temperature is None else decimal(temperature) if temperature else None
-    exceptions = {"temperature": written, "slo": from_slo(workload.dataset.slo)}
-    return to_manifest(WorkloadSpec, workload.dataset, concurrency=workload.concurrency, **exceptions)
-
-
-def _timeouts(timeouts: TimeoutsSpec | None) -> core.Timeouts:
-    limits = timeouts.model_dump(exclude_none=True) if timeouts else {}
-    return core.Timeouts(**{name: duration(limit).total_seconds() for name, limit in limits.items()})
-
-
-def _timeouts_manifest(timeouts: core.Timeouts) -> dict[str, str] | None:
-    """None if they equal the defaults, so that fingerprints do not move."""
-    start = None if timeouts.start == core.Timeouts().start else timeouts.start
-    limits = {
-        name: duration_text(value) for name, value in (("start", start), ("workload", timeouts.workload)) if value
-    }
-    return limits or None
+    if isinstance(draft, RunDraft):
+        return _pinned(draft.source, draft)
+    return core.Model(source=draft.source, revision=draft.revision)

@@ -8,13 +8,16 @@ from typing import Any
 
 import yaml
 
+from paceline.api import deployment, draft, engine, gate, pool, prompts, window
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
 from paceline.api.record import adapter, is_record
+from paceline.api.rules import DeskRule, Rule
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
-from paceline.api.types import LONGEST_NAME, NAME, VALIDATIONS
+from paceline.core.model import CLASS
+from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,18 @@ KINDS: Mapping[str, KindDefinition] = {
     )
 }
 
+RULES: Mapping[type[Any], tuple[Rule | DeskRule, ...]] = {
+    kind: rules
+    for module in (deployment, draft, engine, gate, pool, prompts, window)
+    for kind, rules in module.RULES.items()
+}
+"""Of the domain's own types; other models of a spec have theirs with them."""
+
+
+def rules_of(kind: type[Any]) -> tuple[Rule | DeskRule, ...]:
+    return kind.rules if issubclass(kind, Model) else RULES.get(kind, ())
+
+
 KEPT = frozenset((
     "type", "format", "enum", "items", "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
     "maxProperties", "pattern", "required", "description", "default",
@@ -162,18 +177,16 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
 
 @cache
 def schema(model: type[Any]) -> dict[str, Any]:
-    """The model, or a status's record, as a structural schema."""
-    if is_record(model):
-        json = adapter(model).json_schema(by_alias=True)
-        return _structural(json, json.get("$defs", {}), KEPT - {"default"})  # those of records are the reader's
-    json = model.model_json_schema(by_alias=True)
-    return _structural(json, json.get("$defs", {}), KEPT)
+    """An object of a spec or a status, as a structural schema."""
+    json = adapter(model).json_schema(by_alias=True)
+    keys = KEPT - {"default"} if is_record(model) else KEPT  # a status's defaults are the reader's
+    return _structural(json, json.get("$defs", {}), keys)
 
 
 def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
     """References inlined (what stands beside one wins), null dropped, only `keys` kept: Kubernetes forbids others."""
     node = dict(node)
-    if "default" in node and "default" not in keys:
+    if {"default", "description"} <= node.keys() and "default" not in keys:
         node["description"] = node.pop("description")  # of what may be left out it stands last
     while "$ref" in node or "anyOf" in node:
         if "$ref" in node:
@@ -182,10 +195,14 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: f
             (inner,) = (option for option in node.pop("anyOf") if option != {"type": "null"})
         node = {**inner, **node}
     out = {key: value for key, value in node.items() if key in keys or key.startswith("x-kubernetes-")}
+    if name := node.get(CLASS):
+        rules = next((of for kind, of in RULES.items() if kind.__name__ == name), ())
+        validations = [rule.validation() for rule in rules if isinstance(rule, Rule)]
+        out |= {VALIDATIONS: validations} if validations else {}
     if "const" in node:
         out["enum"] = [node["const"]]
-    if out.get("default", ()) in ((), None, [], {}, ""):
-        out.pop("default", None)
+    if out.get("default", ()) in ((), None, [], {}, "", 0) and out.get("default") is not False:
+        out.pop("default", None)  # it stands for what follows from other fields
     if AN_OBJECT in node:
         out["default"] = {}
     if "default" in out:

@@ -1,42 +1,38 @@
 """The spec of a SpeculativeDeployment."""
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from paceline.api.cache import CacheSpec, on_the_claim
 from paceline.api.compatibility import ENGINE_AND_NODE, KINDS_OF_SHAPE, arm_rules
 from paceline.api.draft import ON_CLAIM, DraftSpec
-from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
     MOST_MEASURED,
     MOST_POINTS,
     MOST_SEARCHED,
     BudgetSpec,
     GateSpec,
-    ParitySpec,
-    TimeoutsSpec,
 )
-from paceline.api.gateway import GatewaySpec
 from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, LoadSpec, arriving, lasts
 from paceline.api.model import Model, empty
 from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE
 from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.types import (
+from paceline.core import Accelerator, CapacityPolicy, Gateway, GuardSpec, Parity, PromotionSpec, Timeouts
+from paceline.core.types import (
     Duration,
     Labels,
     QueueName,
     Revision,
     ServedName,
-    Share,
     Source,
     Unique,
 )
-from paceline.api.window import WindowSpec
-from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
+from paceline.core.window import Window
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -89,13 +85,13 @@ class BenchmarkSpec(Model):
     min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Replicas that a pool keeps with Borrow; 1 if absent. 0 leaves a pool of one replica without servers while it is
     measured."""
-    window: WindowSpec | None = None
+    window: Window | None = None
     """When rounds may start; at any time if absent."""
     budget: BudgetSpec | None = None
     """Limit for each run, checked before every round."""
-    parity: ParitySpec | None = None
+    parity: Parity | None = None
     """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
-    timeouts: TimeoutsSpec | None = None
+    timeouts: Timeouts | None = None
     """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""
@@ -106,47 +102,16 @@ class BenchmarkSpec(Model):
     decision stands for as long as its question does."""
 
 
-class PromotionSpec(Model):
-    """How a verdict goes live."""
-
-    mode: PromotionMode = PromotionMode.AUTOMATIC
-    """Automatic, or Manual: wait for a person's `promote` request."""
-    until_decided: UntilDecided = UntilDecided.BASELINE
-    """What is served until there is a verdict."""
-    surge: Surge = Surge.AUTO
-    """How servers are replaced. Auto: one server more than `replicas` is started first, so that no request is
-    lost; if it finds no room within a minute, servers are replaced in place, one at a time. Never: in place at once.
-    Servers of several nodes are always replaced in place."""
-    revision_history_limit: Annotated[int, Field(ge=1, le=50)] = 3
-    """Renderings and finished runs that a pool keeps in addition to those in use."""
-    progress_deadline: Duration = "30m"
-    """Time without progress after which a revision is taken off, counted from its selection or from the last additional
-    ready server; also the time that a revision may be without any ready server once it has served."""
-
-
-class GuardSpec(Model):
-    """What happens when speculation stops paying in production."""
-
-    rules = (
+RULES: Mapping[type[Any], tuple[Rule, ...]] = {
+    GuardSpec: (
         Rule(
             cel="!has(self.window)"
             " || (duration(self.window) >= duration('10s') && duration(self.window) <= duration('24h'))",
             message="window must be at least 10s, three looks at a server, and at most 24h; got {self.window}",
             field=".window",
         ),
-    )
-
-    action: GuardAction = GuardAction.NOTIFY
-    """Notify: the condition SpeculationDegraded and an Event. Fallback: also serve the baseline if
-    acceptance dropped or servers hang, until newer evidence. None: servers are not watched."""
-    acceptance_drop: Share = "25%"
-    """How many of the accepted draft tokens per verify step (acceptance length - 1) may be missing, of those that the
-    evidence has measured at this load."""
-    window: Duration = "10m"
-    """Time over which servers are judged."""
-    source: GuardSource = GuardSource.PODS
-    """Where their counters are read. Pods: at each server's /metrics. Prometheus: at the one that the
-    installation names (the chart's prometheus.url); its series need the labels namespace and pod."""
+    ),
+}
 
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
@@ -351,7 +316,7 @@ class SpeculativeDeploymentSpec(Model):
     """Default draft head of all candidates."""
     engine: EngineSpec
     """The inference engine."""
-    accelerator: AcceleratorSpec
+    accelerator: Accelerator
     """The accelerators of a server."""
     cache: CacheSpec
     """Where models are stored."""
@@ -363,7 +328,7 @@ class SpeculativeDeploymentSpec(Model):
         PoolSpec(name="main", load=(LoadSpec(concurrency=(1, 16)),)),
     )
     """Kinds of traffic, each with its own servers and its own verdict."""
-    gateway: GatewaySpec | None = None
+    gateway: Gateway | None = None
     """A Gateway through which the pools are reached, if the cluster has the Gateway API."""
     benchmark: BenchmarkSpec | None = None
     """How candidates are measured."""

@@ -1,6 +1,7 @@
 """A draft head, its algorithm and the shape of its proposals."""
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -8,10 +9,9 @@ from paceline import core
 from paceline.api.compatibility import ALIASES
 from paceline.api.model import Model
 from paceline.api.rules import Rule
-from paceline.api.types import (
+from paceline.core.types import (
     Algorithm,
     AlgorithmName,
-    Arguments,
     Revision,
     Source,
     Unique,
@@ -24,11 +24,8 @@ _TOP_K = "(has(self.topK) ? self.topK : 1)"
 WIDEST = f"1 + {_TOP_K} + (self.numSteps - 1) * {_TOP_K} * {_TOP_K}"
 """CEL: draft tokens of the widest tree; SGLang keeps topK continuations of each of topK nodes in every later step."""
 
-
-class TreeSpec(Model):
-    """Shape of a draft proposal."""
-
-    rules = (
+RULES: Mapping[type[Any], tuple[Rule, ...]] = {
+    core.Tree: (
         Rule(
             cel=f"{_TOP_K} == 1 || has(self.numDraftTokens)",
             message="numDraftTokens must be set where topK is above 1: a chain alone has numSteps + 1",
@@ -46,60 +43,18 @@ class TreeSpec(Model):
             "got {self.numDraftTokens}",
             field=".numDraftTokens",
         ),
-    )
-
-    num_steps: Annotated[int, Field(ge=1, le=64)]
-    """Depth: tokens that the head proposes one after another."""
-    top_k: Annotated[int, Field(ge=1, le=64)] = 1
-    """Branching: continuations kept at each step; 1, also if absent, is a chain."""
-    num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
-    """Verify width, the root included: tokens that the target checks in one step; numSteps + 1 of a chain if
-    absent."""
-
-    def effective(self) -> Self:
-        return self.model_copy(update={"num_draft_tokens": self.num_draft_tokens or self.num_steps + 1})
-
-
-class NgramSpec(Model):
-    """How drafts are found in the text itself. Absent fields have the engine's own defaults."""
-
-    rules = (
+    ),
+    core.Ngram: (
         Rule(
             cel="!has(self.minMatch) || !has(self.maxMatch) || self.minMatch <= self.maxMatch",
             message="minMatch must be at most maxMatch = {self.maxMatch}; got {self.minMatch}",
             field=".minMatch",
         ),
-    )
-
-    num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
-    """Verify width: tokens that the target checks in one step."""
-    breadth: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Continuations to keep; 1 is a chain."""
-    min_match: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Minimum length in tokens of a repeated passage. SGLang refuses it from 0.5.10 on."""
-    max_match: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Maximum length in tokens of a passage to look for. SGLang refuses it from 0.5.10 on."""
+    ),
+}
 
 
-class AdaptiveSpec(Model):
-    """A chain whose depth the engine adapts to the acceptance that it observes."""
-
-    num_steps: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Initial depth or maximum number of proposed tokens, as the engine reads it: see the table of engines in
-    docs/api.md."""
-
-
-class DepthSpec(Model):
-    """Depth from a batch size on."""
-
-    from_batch_size: Annotated[int, Field(ge=1, le=4096)]
-    """Smallest batch size (requests in a step) that this entry applies to, up to the next entry. SGLang counts a batch
-    as the CUDA graph that it is padded to."""
-    num_steps: Annotated[int, Field(ge=0, le=64)]
-    """Depth of the chain in tokens; 0 disables speculation."""
-
-
-DepthByBatchSize = Annotated[tuple[DepthSpec, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
+DepthByBatchSize = Annotated[tuple[core.Depth, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
 
 
 OF_DEPTHS = (
@@ -116,14 +71,6 @@ OF_DEPTHS = (
     ),
 )
 """Rules of a model with `depthByBatchSize`."""
-
-
-class CustomSpec(Model):
-    """An algorithm that this API does not name, with the flags to give to the engine. It is measured; no rule makes
-    assumptions about it."""
-
-    args: Arguments = ()
-    """Flags of the algorithm; for what an engine takes, see the table of engines in docs/api.md."""
 
 
 ON_CLAIM = Rule(

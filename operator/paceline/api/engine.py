@@ -1,30 +1,22 @@
 """What serves a model, and on what."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import Field
 
+from paceline import core
 from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of
 from paceline.api.model import Model
-from paceline.api.pod import Env, SecretKey
+from paceline.api.pod import Env
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.types import (
-    Architecture,
-    Arguments,
-    DeviceSelector,
-    LabelKey,
-    LabelValue,
-    Matches,
-    ObjectName,
-    Quantity,
-    Unique,
-)
+from paceline.core import SecretKey
+from paceline.core.server import GPU, GPU_LABEL
+from paceline.core.types import Architecture, Arguments, Matches, Unique
 from paceline.engines import TPU
 from paceline.engines.images import PUBLISHED, RELEASE, told
 
-GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 MOST_TEMPLATE_BYTES = 65536
 SMALL_TEMPLATE = f"podTemplate must be at most {MOST_TEMPLATE_BYTES} bytes of JSON"
@@ -98,10 +90,8 @@ ACCELERATORS = "self.count * self.nodes"
 """CEL: accelerators of a server."""
 
 
-class AcceleratorSpec(Model):
-    """The accelerators of one server."""
-
-    rules = (
+RULES: Mapping[type[Any], tuple[Rule, ...]] = {
+    core.Accelerator: (
         Rule(
             cel=f"self.resourceName != '{TPU}' || self.productLabel != '{GPU_LABEL}'",
             message=TPU_NODES,
@@ -124,28 +114,5 @@ class AcceleratorSpec(Model):
             "got {self.tensorParallelSize}",
             field=".tensorParallelSize",
         ),
-    )
-
-    product: LabelValue
-    """Value of the node's product label, for example NVIDIA-H200."""
-    count: Annotated[int, Field(ge=1, le=64)] = 1
-    """Accelerators per server and node."""
-    tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Number of accelerators over which the model is split; all of the server's if absent."""
-    resource_name: LabelKey = GPU
-    """Extended resource to request; google.com/tpu for TPUs. A DRA driver may provide it too (KEP-5004)."""
-    product_label: LabelKey = GPU_LABEL
-    """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
-    nodes: Annotated[int, Field(ge=1, le=16)] = 1
-    """Nodes per server. More than one needs the LeaderWorkerSet controller."""
-    topology: LabelValue | None = None
-    """Value of the node's topology label, for TPU slices, for example 2x2."""
-    topology_label: LabelKey | None = None
-    """Node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
-    memory: Quantity | None = None
-    """Memory of one accelerator, for example 80Gi; known for common products if absent."""
-    device_class_name: ObjectName | None = None
-    """DeviceClass whose devices pods claim, in place of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
-    and the DRA driver of the devices."""
-    device_selectors: Annotated[tuple[DeviceSelector, ...], Field(min_length=1, max_length=8), Unique()] | None = None
-    """CEL expressions that each device must meet, in place of the node label; `product` then names what they select."""
+    ),
+}

@@ -8,7 +8,7 @@ from pydantic import Field
 from paceline import core
 from paceline.api.model import Model
 from paceline.api.rules import Rule, one_of
-from paceline.api.types import AMOUNT, DatasetName, Matches, Unique
+from paceline.core.types import AMOUNT, DatasetName, Matches, Unique
 
 MOST_CONCURRENT = 4096
 Concurrency = Annotated[int, Field(ge=1, le=MOST_CONCURRENT)]

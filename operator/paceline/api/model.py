@@ -4,14 +4,16 @@ The docstring of a field is its description in the CRD and in the reference.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import fields
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
 from paceline.api.rules import DeskRule, Rule
-from paceline.api.types import VALIDATIONS
+from paceline.core.model import is_model
+from paceline.core.types import VALIDATIONS
 
 AN_OBJECT = "x-paceline-default-object"
 
@@ -40,16 +42,19 @@ class Model(BaseModel):
     )
     rules: ClassVar[tuple[Rule | DeskRule, ...]] = ()
 
-    def effective(self) -> Self:
-        """With what follows from other fields."""
-        return self
-
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         json = handler.resolve_ref_schema(handler(schema))
         if validations := [rule.validation() for rule in cls.rules if isinstance(rule, Rule)]:
             json[VALIDATIONS] = validations
         return json
+
+
+def fields_of(kind: type[Any]) -> Mapping[str, str]:
+    """Name in JSON → name in Python, of the fields of an object of a spec; {} for what is none."""
+    if issubclass(kind, Model):
+        return {str(field.alias): name for name, field in kind.model_fields.items()}
+    return {to_camel(field.name): field.name for field in fields(kind)} if is_model(kind) else {}
 
 
 def as_sent(node: Any) -> Any:

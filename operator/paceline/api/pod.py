@@ -6,8 +6,8 @@ from pydantic import Field
 
 from paceline.api.model import Model
 from paceline.api.rules import Rule, count_of
-from paceline.api.types import Matches, ObjectName, SecretsKey, Unique
 from paceline.core.names import QUEUE_LABEL
+from paceline.core.types import Matches, ObjectName, SecretsKey, Unique
 
 
 class KeyRef(Model):
@@ -101,18 +101,11 @@ class EnvVar(Model):
 Env = Annotated[tuple[EnvVar, ...], Field(max_length=64), Unique(("name",))]
 
 
-class SecretKey(Model):
+class TokenKey(Model):
     """A key of a Secret in the same namespace."""
 
     name: ObjectName
     """Name of the Secret."""
-    key: SecretsKey
-    """Key in it."""
-
-
-class TokenKey(SecretKey):
-    """A key of a Secret in the same namespace."""
-
     key: SecretsKey = "token"
     """Key in it."""
 

@@ -1,21 +1,20 @@
 """A pool and the candidates that are measured for it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
-from paceline.api.draft import OF_DEPTHS, AdaptiveSpec, CustomSpec, DepthByBatchSize, DraftSpec, NgramSpec, TreeSpec
+from paceline.api.draft import OF_DEPTHS, DepthByBatchSize, DraftSpec
 from paceline.api.gate import GateSpec
-from paceline.api.gateway import EndpointPickerSpec, HeaderValue
 from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
-from paceline.api.slo import SloSpec
-from paceline.api.types import Arguments, ArmName, HeadName, PoolName, Unique
-from paceline.core import SHAPES
+from paceline.core import SHAPES, Adaptive, Custom, EndpointPicker, Ngram, Range, Slo, Tree, Widths
+from paceline.core.gateway import HeaderValue
+from paceline.core.types import Arguments, ArmName, HeadName, PoolName, Unique
 from paceline.engines import ENGINES
 
 WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
@@ -38,17 +37,17 @@ class CandidateSpec(Model):
     """Name in results."""
     draft: DraftSpec | None = None
     """Replaces spec.draft as a whole."""
-    tree: TreeSpec | None = None
+    tree: Tree | None = None
     """Shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
     block_size: Annotated[int, Field(ge=1, le=64)] | None = None
     """Tokens proposed at once, for DFLASH and DSPARK."""
-    ngram: NgramSpec | None = None
+    ngram: Ngram | None = None
     """How NGRAM finds drafts in the text; may be {}."""
-    adaptive: AdaptiveSpec | None = None
+    adaptive: Adaptive | None = None
     """Instead of a tree: a chain whose depth the engine chooses; may be {}."""
     depth_by_batch_size: DepthByBatchSize | None = None
     """Instead of a tree: depth of the chain by batch size, from 1 on."""
-    custom: CustomSpec | None = None
+    custom: Custom | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
     """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
@@ -57,30 +56,16 @@ class CandidateSpec(Model):
 TWINS = "draft, shape and arguments of two candidates are equal; remove one of them"
 
 
-class Range(Model):
-    """A range of integers, both ends included."""
-
-    rules = (
+RULES: Mapping[type[Any], tuple[Rule, ...]] = dict.fromkeys(
+    (Range, Widths),
+    (
         Rule(
             cel="self.min <= self.max",
             message="min must be at most max = {self.max}; got {self.min}",
             field=".min",
         ),
-    )
-
-    min: Annotated[int, Field(ge=1, le=64)]
-    """Smallest value."""
-    max: Annotated[int, Field(ge=1, le=64)]
-    """Largest value."""
-
-
-class Widths(Range):
-    """A range of verify widths, both ends included."""
-
-    min: Annotated[int, Field(ge=2, le=512)]
-    """Smallest value."""
-    max: Annotated[int, Field(ge=2, le=512)]
-    """Largest value."""
+    ),
+)
 
 
 class HeadSpec(Model):
@@ -169,9 +154,9 @@ class PoolSpec(Model):
     """Overrides fields of spec.gate."""
     header_value: HeaderValue | None = None
     """Value of spec.gateway's header that leads to this pool; the pool's name if absent."""
-    endpoint_picker: EndpointPickerSpec | None = None
+    endpoint_picker: EndpointPicker | None = None
     """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
-    slo: SloSpec | None = None
+    slo: Slo | None = None
     """Latencies that a request of this pool must meet to count for goodput, on datasets without an slo of their
     own."""
 
@@ -193,7 +178,6 @@ def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) 
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
     shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
-    shape = [part.effective() if isinstance(part, Model) else part for part in shape]
     own = candidate.custom.args if candidate.custom else None
     return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
 

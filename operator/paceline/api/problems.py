@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from paceline.api.crd import KINDS, schema
-from paceline.api.model import API_VERSION, GROUP, Model, as_sent
+from paceline.api.crd import KINDS, rules_of, schema
+from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
 from paceline.api.rules import IMMUTABLE, DeskRule, Rule, activation
-from paceline.api.types import LONGEST_NAME, NAME
+from paceline.core.types import LONGEST_NAME, NAME
 
 M = TypeVar("M", bound=Model)
 
@@ -60,10 +60,11 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
     if kind not in KINDS:
         return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
     try:
-        model = read(KINDS[kind].spec, sent(manifest))
+        text = sent(manifest)
+        model = read(KINDS[kind].spec, text)
     except InvalidManifestError as invalid:
         return [*_metadata(manifest), *invalid.problems]
-    return [*_metadata(manifest), *broken_rules(model, "spec")]
+    return [*_metadata(manifest), *broken_rules(model, text)]
 
 
 def sent(manifest: Mapping[str, Any]) -> str:
@@ -80,44 +81,54 @@ def read(model: type[M], spec: str) -> M:
         raise InvalidManifestError([_problem(error, model) for error in errors]) from None
 
 
-def broken_rules(model: Model, path: str) -> Iterator[Problem]:
-    """The rules that `model`, which stands at `path`, and everything in it break; those of the desk only where the API
-    server would accept it."""
-    # Nothing of podTemplate: no rule reads it, and it may have numbers that CEL has not.
-    document = model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"engine": {"pod_template"}})
-    parts = list(_parts(model, document, path))
+def broken_rules(spec: Model, text: str) -> Iterator[Problem]:
+    """The rules that a spec, read from `text`, and everything in it break; those of the desk only where the API server
+    would accept it."""
+    document = _defaulted(json.loads(text), schema(type(spec)))
+    document.get("engine", {}).pop("podTemplate", None)  # no rule reads it, and it may have numbers that CEL has not
+    parts = list(_parts(spec, document, "spec"))
     refused = [
         Problem(path=at + below, message=message)
-        for part, json, at in parts
-        for rule in _broken(part, json)
-        for below, message in rule.findings(json)
+        for part, entry, at in parts
+        for rule in _broken(part, entry)
+        for below, message in rule.findings(entry)
     ]
     yield from refused or (
         Problem(path=at + below, message=message, desk=True)
         for part, _, at in parts
-        for rule in part.rules
+        for rule in rules_of(type(part))
         if isinstance(rule, DeskRule)
         for below, message in rule.broken(part)
     )
 
 
-def _broken(model: Model, document: Mapping[str, Any]) -> Iterator[Rule]:
-    if rules := [rule for rule in model.rules if isinstance(rule, Rule) and rule.cel != IMMUTABLE]:
+def _defaulted(document: Any, node: Mapping[str, Any]) -> Any:
+    """With the defaults of its schema, as the API server writes them."""
+    if isinstance(document, list):
+        return [_defaulted(item, node.get("items", {})) for item in document]
+    if not isinstance(document, dict):
+        return document
+    fields = node.get("properties", {})
+    given = {name: below["default"] for name, below in fields.items() if "default" in below} | document
+    return {name: _defaulted(value, fields.get(name, {})) for name, value in given.items()}
+
+
+def _broken(part: Any, document: Mapping[str, Any]) -> Iterator[Rule]:
+    if rules := [rule for rule in rules_of(type(part)) if isinstance(rule, Rule) and rule.cel != IMMUTABLE]:
         values = activation(document)
         yield from (rule for rule in rules if not rule.holds(values))
 
 
-def _parts(model: Model, document: Mapping[str, Any], path: str) -> Iterator[tuple[Model, Mapping[str, Any], str]]:
-    """The model and all models in it, each as JSON and with its path."""
-    yield model, document, path
-    for name, field in type(model).model_fields.items():
-        value, at = getattr(model, name), f"{path}.{field.alias}"
-        if isinstance(value, Model):
-            yield from _parts(value, document[str(field.alias)], at)
-        elif isinstance(value, tuple):
-            for i, item in enumerate(value):
-                if isinstance(item, Model):
-                    yield from _parts(item, document[str(field.alias)][i], f"{at}[{i}]")
+def _parts(part: Any, document: Any, path: str) -> Iterator[tuple[Any, Mapping[str, Any], str]]:
+    """A spec and all objects in it that are written, each as JSON and with its path."""
+    if isinstance(part, tuple) and isinstance(document, list):
+        for i, (item, entry) in enumerate(zip(part, document, strict=True)):
+            yield from _parts(item, entry, f"{path}[{i}]")
+    elif (fields := fields_of(type(part))) and isinstance(document, Mapping):
+        yield part, document, path
+        for alias, name in fields.items():
+            if alias in document:
+                yield from _parts(getattr(part, name), document[alias], f"{path}.{alias}")
 
 
 def _without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
@@ -145,7 +156,7 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
     match details["type"]:
         case "missing":
             message = "must be set"
-        case "extra_forbidden":
+        case "extra_forbidden" | "unexpected_keyword_argument":
             fields = _fields_beside(details["loc"], schema(model))
             near = get_close_matches(str(details["loc"][-1]), fields, n=1)
             name = str(details["loc"][-1])

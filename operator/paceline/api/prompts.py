@@ -1,7 +1,7 @@
 """The prompts that a workload is sent: where they come from, and how."""
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -9,9 +9,8 @@ from paceline import core
 from paceline.api.load import MOST_REQUESTS
 from paceline.api.model import Model
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.slo import SloSpec
-from paceline.api.types import AdapterName, DatasetName, DatasetSource, Revision, Temperature
 from paceline.core import response_format
+from paceline.core.types import AdapterName, DatasetName, DatasetSource, Revision, Temperature
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json, .jsonl, .parquet or .csv file of prompts"
 READ, PACKED = "jsonl?|parquet|csv", "gz|zip|zst|bz2|xz"
@@ -32,6 +31,11 @@ told of one more than an answer may have (`load.UNCOUNTED`)."""
 def _no_format(prompts: "PromptsSpec") -> Iterator[Violation]:
     if wrong := response_format.problem_of_text(prompts.response_format) if prompts.response_format else "":
         yield ".responseFormat", wrong
+
+
+RULES: Mapping[type[Any], tuple[Rule, ...]] = {
+    core.Slo: (Rule(cel="has(self.ttft) || has(self.itl)", message="ttft, itl or both must be set"),),
+}
 
 
 class PromptsSpec(Model):
@@ -72,7 +76,7 @@ class PromptsSpec(Model):
     """The response_format of every request, as JSON text: {"type": "json_schema", "json_schema": {"name": …, "schema":
     …}}, or json_object. Of entries that have their own, theirs. A point of which more than 5 % of the answers do not
     fit is invalid."""
-    slo: SloSpec | None = None
+    slo: core.Slo | None = None
     """Latencies that a request must meet to count for goodput; in a pool that has an slo, this one replaces it. If
     absent, goodput is not counted."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1

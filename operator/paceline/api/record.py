@@ -187,7 +187,9 @@ def inner(annotation: Any) -> Any:
 
 
 def is_record(kind: object) -> bool:
-    return isinstance(kind, type) and hasattr(kind, "__pydantic_config__") and hasattr(kind, "__dataclass_fields__")
+    """Of a status; objects of a spec refuse what they do not know."""
+    config = getattr(kind, "__pydantic_config__", None)
+    return isinstance(kind, type) and config is not None and "extra" not in config
 
 
 def _constant(value: Any) -> Callable[[], Any]:

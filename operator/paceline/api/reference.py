@@ -3,13 +3,13 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
-from paceline.api.crd import KINDS, KindDefinition, schema
-from paceline.api.model import API_VERSION, Model
+from paceline.api.crd import KINDS, KindDefinition, rules_of, schema
+from paceline.api.model import API_VERSION, fields_of
 from paceline.api.record import is_record, slots
 from paceline.api.rules import DeskRule
-from paceline.api.types import VALIDATIONS
+from paceline.core.types import VALIDATIONS
 from paceline.engines import ENGINES, Capabilities
 
 HEAD = f"""\
@@ -59,11 +59,12 @@ def _fields(model: type[Any]) -> list[tuple[str, Any]]:
     """Name on the wire and type, of a model of the spec or a record of a status."""
     if is_record(model):
         return [(slot.wire, slot.type) for slot in slots(model)]
-    return [(str(field.alias), field.annotation) for field in model.model_fields.values()]
+    types = get_type_hints(model, include_extras=True)
+    return [(alias, types[name]) for alias, name in fields_of(model).items()]
 
 
 def _models(annotation: Any) -> Iterator[Any]:
-    if is_record(annotation) or (inspect.isclass(annotation) and issubclass(annotation, Model)):
+    if is_record(annotation) or (isinstance(annotation, type) and fields_of(annotation)):
         yield annotation
     for inner in get_args(annotation):
         if inner is not NoneType:
@@ -82,7 +83,7 @@ def _block(model: Any) -> Iterator[str]:
         inner = next(_models(annotation), None)
         yield f"| `{name}` | {_type(node, inner)} | {default} | {_cell(node['description'])} | {_rules(node, inner)} |"
     yield ""
-    rules = () if is_record(model) else model.rules
+    rules = rules_of(model)
     for rule in rules:
         at = rule.field.removeprefix(".")
         where = "" if not at or rule.message.startswith(at) else f"`{at}`: "

@@ -8,8 +8,8 @@ from paceline import core
 from paceline.api.cache import NO_CODE_OF_OTHERS, on_the_claim
 from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
 from paceline.api.deployment import TargetSpec
-from paceline.api.draft import OF_DEPTHS, AdaptiveSpec, CustomSpec, DepthByBatchSize, DraftSpec, NgramSpec, TreeSpec
-from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.draft import OF_DEPTHS, DepthByBatchSize, DraftSpec
+from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
     MOST_COMPARED,
     MOST_MEASURED,
@@ -17,8 +17,6 @@ from paceline.api.gate import (
     MOST_SEARCHED,
     BudgetSpec,
     GateSpec,
-    ParitySpec,
-    TimeoutsSpec,
 )
 from paceline.api.load import (
     AT_A_RATE,
@@ -35,7 +33,8 @@ from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE, Env
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
-from paceline.api.types import (
+from paceline.core import WAVES, Purpose, Trigger
+from paceline.core.types import (
     Arguments,
     ArmName,
     Commit,
@@ -47,13 +46,7 @@ from paceline.api.types import (
     Revision,
     Unique,
 )
-from paceline.core import WAVES, Purpose, Trigger
 
-LONGEST_ROUND = 4096
-"""Characters of a round's message, as the kubelet keeps them."""
-LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
-MOST_ROUNDS = 64
-"""Rounds that a run brings along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
 MOST_WORKLOADS = 24
 
 
@@ -110,17 +103,17 @@ class ArmSpec(Model):
     """`baseline`, or a candidate's name."""
     draft: RunDraft | None = None
     """Draft head of the arm; absent on the baseline."""
-    tree: TreeSpec | None = None
+    tree: core.Tree | None = None
     """Shape of a proposal."""
     block_size: Annotated[int, Field(ge=1, le=64)] | None = None
     """Tokens proposed at once, for DFLASH and DSPARK."""
-    ngram: NgramSpec | None = None
+    ngram: core.Ngram | None = None
     """How NGRAM finds drafts in the text."""
-    adaptive: AdaptiveSpec | None = None
+    adaptive: core.Adaptive | None = None
     """Instead of a tree: a chain whose depth the engine chooses."""
     depth_by_batch_size: DepthByBatchSize | None = None
     """Instead of a tree: depth of the chain by batch size, from 1 on."""
-    custom: CustomSpec | None = None
+    custom: core.Custom | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
     """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
@@ -176,21 +169,6 @@ class TriggerSpec(Model):
     about another image than the pool's servers run; Hold: a candidate is held; Person: created by hand."""
     token: Annotated[str, Field(max_length=253)] = ""
     """Token of the request that asked for it; for another image, its digest."""
-
-
-class MeasuredSpec(Model):
-    """Rounds that `paceline measure` has measured on a machine without a cluster."""
-
-    machine: Annotated[str, Field(max_length=253)]
-    """The machine."""
-    note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
-    """How it was measured, in one line."""
-    differs: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_SENTENCE)], ...], Field(max_length=32)] = ()
-    """What the servers had that this spec does not say, for example another program. Such rounds are no evidence of
-    this spec."""
-    rounds: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_ROUND)], ...], Field(max_length=MOST_ROUNDS)] = ()
-    """What the client of each round has reported, in order: deflated JSON in base85, as in the termination message of a
-    round's pod. The operator judges it anew."""
 
 
 _CLAIM = "(has(self.cache.claimName) ? self.cache.claimName : '')"
@@ -372,14 +350,14 @@ class BenchmarkRunSpec(Model):
     rounds_of: ObjectName | None = None
     """A BenchmarkRun in this namespace that measured the same server on the same workloads. Its rounds of the arms that
     both have are judged by this run's gate; only what the gate needs beyond them is measured."""
-    measured: MeasuredSpec | None = None
+    measured: core.Measured | None = None
     """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
     judges these, where the administrator allows it (`evidence.imported` of the chart)."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec
     """The inference engine."""
-    accelerator: AcceleratorSpec
+    accelerator: core.Accelerator
     """The accelerators of a server."""
     cache: RunCache
     """Where models are stored."""
@@ -397,9 +375,9 @@ class BenchmarkRunSpec(Model):
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None
     """Limit for the run, checked before every round."""
-    parity: ParitySpec | None = None
+    parity: core.Parity | None = None
     """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
-    timeouts: TimeoutsSpec | None = None
+    timeouts: core.Timeouts | None = None
     """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

@@ -17,7 +17,7 @@ from paceline.api.round_status import (
     Round,
 )
 from paceline.api.status import Conditions, Count, Name, Names, Strings, Text, Time
-from paceline.api.types import Arguments
+from paceline.core.types import Arguments
 
 __all__ = [
     "ArmParity",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paceline.api.record import Number, Number3, Number4, record
-from paceline.api.types import Unique
+from paceline.core.types import Unique
 
 Name = Annotated[str, Field(max_length=500)]
 Text = Annotated[str, Field(max_length=32768)]

@@ -1,6 +1,6 @@
 """The domain as frozen types. It imports nothing of Paceline; every other package but `kube` builds on it."""
 
-from paceline.core.algorithms import ALGORITHMS, SHAPES, SPECULATORS, WITH_A_HEAD
+from paceline.core.algorithms import ALGORITHMS, CUSTOM, SHAPES, SPECULATORS, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm
 from paceline.core.gateway import EndpointPicker, Gateway
 from paceline.core.model_facts import ModelFacts
@@ -26,7 +26,7 @@ from paceline.core.spec import (
     UntilDecided,
 )
 from paceline.core.timeouts import Timeouts
-from paceline.core.tree import CUSTOM, Adaptive, Custom, Depth, Draft, Head, Model, Ngram, Range, Search, Tree
+from paceline.core.tree import Adaptive, Custom, Depth, Draft, Head, Model, Ngram, Range, Search, Tree, Widths
 from paceline.core.verdict import (
     ArmOutcome,
     ArmVerdict,
@@ -100,6 +100,7 @@ __all__ = [
     "Trigger",
     "UntilDecided",
     "Verdict",
+    "Widths",
     "Workload",
     "default_looks",
 ]

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from paceline.core.tree import CUSTOM
+CUSTOM = "Custom"
+"""The algorithm for engine algorithms that the API does not know by name."""
 
 SHAPES: Mapping[str, str] = {
     "EAGLE": "tree",

@@ -1,23 +1,55 @@
-"""How requests from outside reach the pools."""
+"""How requests from outside reach the pools: routes of the Gateway API, and InferencePools."""
 
-from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from paceline.core.model import model
+from paceline.core.types import Matches, ObjectName, Unique
+
+Hostname = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be a host name such as models.example.com"),
+]
+HeaderName = Annotated[
+    str, Field(max_length=256), Matches(r"^[A-Za-z0-9][-A-Za-z0-9_]*$", "be the name of an HTTP header such as x-pool")
+]
+HeaderValue = Annotated[
+    str, Field(max_length=200), Matches(r"^[!-~]+$", "be the value of an HTTP header, without spaces")
+]
+Section = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be the name of a listener: lower-case letters, digits, '-' and '.'"),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Gateway:
-    """A Gateway (gateway.networking.k8s.io) and the header by which its routes tell pools apart."""
+    """A Gateway through which the pools are reached: each gets an HTTPRoute, told apart by a header."""
 
-    name: str
-    namespace: str | None = None
-    section_name: str | None = None
-    hostnames: tuple[str, ...] | None = None
-    header: str = "x-paceline-pool"
+    name: ObjectName
+    """Name of the Gateway."""
+    namespace: ObjectName | None = None
+    """Its namespace; that of this resource if absent."""
+    section_name: Section | None = None
+    """One of its listeners; all that admit the route if absent."""
+    hostnames: Annotated[tuple[Hostname, ...], Field(min_length=1, max_length=16), Unique()] | None = None
+    """Host names that the routes are for; those of the listeners if absent."""
+    header: HeaderName = "x-paceline-pool"
+    """The header that names the pool. X-Gateway-Model-Name, which inference gateways set
+    from the body, is the name of the model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class EndpointPicker:
-    """The Service that an InferencePool asks which server takes a request."""
+    """The Service that chooses a server for each request (Gateway API Inference Extension)."""
 
-    name: str
-    port: int = 9002
-    failure_mode: str = "FailClose"
+    name: ObjectName
+    """Name of the Service, in the same namespace. Who runs it is not our affair."""
+    port: Port = 9002
+    """Its port."""
+    failure_mode: Literal["FailOpen", "FailClose"] = "FailClose"
+    """What a gateway does while it does not answer: FailOpen sends requests to any server, FailClose refuses them."""

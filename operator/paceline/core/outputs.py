@@ -2,17 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.core.model import model
+
+NEAR_TIE = 0.25
+"""A divergence counts as rounding if the baseline's token is at most so many nats likelier than the other arm's (why:
+docs/decisions/0018)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Parity:
-    """Send the first `samples` prompts of the first dataset one by one at temperature 0, with at most `max_tokens`
-    each. A divergence counts as rounding if the baseline's token is at most `near_tie` nats likelier than the other
-    arm's (why 0.25: docs/decisions/0018)."""
+    """Comparison of the candidates' outputs with the baseline's. Every arm of every round answers the first prompts of
+    the first dataset, one at a time, at temperature 0. A candidate that differs by more than rounding explains is
+    rejected; if the comparison is not possible, no candidate is promoted."""
 
-    samples: int
-    max_tokens: int = 128
-    near_tie: float = 0.25
+    # No default: an empty `parity` would leave the fingerprint as it was. The bound is what the message has room for.
+    samples: Annotated[int, Field(ge=1, le=32)]
+    """Number of prompts."""
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 128
+    """Maximum tokens per answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

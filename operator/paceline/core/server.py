@@ -2,19 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from paceline.core.model import model
 from paceline.core.tree import Model
+from paceline.core.types import DeviceSelector, LabelKey, LabelValue, ObjectName, Quantity, SecretsKey, Unique
 
+GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class SecretKey:
-    """A key of a Secret in the same namespace; the kubelet reads it, the operator never does."""
+    """A key of a Secret in the same namespace."""
 
-    name: str
-    key: str
+    name: ObjectName
+    """Name of the Secret."""
+    key: SecretsKey
+    """Key in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,24 +43,37 @@ class Engine:
     """The user's overlay of the pod template."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Accelerator:
-    """`count` accelerators of one server on each of its `nodes`; tensor parallelism defaults to all of them."""
+    """The accelerators of one server."""
 
-    product: str
-    count: int
-    tensor_parallel_size: int
-    resource_name: str = "nvidia.com/gpu"
-    product_label: str = "nvidia.com/gpu.product"
-    nodes: int = 1
-    topology: str | None = None
-    topology_label: str = TOPOLOGY_LABEL
-    memory: str | None = None
-    """Memory of one accelerator, a quantity; None if the product is known by name."""
-    device_class_name: str = ""
-    """Class of devices that pods claim (dynamic resource allocation); "": they have a limit on `resource_name`."""
-    device_selectors: tuple[str, ...] = ()
-    """CEL that each of these devices meets."""
+    product: LabelValue
+    """Value of the node's product label, for example NVIDIA-H200."""
+    count: Annotated[int, Field(ge=1, le=64)] = 1
+    """Accelerators per server and node."""
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] = 0
+    """Number of accelerators over which the model is split; all of the server's if absent."""
+    resource_name: LabelKey = GPU
+    """Extended resource to request; google.com/tpu for TPUs. A DRA driver may provide it too (KEP-5004)."""
+    product_label: LabelKey = GPU_LABEL
+    """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
+    nodes: Annotated[int, Field(ge=1, le=16)] = 1
+    """Nodes per server. More than one needs the LeaderWorkerSet controller."""
+    topology: LabelValue | None = None
+    """Value of the node's topology label, for TPU slices, for example 2x2."""
+    topology_label: LabelKey = TOPOLOGY_LABEL
+    """Node label that `topology` is a value of."""
+    memory: Quantity | None = None
+    """Memory of one accelerator, for example 80Gi; known for common products if absent."""
+    device_class_name: ObjectName | None = None
+    """DeviceClass whose devices pods claim, in place of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
+    and the DRA driver of the devices."""
+    device_selectors: Annotated[tuple[DeviceSelector, ...], Field(min_length=1, max_length=8), Unique()] | None = None
+    """CEL expressions that each device must meet, in place of the node label; `product` then names what they select."""
+
+    def __post_init__(self) -> None:
+        if not self.tensor_parallel_size:
+            object.__setattr__(self, "tensor_parallel_size", self.count * self.nodes)
 
     @property
     def claims(self) -> bool:

@@ -1,16 +1,19 @@
-"""What an answer must meet to count as a good one."""
+"""The latencies that an answer must meet to count as a good one (goodput)."""
 
-from dataclasses import dataclass
+from paceline.core.model import model
+from paceline.core.types import Seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Slo:
-    """Latencies of one request, in seconds; None asks for nothing. `itl` is its mean time per output token after the
-    first: `tpot` of vLLM's --goodput, `inter_token_latency` of AIPerf's (0053)."""
+    """Latencies of one request. Requests that meet them count for goodput, which is reported; the gate does not judge
+    it."""
 
-    ttft: float | None = None
-    itl: float | None = None
+    ttft: Seconds | None = None
+    """Time to the first token, such as 500ms."""
+    itl: Seconds | None = None
+    """Mean time per output token after the first (vLLM: tpot, AIPerf: inter_token_latency)."""
 
     def met(self, ttft: float, itl: float) -> bool:
-        """By a request with these times. Bounds are inclusive, as in vLLM and AIPerf."""
+        """By a request with these times, in seconds. Bounds are inclusive, as in vLLM and AIPerf (0053)."""
         return (self.ttft is None or ttft <= self.ttft) and (self.itl is None or itl <= self.itl)

@@ -4,16 +4,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from paceline.core.arm import Arm
 from paceline.core.gateway import EndpointPicker, Gateway
+from paceline.core.model import model
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from paceline.core.tree import Search
+from paceline.core.types import Duration, ObjectName, Quantity, Share, Unique
 from paceline.core.verdict import Gate
 from paceline.core.window import Window
 from paceline.core.workload import Workload
+
+LONGEST_ROUND = 4096
+"""Characters of a round's message, as the kubelet keeps them."""
+LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
+MOST_ROUNDS = 64
+"""Rounds that a run brings along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
 
 
 class Purpose(StrEnum):
@@ -58,14 +69,21 @@ class Surge(StrEnum):
     NEVER = "Never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class ClaimTemplate:
-    """The cache claim that the deployment asks Paceline to create. `size` is a quantity (`400Gi`)."""
+    """A PersistentVolumeClaim to create for the models. It outlives the deployment."""
 
-    name: str
-    size: str
-    storage_class_name: str | None = None
-    access_modes: tuple[str, ...] = ("ReadWriteMany",)
+    name: ObjectName = ""
+    """Name of the PersistentVolumeClaim; NAME-models of a SpeculativeDeployment NAME if absent."""
+    size: Quantity
+    """Storage to request."""
+    storage_class_name: ObjectName | None = None
+    """Storage class; the cluster's default if absent."""
+    access_modes: Annotated[
+        tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()
+    ] = ("ReadWriteMany",)
+    """Access modes. A ReadWriteOnce volume attaches to one node at a time: servers and rounds
+    on other nodes wait, unless the volume is itself bound to one node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +104,23 @@ class PoolSpec:
     endpoint_picker: EndpointPicker | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class PromotionSpec:
+    """How a verdict goes live."""
+
     mode: PromotionMode = PromotionMode.AUTOMATIC
+    """Automatic, or Manual: wait for a person's `promote` request."""
     until_decided: UntilDecided = UntilDecided.BASELINE
+    """What is served until there is a verdict."""
     surge: Surge = Surge.AUTO
-    revision_history_limit: int = 3
-    progress_deadline: timedelta = timedelta(minutes=30)
+    """How servers are replaced. Auto: one server more than `replicas` is started first, so that no request is
+    lost; if it finds no room within a minute, servers are replaced in place, one at a time. Never: in place at once.
+    Servers of several nodes are always replaced in place."""
+    revision_history_limit: Annotated[int, Field(ge=1, le=50)] = 3
+    """Renderings and finished runs that a pool keeps in addition to those in use."""
+    progress_deadline: Duration = timedelta(minutes=30)
+    """Time without progress after which a revision is taken off, counted from its selection or from the last additional
+    ready server; also the time that a revision may be without any ready server once it has served."""
 
 
 class GuardAction(StrEnum):
@@ -110,15 +138,22 @@ class GuardSource(StrEnum):
     PROMETHEUS = "Prometheus"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class GuardSpec:
-    """`acceptance_drop` is the fraction of the expected accepted draft tokens (acceptance length - 1) that may be
-    missing over a `window`. Both numbers are choices, not measurements (docs/decisions/0047)."""
+    """What happens when speculation stops paying in production."""
 
+    # Both numbers are choices, not measurements (docs/decisions/0047).
     action: GuardAction = GuardAction.NOTIFY
-    acceptance_drop: float = 0.25
-    window: timedelta = timedelta(minutes=10)
+    """Notify: the condition SpeculationDegraded and an Event. Fallback: also serve the baseline if
+    acceptance dropped or servers hang, until newer evidence. None: servers are not watched."""
+    acceptance_drop: Share = 0.25
+    """How many of the accepted draft tokens per verify step (acceptance length - 1) may be missing, of those that the
+    evidence has measured at this load."""
+    window: Duration = timedelta(minutes=10)
+    """Time over which servers are judged."""
     source: GuardSource = GuardSource.PODS
+    """Where their counters are read. Pods: at each server's /metrics. Prometheus: at the one that the
+    installation names (the chart's prometheus.url); its series need the labels namespace and pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +164,8 @@ class DeploymentSpec:
     server: Server
     pools: tuple[PoolSpec, ...]
     cache_claim: ClaimTemplate | None
-    promotion: PromotionSpec = PromotionSpec()
-    guard: GuardSpec = GuardSpec()
+    promotion: PromotionSpec = field(default_factory=PromotionSpec)
+    guard: GuardSpec = field(default_factory=GuardSpec)
     gateway: Gateway | None = None
     max_evidence_age: timedelta = timedelta(hours=720)
     capacity_policy: CapacityPolicy = CapacityPolicy.WAIT
@@ -149,17 +184,20 @@ class DeploymentSpec:
     run_timeouts: Timeouts = DEFAULT_TIMEOUTS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Measured:
-    """What a run that was measured without a cluster brings along (0059)."""
+    """Rounds that `paceline measure` has measured on a machine without a cluster."""
 
-    machine: str
-    note: str
-    """How it was measured, in a line."""
-    differs: tuple[str, ...] = ()
-    """What its servers had that the spec does not say, in sentences."""
-    rounds: tuple[str, ...] = ()
-    """The message of each round's client, in order."""
+    machine: Annotated[str, Field(max_length=253)]
+    """The machine."""
+    note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
+    """How it was measured, in one line."""
+    differs: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_SENTENCE)], ...], Field(max_length=32)] = ()
+    """What the servers had that this spec does not say, for example another program. Such rounds are no evidence of
+    this spec."""
+    rounds: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_ROUND)], ...], Field(max_length=MOST_ROUNDS)] = ()
+    """What the client of each round has reported, in order: deflated JSON in base85, as in the termination message of a
+    round's pod. The operator judges it anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """Timeouts of a round: for a server to become ready, and for a workload to finish."""
 
 import math
-from dataclasses import dataclass
 
 from paceline.core import ramp
+from paceline.core.model import model
+from paceline.core.types import Seconds
 from paceline.core.workload import Workload
 
 START_SECONDS = 1800.0
@@ -14,12 +15,16 @@ LEAST_SPEED = 5.0
 for any example: 10, a chain of sglang-jax on a TPU v5e."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Timeouts:
-    """In seconds. `start` runs from a server's start to ready; `workload` bounds each workload, None derives it."""
+    """Time limits of a round."""
 
-    start: float = START_SECONDS
-    workload: float | None = None
+    start: Seconds = START_SECONDS
+    """Time from a server's start until it is ready. A first start that compiles kernels (torch.compile, DeepGEMM, XLA)
+    may take longer."""
+    workload: Seconds | None = None
+    """Time for each workload of each arm. If absent, the time that all answers take at 5 tokens per second each, and at
+    least 30m."""
 
     def of(self, workload: Workload) -> float:
         """Seconds for one workload; by default, enough for every answer to reach maxTokens at the least speed."""

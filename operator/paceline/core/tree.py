@@ -1,23 +1,30 @@
 """The draft head and the shape of its proposals."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from paceline.core.model import model
 from paceline.core.source import Source
-
-CUSTOM = "Custom"
-"""The algorithm for engine algorithms that the API does not know by name."""
+from paceline.core.types import Arguments
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@model
 class Tree:
-    """The shape of one draft proposal.
+    """Shape of a draft proposal."""
 
-    `num_steps` is the depth, `top_k` the branching, `num_draft_tokens` the number of verified tokens, root included.
-    """
+    num_steps: Annotated[int, Field(ge=1, le=64)]
+    """Depth: tokens that the head proposes one after another."""
+    top_k: Annotated[int, Field(ge=1, le=64)] = 1
+    """Branching: continuations kept at each step; 1, also if absent, is a chain."""
+    num_draft_tokens: Annotated[int, Field(ge=2, le=512)] = 0
+    """Verify width, the root included: tokens that the target checks in one step; numSteps + 1 of a chain if
+    absent."""
 
-    num_steps: int
-    top_k: int
-    num_draft_tokens: int
+    def __post_init__(self) -> None:
+        if not self.num_draft_tokens:
+            object.__setattr__(self, "num_draft_tokens", self.num_steps + 1)
 
     @property
     def widest(self) -> int:
@@ -25,15 +32,27 @@ class Tree:
         return 1 + self.top_k + (self.num_steps - 1) * self.top_k**2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Range:
-    """Whole numbers, both ends included."""
+    """A range of integers, both ends included."""
 
-    min: int
-    max: int
+    min: Annotated[int, Field(ge=1, le=64)]
+    """Smallest value."""
+    max: Annotated[int, Field(ge=1, le=64)]
+    """Largest value."""
 
     def __contains__(self, number: int) -> bool:
         return self.min <= number <= self.max
+
+
+@model
+class Widths(Range):
+    """A range of verify widths, both ends included."""
+
+    min: Annotated[int, Field(ge=2, le=512)]
+    """Smallest value."""
+    max: Annotated[int, Field(ge=2, le=512)]
+    """Largest value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +62,7 @@ class Search:
     draft: "Draft"
     num_steps: Range
     top_k: Range
-    num_draft_tokens: Range
+    num_draft_tokens: Widths
     heads: "tuple[Head, ...]" = ()
     """Beside `draft`."""
 
@@ -60,40 +79,47 @@ class Search:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Ngram:
-    """Draft from n-grams of the text; None leaves a value to the engine.
+    """How drafts are found in the text itself. Absent fields have the engine's own defaults."""
 
-    `breadth` is the number of continuations (1 is a chain); a match has `min_match` to `max_match` tokens.
-    """
+    num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
+    """Verify width: tokens that the target checks in one step."""
+    breadth: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Continuations to keep; 1 is a chain."""
+    min_match: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Minimum length in tokens of a repeated passage. SGLang refuses it from 0.5.10 on."""
+    max_match: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Maximum length in tokens of a passage to look for. SGLang refuses it from 0.5.10 on."""
 
-    num_draft_tokens: int | None = None
-    breadth: int | None = None
-    min_match: int | None = None
-    max_match: int | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Adaptive:
-    """A chain whose depth the engine chooses while it serves. `num_steps` is the initial depth (SGLang) or the largest
-    (vLLM); None leaves it to the engine, or to Paceline if the engine has no default."""
+    """A chain whose depth the engine adapts to the acceptance that it observes."""
 
-    num_steps: int | None = None
+    num_steps: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Initial depth or maximum number of proposed tokens, as the engine reads it: see the table of engines in
+    docs/api.md."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@model
 class Depth:
-    """From a batch of `from_batch_size` requests on, draft `num_steps` tokens; 0 stops speculation."""
+    """Depth from a batch size on."""
 
-    from_batch_size: int
-    num_steps: int
+    from_batch_size: Annotated[int, Field(ge=1, le=4096)]
+    """Smallest batch size (requests in a step) that this entry applies to, up to the next entry. SGLang counts a batch
+    as the CUDA graph that it is padded to."""
+    num_steps: Annotated[int, Field(ge=0, le=64)]
+    """Depth of the chain in tokens; 0 disables speculation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Custom:
-    """An algorithm that only the engine knows, given by the engine's flags."""
+    """An algorithm that this API does not name, with the flags to give to the engine. It is measured; no rule makes
+    assumptions about it."""
 
-    args: tuple[str, ...] = ()
+    args: Arguments = ()
+    """Flags of the algorithm; for what an engine takes, see the table of engines in docs/api.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from paceline.core.model import model
+from paceline.core.types import Percentage, PercentageBelow100
 
 
 class Outcome(StrEnum):
@@ -14,20 +20,23 @@ class Outcome(StrEnum):
     ERROR = "Error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Limit:
-    """A bound on a metric other than throughput; exactly one of the three is set.
+    """A bound on a metric other than throughput."""
 
-    `max_increase` and `max_decrease` are fractions of the baseline's value. `max` is a count: a point
-    of any arm that exceeds it is invalid, and its server counts as failed (`Measurement.ended`).
-    """
-
-    metric: str
-    max_increase: float | None = None
-    max_decrease: float | None = None
-    max: int | None = None
-    at_a_rate: bool = False
-    """Applies to workloads at a rate only."""
+    metric: Literal[
+        "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E", "kvTokens", "retractions"
+    ]
+    """Metric: a latency, kvTokens (capacity of the KV cache in tokens), or retractions (requests of a workload that a
+    server takes back when memory runs out)."""
+    max_increase: Percentage | None = None
+    """How far a latency may exceed the baseline's. Where requests arrive at a rate and neither meanTTFT nor p95TTFT is
+    listed, meanTTFT may rise by 25%."""
+    max_decrease: PercentageBelow100 | None = None
+    """How far kvTokens may fall below the baseline's."""
+    max: Annotated[int, Field(ge=0, le=100000)] | None = None
+    """Retractions allowed on any arm; 0 if retractions is not listed. A server with more fails its round; a second such
+    round makes a candidate Unreliable."""
 
 
 def default_looks(arms: int) -> tuple[int, ...]:

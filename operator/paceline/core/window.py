@@ -1,25 +1,42 @@
-"""When runs may take accelerators: from each time of a cron schedule on for a while, in a time zone."""
+"""`benchmark.window`: when rounds may start."""
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+from pydantic import Field
+
+from paceline.core.model import model
+from paceline.core.types import Duration, Matches
 
 SECOND = timedelta(seconds=1)
 FIELDS = 5
+Schedule = Annotated[
+    str,
+    Field(max_length=100),
+    Matches(r"^[^ ]+( [^ ]+){4}$", "be five fields of a crontab with one space between them, such as 0 22 * * *"),
+]
+TimeZone = Annotated[
+    str, Field(max_length=64), Matches(r"^[A-Za-z0-9][A-Za-z0-9/_+-]*$", "be a time zone, such as Europe/Berlin or UTC")
+]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@model
 class Window:
-    """`schedule` has the five fields of a crontab; around a change to or from summer time it is read as Debian's cron
-    reads it. `duration` is time that passes, whatever clocks say."""
+    """When rounds of the pools' runs may start. One that is under way when the window closes is measured to its end; a
+    BenchmarkRun that a person makes has no window."""
 
-    schedule: str
-    duration: timedelta
-    time_zone: str = "UTC"
+    # Around a change to or from summer time it is read as Debian's cron reads it.
+    schedule: Schedule
+    """When it opens: minute, hour, day of month, month, day of week."""
+    # Time that passes, whatever clocks say.
+    duration: Duration
+    """How long it is open."""
+    time_zone: TimeZone = "UTC"
+    """Time zone of the schedule."""
 
     def closes(self, now: datetime) -> datetime | None:
         """When the window that is open ends; None while none is."""

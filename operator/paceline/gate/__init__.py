@@ -17,7 +17,7 @@ Why the rule is what it is, and how often it errs: docs/gate.md.
 from paceline.gate.across import MEANS, ArmChanges, Change, across
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
-from paceline.gate.limits import OF_THE_SERVER, limits
+from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
 from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_noise, smallest_shown
 from paceline.gate.rounds import table
@@ -25,6 +25,7 @@ from paceline.gate.rule import decide, so_far, undecided
 from paceline.gate.server_failures import RETRACTED
 
 __all__ = [
+    "AT_A_RATE",
     "MEANS",
     "OF_THE_SERVER",
     "RETRACTED",

@@ -84,7 +84,7 @@ def judge(interim: InterimBounds, gate: Gate) -> ArmVerdict:
         )
     else:
         outcome, reason, sentences = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_means(interim)]
-    limits = {
+    limits: dict[str, Mapping[str, Bounds]] = {
         limit.metric: {w: interval.bounds for w, interval in workloads.items() if interval}
         for limit, workloads in interim.limits.items()
         if limit.max is None

@@ -9,7 +9,7 @@ from paceline.gate.rounds import Rounds
 from paceline.gate.server_failures import RETRACTED, worst
 
 FIRST_TOKEN = ("meanTTFT", "p95TTFT")
-AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25, at_a_rate=True)
+AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
 the mean: the p95 of some hundred requests varies by 10 % and more between rounds and would decide nothing in eight.
 25 %, because a draft head has its own prefill: a first token after 200 ms may come after 250 ms."""
@@ -57,7 +57,7 @@ def changes(
 ) -> dict[str, Interval | None]:
     """Workload ("" for a metric of the server) → bounds of the metric as a ratio to the baseline's; None if a round
     lacks it."""
-    workloads = [w for w in rounds.workloads if w in rated or not bound.at_a_rate]
+    workloads = [w for w in rounds.workloads if w in rated or bound is not AT_A_RATE]
     logs_by_place = (
         {"": _weakest(rounds, bound.metric, arm, numbers)}
         if bound.metric in OF_THE_SERVER

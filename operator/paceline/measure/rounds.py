@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline import api
-from paceline.api.run import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.core import RunSpec
+from paceline.core.spec import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.evidence import RoundPlan
 from paceline.measure import pod, record
 from paceline.measure.machine import Machine, otherwise, plan_here

@@ -21,7 +21,7 @@ COMPONENT = "devices"
 
 def claim_spec(accelerator: Accelerator) -> Manifest:
     """What one pod asks for: `count` devices of the class. A driver's devices are of one node, so all of them are."""
-    selectors = [{"cel": {"expression": selector}} for selector in accelerator.device_selectors]
+    selectors = [{"cel": {"expression": selector}} for selector in accelerator.device_selectors or ()]
     exactly = {
         "deviceClassName": accelerator.device_class_name,
         "allocationMode": "ExactCount",

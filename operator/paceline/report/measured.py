@@ -122,8 +122,14 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
         )
         for limit in asked
         for arm in arms[1:]
-        for workload in ([""] if limit.metric in gate.OF_THE_SERVER else rated if limit.at_a_rate else workloads)
+        for workload in _bounded(limit, workloads, rated)
     ]
+
+
+def _bounded(limit: core.Limit, workloads: Sequence[str], rated: Sequence[str]) -> Sequence[str]:
+    if limit.metric in gate.OF_THE_SERVER:
+        return ("",)
+    return rated if limit is gate.AT_A_RATE else workloads
 
 
 def verdict(

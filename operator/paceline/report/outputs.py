@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from paceline import core
 from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus
+from paceline.core.outputs import NEAR_TIE
 from paceline.report.model import ArmOutputs, Manifest, Outputs
 from paceline.report.text import count
 
@@ -16,12 +17,12 @@ def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
     if not asked:
         return Outputs(sentence=NOT_COMPARED, arms=())
     arms = tuple(_arms(status))
-    default = core.Parity(samples=0)
+    default = core.Parity(samples=1)
     sentence = (
         f"Asked of every arm in each round: the first {count(asked.get('samples', 0), 'prompt')} of "
         f"{spec['workloads'][0]['name']}, one after another at temperature 0, at most "
         f"{count(asked.get('maxTokens', default.max_tokens), 'token')} each. A near tie is up to "
-        f"{default.near_tie:g} nats by the baseline's own logprobs."
+        f"{NEAR_TIE:g} nats by the baseline's own logprobs."
     )
     return Outputs(sentence=sentence if arms else f"{sentence} Nothing was compared so far.", arms=arms)
 

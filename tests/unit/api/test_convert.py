@@ -155,9 +155,9 @@ def test_fewer_requests_than_arrive_in_20_seconds_are_refused(
 @pytest.mark.parametrize(
     ("said", "temperature", "kept"),
     [
-        (None, 0.0, None),
-        ("0", 0.0, None),
-        ("0.0", 0.0, None),  # the default, however it is written, moves no question
+        (None, 0.0, "0"),
+        ("0", 0.0, "0"),
+        ("0.0", 0.0, "0"),  # the default, however it is written, moves no question
         ("0.7", 0.7, "0.7"),
         ("2", 2.0, "2"),
         ("model", None, "model"),

@@ -1,5 +1,7 @@
 """Candidates that are the same however they are written, and those that only look it."""
 
+import json
+
 import pytest
 
 from paceline.api.pool import CandidateSpec, canonical
@@ -16,7 +18,7 @@ def what(written: Written, engine: str = "SGLang") -> object:
         "custom": {"args": tuple(own)},
         "args": tuple(args),
     }
-    return canonical(CandidateSpec.model_validate(said), None, engine)
+    return canonical(CandidateSpec.model_validate_json(json.dumps(said)), None, engine)
 
 
 @pytest.mark.parametrize(

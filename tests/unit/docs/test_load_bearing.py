@@ -63,11 +63,11 @@ def test_the_revisions_and_questions_of_the_example_have_not_moved() -> None:
         pool.name: (pool.question, pool.fingerprint, {arm.name: pool.revision(arm) for arm in pool.spec.arms})
         for pool in example()
     } == {
-        "latency": ("168802f136", "726fee213b", {"baseline": "4b60208082", "wide": "9f42f97897"}),
+        "latency": ("5cebe31eb1", "d94d46640f", {"baseline": "4b60208082", "wide": "9f42f97897"}),
         "throughput": (
-            "55cbf2e79b",
-            "8c0ac637d2",
-            {"baseline": "625eb24d27", "narrow": "4a67dd34fe", "wide": "dc08f13f12"},
+            "d340451f97",
+            "d65d16e751",
+            {"baseline": "625eb24d27", "narrow": "d4db59abba", "wide": "dc08f13f12"},
         ),
     }
 

@@ -3,13 +3,14 @@
 import dataclasses
 import math
 import random
-from typing import get_args
+from typing import get_args, get_type_hints
 
 import pytest
 from annotated_types import Le
 from tests.unit.evidence.results import CUTS, compared, packed, result_of
 
-from paceline.api.gate import MOST_COMPARED, LimitSpec, ParitySpec
+from paceline.api.gate import MOST_COMPARED
+from paceline.core import Limit, Parity
 from paceline.evidence import AnswerError, Failure, Outputs, Point, Replicate, decode, encode
 from paceline.evidence.arguments import Difference
 from paceline.evidence.message import LONGEST, NUMBERS, PREFIX
@@ -58,7 +59,8 @@ def test_where_all_candidates_differ_it_is_told_of_each_however_little_room_ther
 
 @pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (3, 16), (12, 4), (MOST_COMPARED, 48 // MOST_COMPARED)])
 def test_what_arms_answered_fits_beside_48_points(arms: int, workloads: int) -> None:
-    (most,) = (one.le for one in ParitySpec.model_fields["samples"].metadata if isinstance(one, Le))
+    annotation = get_type_hints(Parity, include_extras=True)["samples"]
+    (most,) = (one.le for one in annotation.__metadata__[0].metadata if isinstance(one, Le))
     result = compared(result_of(arms, workloads), int(str(most)))
     message = encode(result)
     assert len(message) <= LONGEST
@@ -80,7 +82,7 @@ def test_a_point_has_at_most_18_numbers_of_which_17_at_a_time() -> None:
 
 def test_what_a_limit_may_name_is_always_there() -> None:
     """The KV capacity with its replicate, whatever there is room for."""
-    metrics = {*get_args(LimitSpec.model_fields["metric"].annotation)} - {"kvTokens"}
+    metrics = {*get_args(get_type_hints(Limit)["metric"])} - {"kvTokens"}
     assert {METRICS[metric] for metric in metrics} <= set(NUMBERS)
     assert metrics <= set(METRICS)
     full = result_of(16, 3)

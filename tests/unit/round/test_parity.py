@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from paceline.core import Parity
+from paceline.core.outputs import NEAR_TIE
 from paceline.evidence import Outputs
 from paceline.pods.round.parity import (
     Answer,
@@ -23,7 +24,7 @@ from paceline.pods.round.parity import (
 )
 
 ENDS = frozenset({b"<|im_end|>"})
-PARITY = Parity(samples=2, max_tokens=16, near_tie=0.25)
+PARITY = Parity(samples=2, max_tokens=16)
 Others = dict[str | bytes, float]
 """Alternative → by how many nats the chosen token was likelier."""
 
@@ -167,10 +168,10 @@ def test_what_is_not_among_the_likeliest_is_no_near_tie_however_close_they_are()
     assert compare(PARITY, [close], [candidate("y")]).diverged == (0,)
 
 
-@pytest.mark.parametrize(("near_tie", "near"), [(0.0999, 0), (0.1001, 1)])
-def test_the_tolerance_is_what_was_asked_for(near_tie: float, near: int) -> None:
-    parity = Parity(samples=1, near_tie=near_tie)
-    assert compare(parity, [baseline(*DOG)], [candidate("The cat is")]).near_ties == near
+@pytest.mark.parametrize(("gap", "near"), [(NEAR_TIE, 1), (NEAR_TIE + 0.0001, 0)])
+def test_a_near_tie_is_as_near_as_the_decision_says(gap: float, near: int) -> None:
+    answer = baseline(("The", {}), (" dog", {" cat": gap}), (" is", {}))
+    assert compare(Parity(samples=1), [answer], [candidate("The cat is")]).near_ties == near
 
 
 def test_every_arm_is_held_against_the_baseline_in_whichever_order_they_ran() -> None:

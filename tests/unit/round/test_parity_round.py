@@ -19,7 +19,7 @@ from paceline.core import Parity
 from paceline.evidence import Outputs, RoundPlan
 
 CODE = workload("code", 1, 4, 24)
-PARITY = Parity(samples=8, max_tokens=32, near_tie=0.25)
+PARITY = Parity(samples=8, max_tokens=32)
 TOKEN = 5
 LEAVES = {"PACELINE_EMULATE_LEAVE_AT": str(TOKEN), "PACELINE_EMULATE_LEAVE_AT_WHEN": "speculative"}
 WAYS: Mapping[str, Mapping[str, str]] = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from paceline.api.engine import GPU
+from paceline.core.server import GPU
 from paceline.plan.pods import UNALLOCATED
 
 NAMED = re.compile(

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from paceline.api.engine import GPU_LABEL
 from paceline.api.run_status import Round
 from paceline.core import BASELINE, Accelerator, Measured, RunSpec, Scheme
+from paceline.core.server import GPU_LABEL
 from paceline.core.text import printable
 from paceline.evidence import AnswerError, RoundResult, decode, judge
 from paceline.evidence.round_status import round_record

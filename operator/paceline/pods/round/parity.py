@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Parity
+from paceline.core.outputs import NEAR_TIE
 from paceline.evidence import Outputs
 from paceline.evidence.outputs import DIGEST
 
@@ -119,7 +120,7 @@ def compare(parity: Parity, baseline: Sequence[Answer], candidate: Sequence[Answ
     except Incomparable as why:
         return Outputs(unknown=str(why))
     differing = {prompt: place for prompt, place in enumerate(pairs) if place}
-    diverged = tuple(n for n, place in differing.items() if not (place.among_top and place.gap <= parity.near_tie))
+    diverged = tuple(n for n, place in differing.items() if not (place.among_top and place.gap <= NEAR_TIE))
     return Outputs(
         samples=len(pairs),
         near_ties=len(differing) - len(diverged),

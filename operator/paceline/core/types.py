@@ -2,15 +2,18 @@
 match."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from paceline.core import ALGORITHMS, CUSTOM
+from paceline.core.algorithms import ALGORITHMS, CUSTOM
 from paceline.core.source import IMAGE
+from paceline.core.text import duration, duration_text, fraction, percentage
 
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -34,6 +37,31 @@ class Matches:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         rule = {"rule": f"self.matches(r'{self.pattern}')", "message": f"must {self.must}"}
         return {**handler(schema), VALIDATIONS: [rule]}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A value that is a string in JSON, of this form and at most so long: how it is read and written."""
+
+    form: Matches
+    longest: int
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text = core_schema.chain_schema([
+            core_schema.str_schema(strict=True, max_length=self.longest),
+            core_schema.no_info_plain_validator_function(lambda text: self.read(self.form.check(text))),
+        ])  # fmt: skip
+        return core_schema.json_or_python_schema(
+            json_schema=text,
+            python_schema=handler(source),
+            serialization=core_schema.plain_serializer_function_ser_schema(self.write, when_used="json"),
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        rule = {"rule": f"self.matches(r'{self.form.pattern}')", "message": f"must {self.form.must}"}
+        return {"type": "string", "maxLength": self.longest, VALIDATIONS: [rule]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +193,24 @@ HostPath = Annotated[
     ),
 ]
 
-Percentage = Annotated[
-    str, Field(max_length=9), Matches(r"^[0-9]{1,3}(\.[0-9]{1,4})?%$", "be a percentage such as 25%")
-]
+
+def _percentage(longest: int, pattern: str, must: str) -> Text:
+    return Text(form=Matches(pattern, must), longest=longest, read=fraction, write=percentage)
+
+
+Percentage = Annotated[float, _percentage(9, r"^[0-9]{1,3}(\.[0-9]{1,4})?%$", "be a percentage such as 25%")]
+"""A fraction: 25% is 0.25."""
 PercentageBelow100 = Annotated[
-    str, Field(max_length=8), Matches(r"^[0-9]{1,2}(\.[0-9]{1,4})?%$", "be a percentage below 100%, such as 5%")
+    float, _percentage(8, r"^[0-9]{1,2}(\.[0-9]{1,4})?%$", "be a percentage below 100%, such as 5%")
 ]
 Confidence = Annotated[
-    str,
-    Field(max_length=8),
-    Matches(r"^[5-9][0-9](\.[0-9]{1,4})?%$", "be a percentage of at least 50% and below 100%, such as 95%"),
+    float,
+    _percentage(8, r"^[5-9][0-9](\.[0-9]{1,4})?%$", "be a percentage of at least 50% and below 100%, such as 95%"),
 ]
 Share = Annotated[
-    str,
-    Field(max_length=8),
-    Matches(
+    float,
+    _percentage(
+        8,
         r"^([1-9][0-9]?(\.[0-9]{1,4})?|0\.0{0,3}[1-9][0-9]{0,3})%$",
         "be a percentage above 0% and below 100%, such as 25%",
     ),
@@ -198,15 +229,19 @@ Temperature = Annotated[
     ),
 ]
 _TIME = r"[0-9]{1,5}(h|m|s|ms)"
-Duration = Annotated[
-    str,
-    Field(max_length=28),
-    Matches(
-        rf"^({_TIME}){{0,3}}0{{0,4}}[1-9][0-9]{{0,4}}(h|m|s|ms)({_TIME}){{0,3}}$",
-        "be a duration above zero in h, m, s and ms, such as 30m, 1h30m or 500ms",
-    ),
-]
+_DURATION = Matches(
+    rf"^({_TIME}){{0,3}}0{{0,4}}[1-9][0-9]{{0,4}}(h|m|s|ms)({_TIME}){{0,3}}$",
+    "be a duration above zero in h, m, s and ms, such as 30m, 1h30m or 500ms",
+)
 """Gateway API's (GEP-2257)."""
+Duration = Annotated[
+    timedelta,
+    Text(form=_DURATION, longest=28, read=duration, write=lambda time: duration_text(time.total_seconds())),
+]
+Seconds = Annotated[
+    float, Text(form=_DURATION, longest=28, read=lambda text: duration(text).total_seconds(), write=duration_text)
+]
+"""A duration, as a number of seconds."""
 Quantity = Annotated[
     str,
     Field(max_length=20),
