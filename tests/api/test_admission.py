@@ -230,7 +230,7 @@ def test_a_new_object_that_asks_to_be_promoted_is_asked_the_same(guarded: Runnin
         ({"spec": {"priority": 2_000_000_000}}, "priority of the cluster's own pods"),
         ({"metadata": {"annotations": {"a": "x" * 66_000}}}, "at most 65536 characters"),
         ({"metadata": {"annotations": {f"a{i}": "x" * 90 for i in range(800)}}}, "at most 65536 characters"),
-        ({"spec": {"tolerations": [{"key": "a"}] * 20_000}}, "at most 65536 characters"),
+        ({"spec": {"hostAliases": [{"ip": "a"}] * 20_000}}, "at most 65536 characters"),
     ],
     ids=["token", "certificate", "system", "priority", "long", "much", "many"],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""An overlay of the pods (engine.podTemplate), and a server with one."""
+"""An overlay of the pods (engine.podTemplate), and a server with one, on nodes of its own."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,8 +14,6 @@ OVERLAY: Mapping[str, Any] = {
         "annotations": {"k8s.v1.cni.cncf.io/networks": "rdma"},
     },
     "spec": {
-        "nodeSelector": {"rack": "a"},
-        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
         "runtimeClassName": "nvidia",
         "priorityClassName": "production",
         "securityContext": {"fsGroup": 1000},
@@ -55,4 +53,9 @@ OVERLAY: Mapping[str, Any] = {
 
 def with_overlay(over: Mapping[str, Any], base: Server | None = None) -> Server:
     found = base or server()
-    return replace(found, engine=replace(found.engine, pod_template=over))
+    return replace(
+        found,
+        engine=replace(found.engine, pod_template=over),
+        node_selector={"rack": "a"},
+        tolerations=({"key": "dedicated", "operator": "Exists"},),
+    )

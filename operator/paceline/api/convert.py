@@ -12,7 +12,8 @@ from paceline.api.draft import DraftSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import BudgetSpec, GateSpec
 from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
-from paceline.api.pod import EnvVar
+from paceline.api.model import Model
+from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent
 from paceline.api.prompts import DatasetSpec, PromptsSpec
@@ -60,6 +61,8 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
         accelerator=spec.accelerator,
         cache=_cache(spec.cache, claim),
         max_concurrency=max(load.largest for pool in spec.pools for load in pool.load),
+        node_selector=spec.node_selector,
+        tolerations=_plain(spec.tolerations),
     )
     return core.DeploymentSpec(
         suspend=spec.suspend,
@@ -97,9 +100,10 @@ def _run(text: str) -> core.RunSpec:
         target=_pinned(spec.target.source, spec.target),
         served_name=spec.target.name_in_requests,
         accelerator=spec.accelerator,
-        cache=core.Cache(claim=spec.cache.claim_name, host_path=spec.cache.host_path, env=_env(spec.cache.env)),
+        cache=core.Cache(claim=spec.cache.claim_name, host_path=spec.cache.host_path, env=_plain(spec.cache.env)),
         max_concurrency=spec.max_concurrency or max(workload.concurrency for workload in spec.workloads),
         node_selector=spec.node_selector,
+        tolerations=_plain(spec.tolerations),
     )
     return core.RunSpec(
         pool=spec.pool,
@@ -156,6 +160,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
             claim_name=server.cache.claim, host_path=server.cache.host_path, env=_variables(server.cache.env)
         ),
         node_selector=dict(server.node_selector),
+        tolerations=tuple(Toleration.model_validate(one) for one in server.tolerations),
         max_concurrency=server.max_concurrency,
         arms=tuple(_arm_spec(arm) for arm in spec.arms),
         workloads=tuple(map(_workload_spec, spec.workloads)),
@@ -338,7 +343,7 @@ def _engine(engine: EngineSpec) -> core.Engine:
         image=engine.image,
         args=engine.args,
         trust_remote_code=engine.trust_remote_code,
-        env=_env(engine.env),
+        env=_plain(engine.env),
         eagle3_targets=engine.eagle3_targets or (),
         api_key=engine.api_key_secret_ref,
         admin_key=engine.admin_key_secret_ref,
@@ -346,8 +351,9 @@ def _engine(engine: EngineSpec) -> core.Engine:
     )
 
 
-def _env(variables: Iterable[EnvVar]) -> tuple[dict[str, Any], ...]:
-    return tuple(variable.model_dump(by_alias=True, exclude_none=True) for variable in variables)
+def _plain(objects: Iterable[Model]) -> tuple[dict[str, Any], ...]:
+    """As Kubernetes takes them."""
+    return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)
 
 
 def _variables(env: Iterable[Mapping[str, Any]]) -> tuple[EnvVar, ...]:
@@ -355,7 +361,7 @@ def _variables(env: Iterable[Mapping[str, Any]]) -> tuple[EnvVar, ...]:
 
 
 def _cache(cache: CacheSpec, claim: core.ClaimTemplate | None) -> core.Cache:
-    env, groups = _env(cache.env), cache.security_context
+    env, groups = _plain(cache.env), cache.security_context
     if secret := cache.token_secret_ref:
         env += ({"name": TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}},)
     return core.Cache(

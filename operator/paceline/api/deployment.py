@@ -18,7 +18,7 @@ from paceline.api.gate import (
 )
 from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, LoadSpec, arriving, lasts
 from paceline.api.model import Model, empty
-from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE
+from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
@@ -231,6 +231,7 @@ class SpeculativeDeploymentSpec(Model):
             field=".search.heads",
         ),
         *ENGINE_AND_NODE,
+        NOT_OF_THE_ACCELERATOR,
         Rule(
             each={"p": "self.pools"},
             cel=f"self.pools.exists_one(q, {_VALUE.replace('p.', 'q.')} == ({_VALUE}))",
@@ -318,6 +319,10 @@ class SpeculativeDeploymentSpec(Model):
     """The inference engine."""
     accelerator: Accelerator
     """The accelerators of a server."""
+    node_selector: Labels = Field(default_factory=dict)
+    """Node labels required in addition to the accelerator's: of servers, rounds and the prefetch."""
+    tolerations: Tolerations = ()
+    """Taints that the same pods tolerate, in addition to that of the accelerator."""
     cache: CacheSpec
     """Where models are stored."""
     candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=32), Unique(("name",))] | None = (

@@ -1,13 +1,13 @@
 """Parts of pods, in both kinds: environment, keys of Secrets, labels."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from paceline.api.model import Model
 from paceline.api.rules import Rule, count_of
 from paceline.core.names import QUEUE_LABEL
-from paceline.core.types import Matches, ObjectName, SecretsKey, Unique
+from paceline.core.types import LabelKey, Matches, ObjectName, SecretsKey, Unique
 
 
 class KeyRef(Model):
@@ -109,6 +109,47 @@ class TokenKey(Model):
     key: SecretsKey = "token"
     """Key in it."""
 
+
+class Toleration(Model):
+    """A core/v1 Toleration."""
+
+    rules = (
+        Rule(
+            cel="has(self.key) || (has(self.operator) && self.operator == 'Exists')",
+            message="key must be set unless operator is Exists, which then tolerates every taint",
+            field=".key",
+        ),
+        Rule(
+            cel="!has(self.value) || !has(self.operator) || self.operator != 'Exists'",
+            message="value must be left out where operator is Exists",
+            field=".value",
+        ),
+        Rule(
+            cel="!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
+            message="tolerationSeconds must be left out unless effect is NoExecute",
+            field=".tolerationSeconds",
+        ),
+    )
+
+    key: LabelKey | None = None
+    """Key of the taint; every one if absent."""
+    operator: Literal["Exists", "Equal"] | None = None
+    """Exists: whatever its value. Equal, also if absent: of this value."""
+    value: Annotated[str, Field(max_length=63)] | None = None
+    """Value of the taint."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint; every one if absent."""
+    toleration_seconds: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = None
+    """How long a pod stays once the taint is there; for ever if absent."""
+
+
+Tolerations = Annotated[tuple[Toleration, ...], Field(max_length=16)]
+NOT_OF_THE_ACCELERATOR = Rule(
+    each={"k": "self.nodeSelector"},
+    cel="k != self.accelerator.productLabel && k != self.accelerator.topologyLabel",
+    message="nodeSelector must not have the labels of spec.accelerator: write product and topology there; got {k}",
+)
+"""Rule of a spec with `nodeSelector`."""
 
 _OUR_LABELS = "podLabels must be labels of others: paceline.dev/ and app.kubernetes.io/managed-by are Paceline's"
 NO_LABELS_OF_OURS = Rule(

@@ -180,8 +180,9 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
 ELSEWHERE: Mapping[str, str] = {
     **{
         name: f"write spec.engine.podTemplate.spec.{name}"
-        for name in ("nodeSelector", "tolerations", "affinity", "priorityClassName", "imagePullSecrets", "volumes")
+        for name in ("affinity", "priorityClassName", "imagePullSecrets", "volumes")
     },
+    **{name: f"write spec.{name}" for name in ("nodeSelector", "tolerations")},
     "resources": "write them in spec.engine.podTemplate, for the container `server`",
     "autoscaling": "leave replicas out, and let an autoscaler's target be the Deployment NAME-POOL",
 }

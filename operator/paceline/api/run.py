@@ -30,7 +30,7 @@ from paceline.api.load import (
     requests,
 )
 from paceline.api.model import Model
-from paceline.api.pod import NO_LABELS_OF_OURS, ONE_QUEUE, Env
+from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Env, Tolerations
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
 from paceline.core import WAVES, Purpose, Trigger
@@ -330,6 +330,7 @@ class BenchmarkRunSpec(Model):
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", c="self.arms"),
         *ENGINE_AND_NODE,
+        NOT_OF_THE_ACCELERATOR,
         Rule(
             cel="!has(self.measured) || !has(self.roundsOf)",
             message="roundsOf must be left out where measured is set: the run has rounds of its own",
@@ -363,6 +364,8 @@ class BenchmarkRunSpec(Model):
     """Where models are stored."""
     node_selector: Labels = Field(default_factory=dict)
     """Node labels required in addition to the accelerator's."""
+    tolerations: Tolerations = ()
+    """Taints that its pods tolerate, in addition to that of the accelerator."""
     max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
     """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]

@@ -117,3 +117,6 @@ class Server:
     max_concurrency: int = 1
     """The pool's largest concurrency, from which max-running-requests is pinned on every arm."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    """Beside the accelerator's labels."""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    """core/v1 Tolerations, beside that of the accelerator's taint."""

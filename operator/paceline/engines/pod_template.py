@@ -46,7 +46,9 @@ POD: Mapping[str, str] = {
     "enableServiceLinks": "stays false, or variables of Services would be read as the engine's: leave it out",
     "hostPID": "an arm of a round ends with all of its processes, and those of a node are not its own: leave it out",
     "shareProcessNamespace": "must stay true: without it a server whose scheduler died exits 0; leave it out",
-    "nodeName": "bypasses the scheduler: use nodeSelector or affinity",
+    "nodeName": "bypasses the scheduler: use spec.nodeSelector, or affinity here",
+    "nodeSelector": "write it in spec.nodeSelector",
+    "tolerations": "write them in spec.tolerations",
     "hostname": "is the name that the nodes of one server find each other by: leave it out",
     "subdomain": "is the name that the nodes of one server find each other by: leave it out",
     "setHostnameAsFQDN": "is the name that the nodes of one server find each other by: leave it out",
@@ -87,11 +89,10 @@ CONTAINER_FIELDS = frozenset({
     "volumeDevices", "volumeMounts", "workingDir",
 })  # fmt: skip
 
-MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.nodeSelector", "spec.affinity",
-        "spec.securityContext")  # fmt: skip
-TEXTS = ("metadata.labels", "metadata.annotations", "spec.nodeSelector")
+MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.affinity", "spec.securityContext")
+TEXTS = ("metadata.labels", "metadata.annotations")
 """Maps of strings."""
-LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
+LISTS = ("spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
 NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
 
 
@@ -185,11 +186,6 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
     for field, way_out in POD.items():
         if field in spec:
             yield f"spec.{field}", way_out
-    accelerator = server.accelerator
-    for label in accelerator.node_labels:
-        if label in spec.get("nodeSelector", {}):
-            part = "product" if label == accelerator.product_label else "topology"
-            yield f"spec.nodeSelector.{label}", f"write it in spec.accelerator.{part}"
     for i, claim in enumerate(_at(spec, "resourceClaims", ())):
         if isinstance(claim, Mapping) and claim.get("name") == DEVICES:
             yield f"spec.resourceClaims[{i}].name", f"{DEVICES} is the claim of spec.accelerator: take another name"
@@ -202,7 +198,7 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
         elif container["name"] in (SERVER, CLIENT):
             yield f"{where}.name", f"{container['name']} is a container of Paceline's own: take another name"
         elif where.startswith("spec.containers") or container.get("restartPolicy") == SIDECAR:
-            yield from _accelerators(where, container, accelerator.resource_name)
+            yield from _accelerators(where, container, server.accelerator.resource_name)
 
 
 def _accelerators(where: str, container: Mapping[str, Any], resource: str) -> Iterator[Fault]:

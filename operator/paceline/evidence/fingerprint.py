@@ -18,7 +18,7 @@ ENOUGH = "minRequests"
 fewer requests are evidence of the same."""
 RULE = ("gate", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
-SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "maxConcurrency")
+SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations", "maxConcurrency")
 """Fields that all arms of a run share."""
 KEPT = 256
 """Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""

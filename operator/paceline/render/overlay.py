@@ -20,12 +20,11 @@ WHOLE = frozenset({"env"})
 
 IN_A_ROUND = frozenset({
     "dnsConfig", "dnsPolicy", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers", "imagePullSecrets",
-    "nodeSelector", "os", "overhead", "resourceClaims", "resources", "runtimeClassName", "schedulerName",
-    "securityContext", "serviceAccountName", "tolerations",
+    "os", "overhead", "resourceClaims", "resources", "runtimeClassName", "schedulerName", "securityContext",
+    "serviceAccountName",
 })  # fmt: skip
 """Beside volumes, init containers that end, and the node affinity."""
-IN_A_FETCH = frozenset({"dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets", "nodeSelector", "schedulerName",
-                        "tolerations"})  # fmt: skip
+IN_A_FETCH = frozenset({"dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets", "schedulerName"})
 """The prefetch runs where the accelerators are, and takes none."""
 
 

@@ -48,12 +48,15 @@ def jit_path(owner: Owner, server: Server) -> str:
 
 
 def placement(server: Server) -> Manifest:
-    """Only nodes with the requested product and topology; the usual taint of GPU nodes is tolerated."""
+    """Nodes with the requested product, topology and labels; the usual taint of GPU nodes is tolerated, too."""
     accelerator = server.accelerator
     labels = {**accelerator.node_labels, **server.node_selector}
     return {
         **({"nodeSelector": labels} if labels else {}),
-        "tolerations": [{"key": accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"}],
+        "tolerations": [
+            {"key": accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"},
+            *map(dict, server.tolerations),
+        ],
     }
 
 

@@ -154,7 +154,11 @@ RULES: Mapping[Callable[[Node], bool], Mapping[str, str]] = {
         "status.rounds[].startedAt": BEFORE,
         "status.rounds[].finishedAt": BEFORE,
     },
-    other_duration: {"spec.benchmark.budget.gpuHours": COUNTED, "spec.budget.gpuHours": COUNTED},
+    other_duration: {
+        "spec.benchmark.budget.gpuHours": COUNTED,
+        "spec.budget.gpuHours": COUNTED,
+        "spec.tolerations[].tolerationSeconds": "core/v1 has it so",
+    },
     unkeyed_conditions: {},
 }
 """What is wrong with a field → the fields that are so all the same, and why."""

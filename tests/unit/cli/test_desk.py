@@ -79,7 +79,8 @@ def test_several_files_are_validated_and_one_is_planned(capsys: pytest.CaptureFi
         ("spec.draft.source", "acme/head", "spec.draft.source", "did you mean hf://acme/head?"),
         ("spec.draft.algorithm", "eagle3", "spec.draft.algorithm", "did you mean EAGLE3?"),
         ("spec.engine.version", "v0.5.23", "spec.engine.version", "did you mean 0.5.23?"),
-        ("spec.nodeSelector", {"a": "b"}, "spec.nodeSelector", "spec.engine.podTemplate.spec.nodeSelector"),
+        ("spec.affinity", {"a": "b"}, "spec.affinity", "spec.engine.podTemplate.spec.affinity"),
+        ("spec.accelerator.tolerations", [], "spec.accelerator.tolerations", "write spec.tolerations"),
         ("spec.pools.0.autoscaling", {"max": 3}, "spec.pools[0].autoscaling", "Deployment NAME-POOL"),
     ],
 )
@@ -102,7 +103,7 @@ def test_a_mistake_is_answered_with_what_to_write_and_its_place(
         ("spec.engine.version", "0.6.0", "0.6.0 is not known"),
         ("spec.accelerator.product", "H100", "NVIDIA-H100-80GB-HBM3"),
         ("spec.accelerator.count", 3, "its heads divide by 3"),
-        ("spec.engine.podTemplate", {"spec": {"tolerations": [{"kee": "gpu"}]}}, "kubectl apply --dry-run=server"),
+        ("spec.engine.podTemplate", {"spec": {"hostAliases": [{"kee": "gpu"}]}}, "kubectl apply --dry-run=server"),
     ],
 )
 def test_what_was_not_checked_is_a_note_of_a_valid_file(

@@ -52,13 +52,10 @@ def of_server(**fields: Any) -> dict[str, Any]:
         ({"spec": {"restartPolicy": "Never"}}, "spec.restartPolicy", "leave it out"),
         ({"spec": {"automountServiceAccountToken": True}}, "spec.automountServiceAccountToken", "stays false"),
         ({"spec": {"nodeName": "gpu-1"}}, "spec.nodeName", "nodeSelector"),
-        ({"spec": {"toleration": []}}, "spec.toleration", "did you mean tolerations?"),
-        ({"spec": {"nodeSelector": {"rack": 1}}}, "spec.nodeSelector.rack", "quotes"),
-        (
-            {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "x"}}},
-            "spec.nodeSelector.nvidia.com/gpu.product",
-            "spec.accelerator.product",
-        ),
+        ({"spec": {"hostAlias": []}}, "spec.hostAlias", "did you mean hostAliases?"),
+        ({"metadata": {"labels": {"rack": 1}}}, "metadata.labels.rack", "quotes"),
+        ({"spec": {"nodeSelector": {"rack": "a"}}}, "spec.nodeSelector", "write it in spec.nodeSelector"),
+        ({"spec": {"tolerations": []}}, "spec.tolerations", "write them in spec.tolerations"),
         ({"spec": {"volumes": [{"name": "models"}]}}, "spec.volumes[0]", "spec.cache"),
         ({"spec": {"volumes": [{"name": "paceline-files"}]}}, "spec.volumes[0].name", "take another name"),
         (
@@ -123,13 +120,6 @@ def test_a_field_of_ours_is_refused_with_the_way_out(over: dict[str, Any], path:
     refused = faults(over)
     assert list(refused) == [path]
     assert says in refused[path]
-
-
-def test_the_topologys_label_is_ours_where_a_topology_is_asked_for() -> None:
-    label = "cloud.google.com/gke-tpu-topology"
-    over = {"spec": {"nodeSelector": {label: "4x4"}}}
-    assert faults(over) == {}
-    assert list(faults(over, topology="2x2")) == [f"spec.nodeSelector.{label}"]
 
 
 @pytest.mark.parametrize(

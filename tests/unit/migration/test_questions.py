@@ -180,7 +180,7 @@ def test_the_topology_of_tpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     run(tmp_path, deployment, "--head=hf://a/head")
     spec = yaml.safe_load(capsys.readouterr().out)["spec"]
     assert (spec["accelerator"]["product"], spec["accelerator"]["topology"]) == ("tpu-v6e-slice", "2x2")
-    assert "nodeSelector" not in spec["engine"]["podTemplate"]["spec"]
+    assert "nodeSelector" not in spec
 
 
 def test_a_claim_on_devices_is_not_taken_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,6 +95,18 @@ def _product(pod: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
+PLACED = ("nodeSelector", "tolerations")
+"""Fields of a pod that a resource has at the top of its spec."""
+
+
+def placed(pod: Mapping[str, Any], taken: Accelerator) -> Manifest:
+    """Without what `spec.accelerator` says."""
+    ours = {"key": taken.field.get("resourceName", GPU), "operator": "Exists", "effect": "NoSchedule"}
+    selector = {key: value for key, value in (pod.get("nodeSelector") or {}).items() if key not in taken.selected}
+    tolerations = [one for one in pod.get("tolerations") or () if one != ours]
+    return {name: value for name, value in zip(PLACED, (selector, tolerations), strict=True) if value}
+
+
 def pod_template(
     template: Mapping[str, Any],
     container: Mapping[str, Any],
@@ -107,7 +119,8 @@ def pod_template(
     cache's mount, which then stays, to be read."""
     spec = {k: v for k, v in deepcopy(dict(template["spec"])).items() if DEFAULTS.get(k) != v}
     spec.pop("serviceAccount", None)
-    _placed(spec, taken)
+    for field in PLACED:
+        spec.pop(field, None)
     own, notes = _server(container, engine, taken, cache, kept_paths)
     notes += _unclaimed(spec, container)
     others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
@@ -190,17 +203,6 @@ def _first(containers: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, 
 
 def _metadata(template: Mapping[str, Any]) -> Mapping[str, Any]:
     return template.get("metadata") or {}
-
-
-def _placed(spec: Manifest, taken: Accelerator) -> None:
-    """The selector of the product is Paceline's; a list of tolerations replaces its own, and so repeats that."""
-    if taken.selected:
-        spec["nodeSelector"] = {k: v for k, v in spec["nodeSelector"].items() if k not in taken.selected}
-        if not spec["nodeSelector"]:
-            del spec["nodeSelector"]
-    if tolerations := spec.get("tolerations"):
-        ours = {"key": taken.field.get("resourceName", GPU), "operator": "Exists", "effect": "NoSchedule"}
-        spec["tolerations"] = [*([] if ours in tolerations else [ours]), *tolerations]
 
 
 def _bare(container: Mapping[str, Any]) -> Manifest:

@@ -13,10 +13,11 @@ from paceline.cli.importing.environment import KEYS, Environment, environment, s
 from paceline.cli.importing.hidden import hide, masked, secrets
 from paceline.cli.importing.models import cache, mounts, source
 from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
-from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, pod_template, unread
+from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, placed, pod_template, unread
 from paceline.cli.importing.pruned import pruned
 from paceline.cli.importing.speculation import Speculation, proposed, speculation
 from paceline.core import PromotionSpec, Scheme
+from paceline.core.text import duration_text
 from paceline.engines import ENGINES
 from paceline.engines.arguments import one_word
 from paceline.engines.images import RELEASE
@@ -141,6 +142,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
             run.engine, version, container, said, {**keys, "env": _plain(env.env), "podTemplate": overlay}
         ),
         "accelerator": _accelerator(taken, said),
+        **placed(template["spec"], taken),
         "cache": _filled({**where.field, "env": _plain(env.fetch), "tokenSecretRef": dict(env.token or {})}),
         **({"candidates": [dict(one) for one in drafts.candidates]} if drafts.candidates else {}),
         "pools": [_pool(deployment, said, options)],
@@ -269,7 +271,7 @@ def _pool(deployment: Mapping[str, Any], said: Told, options: Options) -> Manife
 def _promotion(seconds: int) -> Manifest:
     """Where a start may take longer than Paceline waits by itself."""
     usual = PromotionSpec().progress_deadline.total_seconds()
-    return {"promotion": {"progressDeadline": f"{seconds}s"}} if seconds > usual else {}
+    return {"promotion": {"progressDeadline": duration_text(seconds)}} if seconds > usual else {}
 
 
 def _filled(fields: Manifest) -> Manifest:

@@ -53,8 +53,7 @@ def _selected(written: Any) -> Iterator[tuple[str, Any]]:
     """Fields that a node must match."""
     for key in ("product", "productLabel", "topology"):
         yield from _leaves(_below(written, "accelerator", key), f"spec.accelerator.{key}")
-    for key in ("nodeSelector", "affinity"):
-        path = ("engine", "podTemplate", "spec", key)
+    for path in (("nodeSelector",), ("engine", "podTemplate", "spec", "affinity")):
         yield from _leaves(_below(written, *path), ".".join((SPEC, *path)))
 
 
