@@ -85,11 +85,13 @@ def full() -> dict[str, Any]:
         "tokenSecretRef": {"name": "token"},
         "securityContext": {"runAsUser": 1, "runAsGroup": 1, "fsGroup": 1, "supplementalGroups": [1]},
     }
+    spec["nodeSelector"] = {"rack": "a"}
+    spec["tolerations"] = [{"key": "dedicated", "value": "a", "effect": "NoExecute", "tolerationSeconds": 5}]
     spec["gateway"] = {"name": "inference", "namespace": "gateways", "sectionName": "http", "hostnames": ["a.example"]}
     limits = [{"metric": "p95TTFT", "maxIncrease": "50%"}]
     spec["gate"] = {"limits": limits, "decideAfterRounds": [2]}
     pool = spec["pools"][0]
-    pool |= {"slo": {"ttft": "5s", "itl": "1s"}, "endpointPicker": {"name": "picker"}}
+    pool["endpointPicker"] = {"name": "picker"}
     pool["load"][0]["datasets"] = ["code", "chat"]
     spec["benchmark"] = {
         "datasets": [{"name": name, "source": f"builtin://{name}"} for name in ("code", "chat", "swe")],

@@ -267,7 +267,7 @@ def _workloads(pool: PoolSpec, datasets: Sequence[DatasetSpec]) -> Iterator[core
         for dataset in datasets:
             for load, each in levels:
                 if concurrency in each and (load.datasets is None or dataset.name in load.datasets):
-                    yield core.Workload(dataset=_dataset(dataset, concurrency, load, pool.slo), concurrency=concurrency)
+                    yield core.Workload(dataset=_dataset(dataset, concurrency, load), concurrency=concurrency)
 
 
 def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | None:
@@ -283,10 +283,7 @@ def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | No
     )
 
 
-def _dataset(
-    dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSpec, slo: core.Slo | None = None
-) -> core.Dataset:
-    """`slo`: of its pool."""
+def _dataset(dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSpec) -> core.Dataset:
     rate = float(load.request_rate) if load.request_rate else None
     ramp_from = load.ramp_from if isinstance(load, WorkloadSpec) else load.ramp.from_ if load.ramp else None
     requests = dataset.requests or _default_requests(rate)
@@ -302,7 +299,7 @@ def _dataset(
         arrivals=load.arrivals or core.Arrivals.RANDOM,
         adapter=dataset.adapter or "",
         response_format=dataset.response_format or "",
-        slo=dataset.slo or slo,
+        slo=dataset.slo,
         min_requests=None if rate or ramp_from else _fewest(dataset, concurrency),
         **_written(dataset, "revision", "commit"),
     )

@@ -7,6 +7,7 @@ from pydantic import Field
 from paceline.api.model import Model
 from paceline.api.rules import Rule, count_of
 from paceline.core.names import QUEUE_LABEL
+from paceline.core.server import TOPOLOGY_LABEL
 from paceline.core.types import LabelKey, Matches, ObjectName, SecretsKey, Unique
 
 
@@ -146,7 +147,7 @@ class Toleration(Model):
 Tolerations = Annotated[tuple[Toleration, ...], Field(max_length=16)]
 NOT_OF_THE_ACCELERATOR = Rule(
     each={"k": "self.nodeSelector"},
-    cel="k != self.accelerator.productLabel && k != self.accelerator.topologyLabel",
+    cel=f"k != self.accelerator.productLabel && (k != '{TOPOLOGY_LABEL}' || !has(self.accelerator.topology))",
     message="nodeSelector must not have the labels of spec.accelerator: write product and topology there; got {k}",
 )
 """Rule of a spec with `nodeSelector`."""

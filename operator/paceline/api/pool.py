@@ -12,7 +12,7 @@ from paceline.api.gate import GateSpec
 from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
-from paceline.core import SHAPES, Adaptive, Custom, EndpointPicker, Ngram, Range, Slo, Tree, Widths
+from paceline.core import SHAPES, Adaptive, Custom, EndpointPicker, Ngram, Range, Tree, Widths
 from paceline.core.gateway import HeaderValue
 from paceline.core.types import Arguments, ArmName, HeadName, PoolName, Unique
 from paceline.engines import ENGINES
@@ -156,9 +156,6 @@ class PoolSpec(Model):
     """Value of spec.gateway's header that leads to this pool; the pool's name if absent."""
     endpoint_picker: EndpointPicker | None = None
     """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
-    slo: Slo | None = None
-    """Latencies that a request of this pool must meet to count for goodput, on datasets without an slo of their
-    own."""
 
 
 def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None, engine: str) -> Iterator[Violation]:

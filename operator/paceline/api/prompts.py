@@ -77,8 +77,7 @@ class PromptsSpec(Model):
     …}}, or json_object. Of entries that have their own, theirs. A point of which more than 5 % of the answers do not
     fit is invalid."""
     slo: core.Slo | None = None
-    """Latencies that a request must meet to count for goodput; in a pool that has an slo, this one replaces it. If
-    absent, goodput is not counted."""
+    """Latencies that a request must meet to count for goodput. If absent, goodput is not counted."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     """Weight in the mean over workloads; 1 if absent."""
 

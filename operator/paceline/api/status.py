@@ -364,6 +364,46 @@ class Retried:
 
 
 @record
+class EffectiveGate:
+    """The rule of a pool's gate, as spec.gate, the pool's and the defaults come to it."""
+
+    min_improvement: Name = ""
+    """As in spec."""
+    max_regression: Name = ""
+    """As in spec."""
+    confidence: Name = ""
+    """As in spec."""
+    decide_after_rounds: Annotated[tuple[Count, ...], Field(max_length=8)] = ()
+    """As in spec."""
+
+
+@record
+class EffectivePool:
+    """What is asked of one pool."""
+
+    name: Annotated[str, Field(max_length=20)]
+    """As in spec."""
+    candidates: Annotated[tuple[Name, ...], Field(max_length=64)] = ()
+    """What is compared with the baseline; with a search, what it chooses from."""
+    gate: EffectiveGate | None = None
+    """How it is judged."""
+
+
+@record
+class Effective:
+    """What spec comes to where it leaves out what follows from the rest."""
+
+    served_name: Annotated[str, Field(max_length=300)] = ""
+    """The model's name in requests."""
+    engine: Name = ""
+    """Type and version, which decide which flags are emitted and checked."""
+    claim_name: Name = ""
+    """The claim of the models; absent with hostPath."""
+    pools: Annotated[tuple[EffectivePool, ...], Field(max_length=8), Unique(("name",))] = ()
+    """What is asked of each pool."""
+
+
+@record
 class PoolStatus:
     """One pool."""
 
@@ -417,6 +457,8 @@ class SpeculativeDeploymentStatus:
     """One word for kubectl: Stalled's reason, or Ready's; AwaitingPromote if it is ready and a person must promote."""
     conditions: Conditions = ()
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
+    effective: Effective | None = None
+    """What spec comes to; absent while spec is invalid."""
     notes: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Remarks that do not stop anything: findings of preflight, differences of a shared claim."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()

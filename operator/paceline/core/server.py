@@ -60,9 +60,7 @@ class Accelerator:
     nodes: Annotated[int, Field(ge=1, le=16)] = 1
     """Nodes per server. More than one needs the LeaderWorkerSet controller."""
     topology: LabelValue | None = None
-    """Value of the node's topology label, for TPU slices, for example 2x2."""
-    topology_label: LabelKey = TOPOLOGY_LABEL
-    """Node label that `topology` is a value of."""
+    """For TPU slices: value of the label cloud.google.com/gke-tpu-topology, for example 2x2."""
     memory: Quantity | None = None
     """Memory of one accelerator, for example 80Gi; known for common products if absent."""
     device_class_name: ObjectName | None = None
@@ -90,7 +88,7 @@ class Accelerator:
         """Labels of the nodes that have them. Where devices are selected themselves, a node need not tell its
         product."""
         product = {} if self.device_selectors else {self.product_label: self.product}
-        return product | ({self.topology_label: self.topology} if self.topology else {})
+        return product | ({TOPOLOGY_LABEL: self.topology} if self.topology else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,7 +135,6 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "accelerator.resourceName": "nvidia.com/gpu",
         "accelerator.productLabel": "nvidia.com/gpu.product",
         "accelerator.nodes": 1,
-        "accelerator.topologyLabel": "cloud.google.com/gke-tpu-topology",
         "cache.claim.accessModes": ["ReadWriteMany"],
         "cache.tokenSecretRef.key": "token",
         "cache.keepRevisions": 2,

@@ -143,7 +143,6 @@ def servers(draw: st.DrawFn) -> core.Server:
             tensor_parallel_size=draw(st.integers(1, 8 * nodes)),
             nodes=nodes,
             memory=draw(st.none() | st.just("80Gi")),
-            **({"topology_label": "tpu/shape"} if draw(st.booleans()) else {}),
             **(TPU if ENGINES[engine].capabilities.resource else {}),
         ),
         cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
