@@ -191,14 +191,6 @@ VALIDATE: tuple[Told, ...] = (
         "spec.engine.podTemplate.spec.hostaliases", "did you mean hostAliases?"),
     one("nodes chosen in the pod template", "spec.engine.podTemplate", {"spec": {"nodeSelector": {"rack": "a"}}},
         "spec.engine.podTemplate.spec.nodeSelector", "spec.nodeSelector"),
-    one("another product in the node selector", "spec.nodeSelector", {"nvidia.com/gpu.product": "x"},
-        "spec.nodeSelector.nvidia.com/gpu.product", "write product and topology there"),
-    one("a value to a toleration of all", "spec.tolerations", [{"key": "a", "operator": "Exists", "value": "b"}],
-        "spec.tolerations[0].value", "must be left out where operator is Exists"),
-    one("a toleration of nothing", "spec.tolerations", [{"effect": "NoSchedule"}],
-        "spec.tolerations[0].key", "must be set unless operator is Exists"),
-    one("seconds of a toleration that evicts nobody", "spec.tolerations", [{"key": "a", "tolerationSeconds": 5}],
-        "spec.tolerations[0].tolerationSeconds", "unless effect is NoExecute"),
     # The command of the post that examples/qwen3-coder-30b-a3b.yaml is made of: all its arguments as they stand there.
     ("the post's command", (
         ("spec.target.source", "hf://Qwen/Qwen3-Coder-30B-A3B"),
