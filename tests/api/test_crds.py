@@ -223,6 +223,24 @@ def test_nothing_of_a_runs_status_is_pruned(apiserver: Running, bench: str) -> N
     assert line.split()[:-1] == [bench, "throughput", "Gate", "3", "Promote", "wide", "1.36", "gpu-0"]
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"size": "500Gi"}, ""),
+        ({"name": "others", "size": "1Gi", "storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}, ""),
+        ({"size": "399Gi"}, "size cannot become smaller on a claim that exists"),
+        ({"storageClassName": "fast"}, "storageClassName cannot be changed on a claim that exists"),
+        ({"accessModes": ["ReadWriteOnce"]}, "accessModes cannot be changed on a claim that exists"),
+    ],
+)
+def test_of_a_claim_only_the_size_changes_and_only_grows(
+    apiserver: Running, specdep: str, change: dict[str, Any], says: str
+) -> None:
+    patch = json.dumps({"spec": {"cache": {"claim": change}}})
+    done = apiserver.kubectl("patch", "specdep", specdep, "--type=merge", "-p", patch, check=False)
+    assert says in done.stderr if says else done.returncode == 0, done.stderr
+
+
 def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
     refused = apiserver.kubectl("patch", "bench", bench, "--type=merge", "-p", '{"spec":{"attempt":2}}', check=False)
     assert "spec is immutable: make another BenchmarkRun" in refused.stderr

@@ -1,6 +1,7 @@
 """Where models are stored."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -9,6 +10,31 @@ from paceline.api.pod import Env, TokenKey
 from paceline.api.rules import Rule, one_of
 from paceline.core import ClaimTemplate
 from paceline.core.types import HostPath, ObjectName, Unique
+
+_SAME_CLAIM = "has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)"
+
+
+def _kept(field: str) -> Rule:
+    """Kubernetes changes nothing but the size of a claim that is bound."""
+    same = f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    return Rule(
+        cel=f"!({_SAME_CLAIM}) || ({same})",
+        message=f"{field} cannot be changed on a claim that exists: write another name",
+        field=f".{field}",
+    )
+
+
+RULES: Mapping[type[Any], tuple[Rule, ...]] = {
+    ClaimTemplate: (
+        _kept("storageClassName"),
+        _kept("accessModes"),
+        Rule(
+            cel=f"!({_SAME_CLAIM}) || quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+            message="size cannot become smaller on a claim that exists: write another name",
+            field=".size",
+        ),
+    ),
+}
 
 RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
 NOT_FOR_THE_FETCH = (

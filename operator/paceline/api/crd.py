@@ -1,14 +1,14 @@
 """The CustomResourceDefinitions, from the models: JSON schema as pydantic writes it into a structural schema."""
 
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import yaml
 
-from paceline.api import deployment, draft, engine, gate, pool, prompts, window
+from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, window
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
 from paceline.api.record import adapter, is_record
@@ -95,7 +95,7 @@ KINDS: Mapping[str, KindDefinition] = {
 
 RULES: Mapping[type[Any], tuple[Rule | DeskRule, ...]] = {
     kind: rules
-    for module in (deployment, draft, engine, gate, pool, prompts, window)
+    for module in (cache, deployment, draft, engine, gate, pool, prompts, window)
     for kind, rules in module.RULES.items()
 }
 """Of the domain's own types; other models of a spec have theirs with them."""
@@ -175,7 +175,7 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
     }
 
 
-@cache
+@functools.cache
 def schema(model: type[Any]) -> dict[str, Any]:
     """An object of a spec or a status, as a structural schema."""
     json = adapter(model).json_schema(by_alias=True)

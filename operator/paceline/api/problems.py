@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, rules_of, schema
 from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
-from paceline.api.rules import IMMUTABLE, DeskRule, Rule, activation
+from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME
 
 M = TypeVar("M", bound=Model)
@@ -114,7 +114,7 @@ def _defaulted(document: Any, node: Mapping[str, Any]) -> Any:
 
 
 def _broken(part: Any, document: Mapping[str, Any]) -> Iterator[Rule]:
-    if rules := [rule for rule in rules_of(type(part)) if isinstance(rule, Rule) and rule.cel != IMMUTABLE]:
+    if rules := [rule for rule in rules_of(type(part)) if isinstance(rule, Rule) and not rule.is_about_a_change]:
         values = activation(document)
         yield from (rule for rule in rules if not rule.holds(values))
 

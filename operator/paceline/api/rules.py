@@ -40,6 +40,11 @@ class Rule:
     """Variables of `cel` → lists that they run over, such as `{"p": "self.pools", "c": "p.candidates"}`: the rule must
     hold for every item. An absent list has none; a list in brackets (`[self.engine.type]`) names a value."""
 
+    @property
+    def is_about_a_change(self) -> bool:
+        """The desk has no older object."""
+        return "oldSelf" in self.cel
+
     def validation(self) -> dict[str, str]:
         """The entry of x-kubernetes-validations. The API server cannot name an item of a list, nor its values."""
         lists = [match for source in self.each.values() if (match := FIELD.fullmatch(source))]
@@ -121,7 +126,6 @@ def _environment(variables: tuple[str, ...]) -> cel.Env:
 
 
 IMMUTABLE = "self == oldSelf"
-"""The rule on a change; the desk has no older object."""
 
 
 def _of_a_list(name: str, value: Callable[[list[Any]], Any], kind: cel.Type) -> cel.FunctionDecl:
