@@ -142,12 +142,12 @@ CLAIMED: Change = ("spec.accelerator.deviceClassName", "gpu.example.com")
 @pytest.mark.parametrize(
     ("of", "change", "kind"),
     [
-        (example(), ("spec.gateway", {"name": "inference"}), "httproutes"),
-        (example(), ("spec.pools.0.endpointPicker", {"name": "picker"}), "inferencepools"),
+        (example(), ("spec.gateway", {"parentRefs": [{"name": "inference"}]}), "httproutes"),
+        (example(), ("spec.pools.0.endpointPickerRef", {"name": "picker"}), "inferencepools"),
         (example(), CLAIMED, "resourceclaimtemplates"),
         (example_run(), CLAIMED, "resourceclaimtemplates"),
     ],
-    ids=["gateway", "endpointPicker", "devices", "devices of a run"],
+    ids=["gateway", "endpointPickerRef", "devices", "devices of a run"],
 )
 def test_who_may_not_make_an_object_may_not_have_it_made(
     guarded: Running, of: dict[str, Any], change: Change, kind: str

@@ -14,8 +14,8 @@ LATENCY = f"{NAME}-latency"
 
 def routed() -> Manifest:
     manifest = example("latency")
-    manifest["spec"]["gateway"] = {"name": "inference"}
-    manifest["spec"]["pools"][0]["endpointPicker"] = {"name": "picker"}
+    manifest["spec"]["gateway"] = {"parentRefs": [{"name": "inference"}]}
+    manifest["spec"]["pools"][0]["endpointPickerRef"] = {"name": "picker"}
     return manifest
 
 
@@ -34,7 +34,7 @@ def test_they_come_and_go_with_the_spec_and_are_ours() -> None:
             for kind in (HTTP_ROUTE, INFERENCE_POOL):
                 (made,) = world.cluster.list(kind).items
                 assert [one["uid"] for one in made["metadata"]["ownerReferences"]] == [world.found()["metadata"]["uid"]]
-            world.edit(lambda spec: (spec.pop("gateway"), spec["pools"][0].pop("endpointPicker")))
+            world.edit(lambda spec: (spec.pop("gateway"), spec["pools"][0].pop("endpointPickerRef")))
             await world.settle()
             assert names(world) == {"HTTPRoute": [], "InferencePool": []}
 

@@ -10,7 +10,7 @@ ROUTE, POOL = ("HTTPRoute", "qwen3-coder-next-latency"), ("InferencePool", "qwen
 
 def reached_by(**pool: object) -> Manifest:
     manifest = example()
-    manifest["spec"]["gateway"] = {"name": "inference", "namespace": "gateways"}
+    manifest["spec"]["gateway"] = {"parentRefs": [{"name": "inference", "namespace": "gateways"}]}
     manifest["spec"]["pools"][0] |= pool
     return manifest
 
@@ -24,7 +24,7 @@ def backend(world: World, name: str) -> str:
 def test_a_gateway_leads_to_each_pool(world: World) -> None:
     """By a header; one pool has an endpoint picker, which gets an InferencePool. Asked for no more, both go, and so do
     those of a pool that goes."""
-    world.apply(reached_by(endpointPicker={"name": "picker"}, headerValue="fast"))
+    world.apply(reached_by(endpointPickerRef={"name": "picker"}, headerValue="fast"))
     world.prefetch_ends()
     world.servers_ready()
     assert (backend(world, "latency"), backend(world, "throughput")) == ("InferencePool", "Service")
@@ -36,7 +36,7 @@ def test_a_gateway_leads_to_each_pool(world: World) -> None:
         (rule,) = world.cluster.objects["HTTPRoute", f"qwen3-coder-next-{name}"]["spec"]["rules"]
         assert rule["timeouts"] == {"request": "0s"}, "an answer may take longer than Envoy's 15 s"
 
-    world.edit("no endpoint picker", lambda spec: spec["pools"][0].pop("endpointPicker"))
+    world.edit("no endpoint picker", lambda spec: spec["pools"][0].pop("endpointPickerRef"))
     assert (POOL in world.cluster.objects, backend(world, "latency")) == (False, "Service")
     world.edit("without throughput", lambda spec: spec["pools"].pop())
     assert [one["metadata"]["name"] for one in world.cluster.of("HTTPRoute")] == [ROUTE[1]]
@@ -48,12 +48,12 @@ def test_a_gateway_leads_to_each_pool(world: World) -> None:
 def test_a_cluster_without_a_gateway_serves_all_the_same(world: World) -> None:
     """Nothing is written and nothing waits; status says what is missing. Once it is installed the routes are made."""
     world.absent = frozenset({"HTTPRoute", "InferencePool"})
-    world.apply(reached_by(endpointPicker={"name": "picker"}))
+    world.apply(reached_by(endpointPickerRef={"name": "picker"}))
     world.prefetch_ends()
     world.servers_ready()
     assert world.condition("Ready") == "True Serving"
     assert [note.split(" is made")[0] for note in world.status()["notes"] if " is made" in note] == [
-        "pools[0].endpointPicker: no InferencePool",
+        "pools[0].endpointPickerRef: no InferencePool",
         "gateway: no HTTPRoute",
     ]
     world.install("HTTPRoute")
@@ -82,11 +82,11 @@ def test_a_route_leads_to_no_inference_pool_that_is_not_made() -> None:
     kind = {"apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool"}
     foreign.cluster.apply({**kind, "metadata": {"name": POOL[1]}, "spec": theirs})
     for world in (lacking, foreign):
-        world.apply(reached_by(endpointPicker={"name": "picker"}))
+        world.apply(reached_by(endpointPickerRef={"name": "picker"}))
         world.prefetch_ends()
         world.servers_ready()
         assert backend(world, "latency") == "Service"
-        assert any(note.startswith("pools[0].endpointPicker: ") for note in world.status()["notes"])
+        assert any(note.startswith("pools[0].endpointPickerRef: ") for note in world.status()["notes"])
     assert foreign.cluster.objects[POOL]["spec"] == theirs
     lacking.install("InferencePool")
     assert (POOL in lacking.cluster.objects, backend(lacking, "latency")) == (True, "InferencePool")
@@ -99,6 +99,6 @@ def test_a_gateway_moves_no_revision_and_asks_nothing_anew() -> None:
     world.servers_ready()
     before = [world.pool(pool)["serving"]["revision"] for pool in ("latency", "throughput")]
     runs = [one["metadata"]["name"] for one in world.cluster.of("BenchmarkRun")]
-    world.edit("a gateway", lambda spec: spec.update(reached_by(endpointPicker={"name": "picker"})["spec"]))
+    world.edit("a gateway", lambda spec: spec.update(reached_by(endpointPickerRef={"name": "picker"})["spec"]))
     assert [world.pool(pool)["serving"]["revision"] for pool in ("latency", "throughput")] == before
     assert [one["metadata"]["name"] for one in world.cluster.of("BenchmarkRun")] == runs

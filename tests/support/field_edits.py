@@ -87,11 +87,12 @@ def full() -> dict[str, Any]:
     }
     spec["nodeSelector"] = {"rack": "a"}
     spec["tolerations"] = [{"key": "dedicated", "value": "a", "effect": "NoExecute", "tolerationSeconds": 5}]
-    spec["gateway"] = {"name": "inference", "namespace": "gateways", "sectionName": "http", "hostnames": ["a.example"]}
+    parent = {"name": "inference", "namespace": "gateways", "sectionName": "http"}
+    spec["gateway"] = {"parentRefs": [parent], "hostnames": ["a.example"]}
     limits = [{"metric": "p95TTFT", "maxIncrease": "50%"}]
     spec["gate"] = {"limits": limits, "decideAfterRounds": [2]}
     pool = spec["pools"][0]
-    pool["endpointPicker"] = {"name": "picker"}
+    pool["endpointPickerRef"] = {"name": "picker"}
     pool["load"][0]["datasets"] = ["code", "chat"]
     spec["benchmark"] = {
         "datasets": [{"name": name, "source": f"builtin://{name}"} for name in ("code", "chat", "swe")],

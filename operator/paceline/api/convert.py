@@ -240,7 +240,7 @@ def _pool(
         name=pool.name,
         replicas=pool.replicas,
         header_value=pool.header_value,
-        endpoint_picker=pool.endpoint_picker,
+        endpoint_picker_ref=pool.endpoint_picker_ref,
         arms=(core.Arm(name=core.BASELINE), *sorted(found, key=lambda arm: arm.name)),
         workloads=tuple(_workloads(pool, benchmark.datasets or BUILTIN_SETS)),
         gate=_gate(spec.gate, pool.gate, arms=2 if search else 1 + len(named)),

@@ -12,7 +12,7 @@ from paceline.api.gate import GateSpec
 from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
-from paceline.core import SHAPES, Adaptive, Custom, EndpointPicker, Ngram, Range, Tree, Widths
+from paceline.core import SHAPES, Adaptive, Custom, EndpointPickerReference, Ngram, Range, Tree, Widths
 from paceline.core.gateway import HeaderValue
 from paceline.core.types import Arguments, ArmName, HeadName, PoolName, Unique
 from paceline.engines import ENGINES
@@ -154,7 +154,7 @@ class PoolSpec(Model):
     """Overrides fields of spec.gate."""
     header_value: HeaderValue | None = None
     """Value of spec.gateway's header that leads to this pool; the pool's name if absent."""
-    endpoint_picker: EndpointPicker | None = None
+    endpoint_picker_ref: EndpointPickerReference | None = None
     """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
 
 

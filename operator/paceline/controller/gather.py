@@ -238,7 +238,7 @@ def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterat
             yield Ref(NETWORK_POLICY, key.namespace, child_name(key.name, pool.name))
         if spec.gateway:
             yield Ref(HTTP_ROUTE, key.namespace, child_name(key.name, pool.name))
-        if pool.endpoint_picker:
+        if pool.endpoint_picker_ref:
             yield Ref(INFERENCE_POOL, key.namespace, child_name(key.name, pool.name))
         if settings.disruption_budgets:
             yield Ref(DISRUPTION_BUDGET, key.namespace, child_name(key.name, pool.name))

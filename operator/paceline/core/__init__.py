@@ -2,7 +2,7 @@
 
 from paceline.core.algorithms import ALGORITHMS, CUSTOM, SHAPES, SPECULATORS, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm
-from paceline.core.gateway import EndpointPicker, Gateway
+from paceline.core.gateway import EndpointPickerReference, Gateway
 from paceline.core.model_facts import ModelFacts
 from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
@@ -66,7 +66,7 @@ __all__ = [
     "DeploymentSpec",
     "Depth",
     "Draft",
-    "EndpointPicker",
+    "EndpointPickerReference",
     "Engine",
     "Gate",
     "Gateway",

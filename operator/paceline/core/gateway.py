@@ -1,5 +1,6 @@
 """How requests from outside reach the pools: routes of the Gateway API, and InferencePools."""
 
+from dataclasses import field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -27,8 +28,8 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 @model
-class Gateway:
-    """A Gateway through which the pools are reached: each gets an HTTPRoute, told apart by a header."""
+class ParentReference:
+    """A Gateway, as a route of the Gateway API names it."""
 
     name: ObjectName
     """Name of the Gateway."""
@@ -36,6 +37,14 @@ class Gateway:
     """Its namespace; that of this resource if absent."""
     section_name: Section | None = None
     """One of its listeners; all that admit the route if absent."""
+
+
+@model
+class Gateway:
+    """Gateways through which the pools are reached: each pool gets an HTTPRoute, told apart by a header."""
+
+    parent_refs: Annotated[tuple[ParentReference, ...], Field(min_length=1, max_length=8)]
+    """The Gateways."""
     hostnames: Annotated[tuple[Hostname, ...], Field(min_length=1, max_length=16), Unique()] | None = None
     """Host names that the routes are for; those of the listeners if absent."""
     header: HeaderName = "x-paceline-pool"
@@ -44,12 +53,20 @@ class Gateway:
 
 
 @model
-class EndpointPicker:
-    """The Service that chooses a server for each request (Gateway API Inference Extension)."""
+class PickerPort:
+    """A port of the Service."""
+
+    number: Port
+    """Its number."""
+
+
+@model
+class EndpointPickerReference:
+    """The Service that chooses a server for each request, as an InferencePool names it."""
 
     name: ObjectName
     """Name of the Service, in the same namespace. Who runs it is not our affair."""
-    port: Port = 9002
-    """Its port."""
+    port: PickerPort = field(default_factory=lambda: PickerPort(number=9002))
+    """Its port; 9002 if absent."""
     failure_mode: Literal["FailOpen", "FailClose"] = "FailClose"
     """What a gateway does while it does not answer: FailOpen sends requests to any server, FailClose refuses them."""

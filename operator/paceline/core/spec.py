@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paceline.core.arm import Arm
-from paceline.core.gateway import EndpointPicker, Gateway
+from paceline.core.gateway import EndpointPickerReference, Gateway
 from paceline.core.model import model
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
@@ -101,7 +101,7 @@ class PoolSpec:
     """None: all arms are compared by the gate. Otherwise a search chooses the candidate that the gate compares."""
     header_value: str | None = None
     """Of the gateway's header; None stands for the pool's name."""
-    endpoint_picker: EndpointPicker | None = None
+    endpoint_picker_ref: EndpointPickerReference | None = None
 
 
 @model

@@ -1,8 +1,7 @@
 """What leads requests from outside to a pool's servers: an HTTPRoute, and an InferencePool in place of the Service."""
 
-from typing import Any
-
-from paceline.core import EndpointPicker, Gateway, Server
+from paceline.core import EndpointPickerReference, Gateway, Server
+from paceline.core.gateway import ParentReference
 from paceline.core.names import child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, metadata
@@ -22,9 +21,6 @@ def http_route(owner: Owner, pool: str, gateway: Gateway, value: str, *, picked:
     name = child_name(owner.name, pool)
     service = {"group": "", "kind": "Service", "name": name, "port": SERVICE_PORT, "weight": 1}
     picking = {"group": INFERENCE_GROUP, "kind": INFERENCE_POOL, "name": name, "weight": 1}
-    parent: dict[str, Any] = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": gateway.name}
-    parent |= {"namespace": gateway.namespace} if gateway.namespace else {}
-    parent |= {"sectionName": gateway.section_name} if gateway.section_name else {}
     match = {
         "path": {"type": "PathPrefix", "value": "/"},
         "headers": [{"type": "Exact", "name": gateway.header, "value": value}],
@@ -34,14 +30,20 @@ def http_route(owner: Owner, pool: str, gateway: Gateway, value: str, *, picked:
         "kind": HTTP_ROUTE,
         "metadata": metadata(name, owner, labels(owner, pool)),
         "spec": {
-            "parentRefs": [parent],
+            "parentRefs": list(map(_parent, gateway.parent_refs)),
             **({"hostnames": list(gateway.hostnames)} if gateway.hostnames else {}),
             "rules": [{"matches": [match], "backendRefs": [picking if picked else service], "timeouts": UNLIMITED}],
         },
     }
 
 
-def inference_pool(owner: Owner, pool: str, server: Server, picker: EndpointPicker) -> Manifest:
+def _parent(of: ParentReference) -> Manifest:
+    parent = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": of.name}
+    parent |= {"namespace": of.namespace} if of.namespace else {}
+    return parent | ({"sectionName": of.section_name} if of.section_name else {})
+
+
+def inference_pool(owner: Owner, pool: str, server: Server, picker: EndpointPickerReference) -> Manifest:
     """The pool's servers, for an endpoint picker to choose from; of servers over several nodes, those that answer."""
     among = labels(owner, pool)
     answering = LEADER if server.accelerator.nodes > 1 else {}
@@ -56,7 +58,7 @@ def inference_pool(owner: Owner, pool: str, server: Server, picker: EndpointPick
                 "group": "",
                 "kind": "Service",
                 "name": picker.name,
-                "port": {"number": picker.port},
+                "port": {"number": picker.port.number},
                 "failureMode": picker.failure_mode,
             },
         },

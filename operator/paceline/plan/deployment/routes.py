@@ -33,7 +33,7 @@ def routes(
     owner: Owner, deployment: DeploymentSpec, pool: PoolSpec, server: Server, *, picked: bool = True
 ) -> Iterator[Manifest]:
     """What the spec asks for, for one pool. Unless its InferencePool can be made (`picked`), the Service is led to."""
-    picker, gateway = pool.endpoint_picker, deployment.gateway
+    picker, gateway = pool.endpoint_picker_ref, deployment.gateway
     if picker:
         yield inference_pool(owner, pool.name, server, picker)
     if gateway:
@@ -43,8 +43,8 @@ def routes(
 def unrouted(snapshot: Snapshot) -> Iterator[str]:
     """A note for each object that the spec asks for and that is not made."""
     for n, pool in enumerate(snapshot.spec.pools if snapshot.spec else ()):
-        if pool.endpoint_picker and (obstacle := _obstacle(snapshot, INFERENCE_POOL, pool.name)):
-            yield f"pools[{n}].endpointPicker: {obstacle}"
+        if pool.endpoint_picker_ref and (obstacle := _obstacle(snapshot, INFERENCE_POOL, pool.name)):
+            yield f"pools[{n}].endpointPickerRef: {obstacle}"
         if snapshot.spec and snapshot.spec.gateway and (obstacle := _obstacle(snapshot, HTTP_ROUTE, pool.name)):
             yield f"gateway: {obstacle}"
 
