@@ -147,7 +147,8 @@ class Toleration(Model):
 Tolerations = Annotated[tuple[Toleration, ...], Field(max_length=16)]
 NOT_OF_THE_ACCELERATOR = Rule(
     each={"k": "self.nodeSelector"},
-    cel=f"k != self.accelerator.productLabel && (k != '{TOPOLOGY_LABEL}' || !has(self.accelerator.topology))",
+    cel="(k != self.accelerator.productLabel || has(self.accelerator.deviceSelectors))"
+    f" && (k != '{TOPOLOGY_LABEL}' || !has(self.accelerator.topology))",
     message="nodeSelector must not have the labels of spec.accelerator: write product and topology there; got {k}",
 )
 """Rule of a spec with `nodeSelector`."""

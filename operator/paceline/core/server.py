@@ -84,6 +84,11 @@ class Accelerator:
         return self.device_class_name or self.resource_name
 
     @property
+    def toleration(self) -> dict[str, str]:
+        """Of the usual taint of nodes that have them."""
+        return {"key": self.resource_name, "operator": "Exists", "effect": "NoSchedule"}
+
+    @property
     def node_labels(self) -> dict[str, str]:
         """Labels of the nodes that have them. Where devices are selected themselves, a node need not tell its
         product."""

@@ -35,8 +35,11 @@ class Matches:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        rule = {"rule": f"self.matches(r'{self.pattern}')", "message": f"must {self.must}"}
-        return {**handler(schema), VALIDATIONS: [rule]}
+        return {**handler(schema), VALIDATIONS: [self.validation()]}
+
+    def validation(self) -> dict[str, str]:
+        """The entry of x-kubernetes-validations."""
+        return {"rule": f"self.matches(r'{self.pattern}')", "message": f"must {self.must}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +63,7 @@ class Text:
         )
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        rule = {"rule": f"self.matches(r'{self.form.pattern}')", "message": f"must {self.form.must}"}
-        return {"type": "string", "maxLength": self.longest, VALIDATIONS: [rule]}
+        return {"type": "string", "maxLength": self.longest, VALIDATIONS: [self.form.validation()]}
 
 
 @dataclass(frozen=True, slots=True)

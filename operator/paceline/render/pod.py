@@ -54,7 +54,7 @@ def placement(server: Server) -> Manifest:
     return {
         **({"nodeSelector": labels} if labels else {}),
         "tolerations": [
-            {"key": accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"},
+            accelerator.toleration,
             *map(dict, server.tolerations),
         ],
     }

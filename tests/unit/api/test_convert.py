@@ -10,7 +10,7 @@ import yaml
 
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
-from paceline.api.problems import InvalidManifestError
+from paceline.api.problems import InvalidManifestError, problems
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 
@@ -245,3 +245,14 @@ def test_what_the_operator_wrote_into_a_run_is_read_back(manifest: dict[str, Any
     assert (own.requests, own.min_requests, mine.requests, mine.min_requests) == (64, 16, 64, 16)
     older = run(by_hand(manifest, {**CODE, "concurrency": 1, "requests": 64})).workloads[0].dataset
     assert older.min_requests is None, "a run that a former release made goes on as it began"
+
+
+def test_where_devices_are_selected_themselves_the_product_is_a_label_as_any_other(manifest: dict[str, Any]) -> None:
+    """Then `spec.accelerator` selects no nodes by it."""
+    manifest["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H200"}
+    assert [problem.path for problem in problems(manifest)] == ["spec.nodeSelector.nvidia.com/gpu.product"]
+    manifest["spec"]["accelerator"] |= {
+        "deviceClassName": "gpu.nvidia.com",
+        "deviceSelectors": ["device.driver != 'b'"],
+    }
+    assert problems(manifest) == []
