@@ -12,7 +12,7 @@ from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, 
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
 from paceline.api.record import adapter, is_record
-from paceline.api.rules import DeskRule, Rule
+from paceline.api.rules import DeskRule, Rule, validations
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
@@ -196,9 +196,7 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: f
         node = {**inner, **node}
     out = {key: value for key, value in node.items() if key in keys or key.startswith("x-kubernetes-")}
     if name := node.get(CLASS):
-        rules = next((of for kind, of in RULES.items() if kind.__name__ == name), ())
-        validations = [rule.validation() for rule in rules if isinstance(rule, Rule)]
-        out |= {VALIDATIONS: validations} if validations else {}
+        out |= validations(next((of for kind, of in RULES.items() if kind.__name__ == name), ()))
     if "const" in node:
         out["enum"] = [node["const"]]
     if out.get("default", ()) in ((), None, [], {}, "", 0) and out.get("default") is not False:

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-from paceline.api.rules import DeskRule, Rule
+from paceline.api.rules import DeskRule, Rule, validations
 from paceline.core.model import is_model
-from paceline.core.types import VALIDATIONS
 
 AN_OBJECT = "x-paceline-default-object"
 
@@ -45,8 +44,7 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         json = handler.resolve_ref_schema(handler(schema))
-        if validations := [rule.validation() for rule in cls.rules if isinstance(rule, Rule)]:
-            json[VALIDATIONS] = validations
+        json.update(validations(cls.rules))
         return json
 
 

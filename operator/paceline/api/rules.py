@@ -15,6 +15,8 @@ from typing import Any
 
 from cel_expr_python import cel
 
+from paceline.core.types import VALIDATIONS
+
 Violation = tuple[str, str]
 """The path below the model that has the rule (`.tree.numDraftTokens`), and what to change."""
 
@@ -94,6 +96,12 @@ class DeskRule:
 
     def summary(self) -> str:
         return self.message
+
+
+def validations(rules: Iterable[Rule | DeskRule]) -> dict[str, Any]:
+    """For a schema: x-kubernetes-validations of those that the API server checks; {} without any."""
+    entries = [rule.validation() for rule in rules if isinstance(rule, Rule)]
+    return {VALIDATIONS: entries} if entries else {}
 
 
 def activation(document: Mapping[str, Any]) -> Values:
