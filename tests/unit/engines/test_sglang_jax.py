@@ -368,9 +368,17 @@ def test_the_acceptance_length_is_that_of_all_requests_since_the_look_before() -
         ((decode(3, 2), decode(3, 2), decode(1, 2), STEP.format(1, "")), 3 + 1 + 1),
         ((decode(2, 2), STEP.format(2, "")), 2),
         ((PREFILL, decode(2, 2), PREFILL, decode(2, 2), decode(1, 2), decode(3, 2), decode(3, 2)), 2 + 2 + 1 + 3 + 3),
+        ((PREFILL, decode(1, 2), decode(2, 2), decode(1, 2), decode(3, 2), decode(3, 2)), 1 + 2 + 1 + 3 + 3),
         ((PREFILL, "[…] Prefill batch. #bid: 2, #cache_miss: 1", decode(2, 2), decode(1, 2)), 2 + 1),
     ],
-    ids=["three ended", "one after the other", "all at once", "new ones run by themselves first", "a compile"],
+    ids=[
+        "three ended",
+        "one after the other",
+        "all at once",
+        "new ones run by themselves first",
+        "by themselves two steps after their prefill",
+        "a compile",
+    ],
 )
 def test_of_overlapping_steps_those_that_had_ended_are_left_out(lines: tuple[str, ...], verified: int) -> None:
     """They are in the step that was launched before that was known, and no more in the one after."""

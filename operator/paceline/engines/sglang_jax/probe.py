@@ -13,7 +13,6 @@ They are gone in the line after. No line has acceptance by position.
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from paceline.engines.probe import Probe, Scrape, Speculation, json_object, positive
@@ -86,12 +85,14 @@ def _steps(log: str) -> Iterator[Step]:
 def _verified(steps: tuple[Step, ...], overlaps: bool) -> Iterator[tuple[Step, int]]:
     """Each step with the number of requests that were verified in it.
 
-    What the next line does not hold any more had ended before this step. Where a prefill runs in between, the next line
-    may be of the new requests alone, or of more: then the line is taken as it is, one too many for each that had ended.
+    What the next line does not hold any more had ended before this step. Where a prefill runs in between, or requests
+    take their first step by themselves, the next line may be of the new requests alone, or of more: then the line is
+    taken as it is, one too many for each that had ended.
     """
-    for step, following in pairwise((*steps, None)):
-        assert step is not None
-        comparable = overlaps and not step.after_prefill
+    for step, following, after in zip(steps, (*steps[1:], None), (*steps[2:], None, None), strict=False):
+        # Requests come by a prefill only: what grows without one had a part of them by itself.
+        part = following and after and after.requests > following.requests and not after.after_prefill
+        comparable = overlaps and following and not step.after_prefill and not part
         yield step, min(step.requests, following.requests) if comparable and following else step.requests
 
 
