@@ -1,15 +1,22 @@
 """What `paceline render` makes of an example."""
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support import example_files
 
+from paceline import api
 from paceline.cli.render import rendered
 from paceline.core import BASELINE
 
 EXAMPLES = example_files.EXAMPLES
 FILES = example_files.DEPLOYMENTS
+DEFAULT = {"name": "chain"}
+POD_OF: Mapping[str, Callable[[Any], Any]] = {
+    "Deployment": lambda spec: spec["template"],
+    "LeaderWorkerSet": lambda spec: spec["leaderWorkerTemplate"]["leaderTemplate"],
+}
 SNAPSHOT = re.compile(r"/models/hub/models--([^/]+?)--([^/]+)/snapshots/0+")
 
 
@@ -20,16 +27,17 @@ def example(name: str) -> dict[str, Any]:
 
 def argv(name: str, pool: str, arm: str) -> list[str]:
     """The server's command."""
-    (servers,) = [one for one in rendered(example(name), pool, arm) if one["kind"] == "Deployment"]
-    command: list[str] = servers["spec"]["template"]["spec"]["containers"][0]["command"]
+    every = rendered(example(name), pool, arm)
+    (pod,) = [POD_OF[one["kind"]](one["spec"]) for one in every if one["kind"] in POD_OF]
+    command: list[str] = pod["spec"]["containers"][0]["command"]
     return command
 
 
 def arms(name: str) -> list[tuple[str, str]]:
     """Pool and arm, all that an example has."""
-    spec = example(name)["spec"]
-    every = [one["name"] for one in spec.get("candidates", ())]
-    return [(pool["name"], arm) for pool in spec["pools"] for arm in (BASELINE, *pool.get("candidates", every))]
+    names = [BASELINE, *(one["name"] for one in example(name)["spec"].get("candidates", (DEFAULT,)))]
+    arms_of = {pool.name: {arm.name for arm in pool.arms} for pool in api.deployment(example(name)).pools}
+    return [(pool, arm) for pool, arms in arms_of.items() for arm in names if arm in arms]
 
 
 def readable(argument: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.support.rendered import FILES, argv, arms, example
 
+from paceline import api
+
 LISTS = {"SGLang": "sglang-flags", "SGLangJAX": "sglang-jax-0.1.0rc0", "vLLM": "vllm-0.33.0"}
 TYPES = {"int": int, "float": float, "json": json.loads}
 PROGRAM = {"SGLang": 3, "SGLangJAX": 4, "vLLM": 2}
@@ -51,7 +53,7 @@ def rows(engine: str, version: str) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("name", "pool", "arm"), EVERY)
 def test_its_release_has_every_flag(name: str, pool: str, arm: str) -> None:
-    engine = example(name)["spec"]["engine"]
-    words = argv(name, pool, arm)[PROGRAM[engine["type"]] :]
-    _, left = parser(engine["type"], engine["version"]).parse_known_args(words)
+    engine = api.deployment(example(name)).server.engine
+    words = [word.replace("$(LWS_WORKER_INDEX)", "0") for word in argv(name, pool, arm)[PROGRAM[engine.type] :]]
+    _, left = parser(engine.type, engine.version).parse_known_args(words)
     assert left == []
