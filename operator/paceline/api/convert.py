@@ -100,7 +100,7 @@ def _run(text: str) -> core.RunSpec:
         target=_pinned(spec.target.source, spec.target),
         served_name=spec.target.name_in_requests,
         accelerator=spec.accelerator,
-        cache=core.Cache(claim=spec.cache.claim_name, host_path=spec.cache.host_path, env=_plain(spec.cache.env)),
+        cache=core.Cache(claim=spec.cache.claim_name, host_path=spec.cache.host_path),
         max_concurrency=spec.max_concurrency or max(workload.concurrency for workload in spec.workloads),
         node_selector=spec.node_selector,
         tolerations=_plain(spec.tolerations),
@@ -156,9 +156,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
             pod_template=dict(engine.pod_template) or None,
         ),
         accelerator=server.accelerator,
-        cache=RunCache(
-            claim_name=server.cache.claim, host_path=server.cache.host_path, env=_variables(server.cache.env)
-        ),
+        cache=RunCache(claim_name=server.cache.claim, host_path=server.cache.host_path),
         node_selector=dict(server.node_selector),
         tolerations=tuple(Toleration.model_validate(one) for one in server.tolerations),
         max_concurrency=server.max_concurrency,

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline import core
-from paceline.api.cache import NO_CODE_OF_OTHERS, on_the_claim
+from paceline.api.cache import on_the_claim
 from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
 from paceline.api.deployment import TargetSpec
 from paceline.api.draft import OF_DEPTHS, DepthByBatchSize, DraftSpec
@@ -30,7 +30,7 @@ from paceline.api.load import (
     requests,
 )
 from paceline.api.model import Model
-from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Env, Tolerations
+from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
 from paceline.core import WAVES, Purpose, Trigger
@@ -69,17 +69,12 @@ class RunDraft(DraftSpec):
 class RunCache(Model):
     """Where models are stored."""
 
-    rules = (
-        one_of("claimName", "hostPath"),
-        NO_CODE_OF_OTHERS,
-    )
+    rules = (one_of("claimName", "hostPath"),)
 
     claim_name: ObjectName | None = None
     """An existing PersistentVolumeClaim."""
     host_path: HostPath | None = None
     """A directory of the node."""
-    env: Env = ()
-    """Ignored: a run downloads nothing."""
 
 
 class ArmSpec(Model):

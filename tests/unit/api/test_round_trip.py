@@ -145,7 +145,7 @@ def servers(draw: st.DrawFn) -> core.Server:
             memory=draw(st.none() | st.just("80Gi")),
             **(TPU if ENGINES[engine].capabilities.resource else {}),
         ),
-        cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
+        cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}"),
         max_concurrency=draw(st.integers(64, 128)),
         node_selector=draw(labels),
     )
