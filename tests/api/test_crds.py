@@ -242,7 +242,7 @@ def test_of_a_claim_only_the_size_changes_and_only_grows(
 
 
 def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
-    refused = apiserver.kubectl("patch", "bench", bench, "--type=merge", "-p", '{"spec":{"attempt":2}}', check=False)
+    refused = apiserver.kubectl("patch", "bench", bench, "--type=merge", "-p", '{"spec":{"pool":"other"}}', check=False)
     assert "spec is immutable: make another BenchmarkRun" in refused.stderr
     apiserver.kubectl("label", "bench", bench, "note=kept")
 

@@ -145,7 +145,7 @@ def pods(name: str, namespace: str) -> Mapping[str, Manifest]:
     owner = Owner(kind="SpeculativeDeployment", name=name, namespace=namespace, uid="1")
     served = template(owner, first.name, spec.server, first.arms[1], revision_of(spec.server, first.arms[1]), settings)
     asked = core.RunSpec(
-        pool=first.name, server=spec.server, arms=first.arms, workloads=first.workloads, gate=first.gate, token="1"
+        pool=first.name, server=spec.server, arms=first.arms, workloads=first.workloads, gate=first.gate
     )
     plan = round_plan(owner, asked, first.arms, 0, 0)
     measured = round_job(owner, asked, plan, ANYWHERE, settings)

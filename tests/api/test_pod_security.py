@@ -60,7 +60,6 @@ def pods(values: dict[str, Any]) -> Iterator[Asked]:
                     arms=first.arms,
                     workloads=first.workloads,
                     gate=first.gate,
-                    token="1",
                 )
                 arm = first.arms[-1]
                 revision = revision_of(spec.server, arm)

@@ -1,10 +1,12 @@
 """Two pools of the emulated Qwen3-Coder-Next search for their trees: a wide one for one user at a time, a chain for
-32. The servers of the second search are measured for the first too (0075). Some seven minutes."""
+32. Some seven minutes."""
 
 import pytest
 from tests.cluster.example import small
 from tests.support.kubernetes import Manifest, Namespace
 from tests.support.processes import Operator
+
+from paceline.core import purpose_of
 
 NAME = "searched"
 RANGES = {"numSteps": {"min": 1, "max": 4}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 16}}
@@ -25,7 +27,7 @@ def searching(hub: str) -> Manifest:
 
 def of(here: Namespace, pool: str, purpose: str) -> list[Manifest]:
     runs = here.list("bench", f"paceline.dev/pool={pool}")
-    return [run for run in runs if run["spec"]["purpose"] == purpose]
+    return [run for run in runs if purpose_of(run["spec"]) == purpose]
 
 
 def branches(run: Manifest) -> int:
@@ -51,9 +53,6 @@ def test_each_load_finds_its_tree_though_the_operator_is_killed_twice(
         pool: here.wait(f"what {pool} finds", lambda pool=pool: ended(here, pool, "Search"), 600)
         for pool in ("latency", "throughput")
     }
-    assert found["latency"]["spec"]["roundsOf"] == found["throughput"]["metadata"]["name"]
-    starts = {pool: run["status"]["cost"]["serverStarts"] for pool, run in found.items()}
-    assert starts["latency"] < starts["throughput"]
     assert branches(found["latency"]) > 1
     assert branches(found["throughput"]) == 1
     gates = {}

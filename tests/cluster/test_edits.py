@@ -123,7 +123,9 @@ def decided_for(here: Namespace) -> Manifest | None:
 
 def judged_again(here: Namespace, known: set[str]) -> Manifest | None:
     """The run that has taken rounds over and has its verdict, none of those known before."""
-    runs = [run for run in here.list("bench") if "roundsOf" in run["spec"] and run["metadata"]["name"] not in known]
+    runs = [
+        run for run in here.list("bench") if "roundsOf" in run["spec"]["gate"] and run["metadata"]["name"] not in known
+    ]
     return next((run for run in runs if "verdict" in run.get("status", {})), None)
 
 

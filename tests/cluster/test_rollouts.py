@@ -12,6 +12,7 @@ from tests.cluster.load import seen_during, users
 from tests.cluster.test_guard import emulate
 from tests.support.kubernetes import Manifest, Namespace, condition, says
 from tests.support.queries import POOL, name_of, pool_of, run_of, served
+from tests.support.runs import made_by
 
 from paceline.plan.images import digest
 
@@ -86,7 +87,7 @@ def test_a_moved_tag_makes_the_evidence_stale(here: Namespace, tmp_path: Path) -
     )
     assert decided
     (again,) = (run for run in here.list("bench") if name_of(run) != name_of(first))
-    assert again["spec"]["trigger"] == {"reason": "Stale", "token": now}
+    assert made_by(again) == {"attempt": "2", "trigger": "Stale", "token": now}
     assert digest(again["status"]["imageDigests"]["server"]) == now
 
 

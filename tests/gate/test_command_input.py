@@ -220,6 +220,6 @@ def test_a_run_has_its_verdict_already(run: Run, file: str, text: str) -> None:
 
 
 def test_a_search_is_said_to_decide_nothing(run: Run) -> None:
-    code, out, err = run("run.search.yaml", "kind: BenchmarkRun\nspec:\n  purpose: Search\n")
+    code, out, err = run("run.search.yaml", "kind: BenchmarkRun\nspec:\n  search: {}\n")
     assert (code, out) == (1, "")
-    assert err.startswith("run.search.yaml: it is a BenchmarkRun of purpose Search, which decides nothing: ")
+    assert err.startswith("run.search.yaml: it is a BenchmarkRun that searches, which decides nothing: ")

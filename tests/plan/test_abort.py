@@ -5,6 +5,7 @@ from tests.plan.test_earned import longer
 from tests.support.answers import half_failed
 from tests.support.down import another_image
 from tests.support.edits_of_specs import BETTER, added, in_production, loosened
+from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
@@ -51,8 +52,8 @@ def test_retry_measures_anew_and_uses_no_round_of_it() -> None:
     world = aborted()
     world.annotate(RETRY, "tuesday")
     _, second = world.runs("latency")
-    assert (second["spec"]["attempt"], second["spec"]["trigger"]) == (2, {"reason": "Retry", "token": "tuesday"})
-    assert "roundsOf" not in second["spec"]
+    assert made_by(second) == {"attempt": "2", "trigger": "Retry", "token": "tuesday"}
+    assert "roundsOf" not in second["spec"]["gate"]
     assert "hold" not in world.pool("latency")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.edits_of_specs import AS_THE_BASELINE, BETTER, THREE, added, in_production, loosened, removed
 from tests.support.planned import deployment_pools
+from tests.support.runs import made_by
 from tests.support.stories import measured, measuring, promoted, told
 from tests.support.world import World, example
 
@@ -146,7 +147,7 @@ def test_the_rounds_of_a_run_in_error_are_nobody_elses() -> None:
         world.wait(1)
     assert world.outcome("latency") == "Error"
     world.edit("minImprovement 0.04", loosened)
-    assert "roundsOf" not in latest(world)["spec"]
+    assert "roundsOf" not in latest(world)["spec"]["gate"]
 
 
 def test_what_a_person_asks_for_anew_is_measured_anew() -> None:
@@ -158,8 +159,8 @@ def test_what_a_person_asks_for_anew_is_measured_anew() -> None:
         world.round_ends()
     assert world.outcome("latency") == "Inconclusive"
     world.annotate("retry.paceline.dev/latency", "now")
-    assert latest(world)["spec"]["trigger"] == {"reason": "Retry", "token": "now"}
-    assert "roundsOf" not in latest(world)["spec"]
+    assert made_by(latest(world)) | {"attempt": ""} == {"attempt": "", "trigger": "Retry", "token": "now"}
+    assert "roundsOf" not in latest(world)["spec"]["gate"]
     assert world.under_way("round")
     assert world.serving("latency") == "wide"
 
@@ -179,7 +180,8 @@ def test_a_run_that_is_to_judge_rounds_that_are_gone_measures_its_own() -> None:
 
 def by_hand(world: World, **changes: Any) -> dict[str, Any]:
     (run,) = world.runs("latency")
-    spec = {**run["spec"], "roundsOf": run["metadata"]["name"], **changes}
+    spec = {**run["spec"], **changes}
+    spec["gate"] = {**spec["gate"], "roundsOf": run["metadata"]["name"]}
     world.apply({**run, "metadata": {"name": "mine", "namespace": "models"}, "spec": spec, "status": {}})
     found: dict[str, Any] = world.cluster.objects["BenchmarkRun", "mine"]
     return found
@@ -208,7 +210,7 @@ def test_a_run_that_cannot_judge_them_says_so(changes: dict[str, Any], said: str
         shape = {"numSteps": 2, "topK": 2, "numDraftTokens": 4}
         changes = {"arms": [run["spec"]["arms"][0], {**run["spec"]["arms"][1], "tree": shape}]}
     message = by_hand(world, **changes)["status"]["conditions"][0]["message"]
-    assert f": spec.roundsOf: {world.runs('latency')[0]['metadata']['name']} {said}" in message
+    assert f": spec.gate.roundsOf: {world.runs('latency')[0]['metadata']['name']} {said}" in message
 
 
 def test_of_several_runs_the_one_with_the_most_rounds_is_taken() -> None:
@@ -220,7 +222,7 @@ def test_of_several_runs_the_one_with_the_most_rounds_is_taken() -> None:
         world.round_ends()
     world.edit("0.04", loosened)
     first, second, third = world.runs("latency")
-    assert third["spec"]["roundsOf"] == second["metadata"]["name"]
+    assert third["spec"]["gate"]["roundsOf"] == second["metadata"]["name"]
     assert len({fingerprint(run["spec"]) for run in (first, second, third)}) == 1
     assert len({question(run["spec"]) for run in (first, second, third)}) == 3
 

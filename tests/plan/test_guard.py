@@ -11,6 +11,7 @@ from tests.support.campaigns import BASELINE_32, LATENCY, THROUGHPUT
 from tests.support.down import NAME, RETRY, arm, hold
 from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, operator_restarts, promoted_anyway
 from tests.support.planned import deployment_pools
+from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
@@ -47,7 +48,7 @@ def test_acceptance_drops_and_a_day_later_the_candidate_is_shown_anew(world: Wor
     assert holds(world) == []
     world.until_wake()
     (run,) = holds(world)
-    assert run["spec"]["attempt"] == 2
+    assert made_by(run)["attempt"] == "2"
     for _ in range(3):
         world.round_ends()
     world.servers_ready()

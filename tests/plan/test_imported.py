@@ -262,7 +262,7 @@ def test_under_another_gate_its_rounds_are_judged_again() -> None:
     loosened(manifest["spec"])
     deployed(world, gate=manifest["spec"]["gate"])
     (own,) = world.runs("latency")
-    assert (own["spec"]["roundsOf"], own["status"]["imported"], jobs(world)) == (NAME, True, 0)
+    assert (own["spec"]["gate"]["roundsOf"], own["status"]["imported"], jobs(world)) == (NAME, True, 0)
     assert (world.serving("latency"), world.pool("latency")["serving"]["imported"]) == ("wide", True)
 
 

@@ -113,7 +113,7 @@ def test_what_a_round_is_asked_is_what_the_pool_asks() -> None:
     measuring(world)
     (job,) = world.under_way("round")
     assert Round(job=job, pod=None).plan.parity == Parity(samples=4, max_tokens=64)
-    assert world.runs("latency")[-1]["spec"]["parity"] == {"samples": 4, "maxTokens": 64}
+    assert world.runs("latency")[-1]["spec"]["gate"]["parity"] == {"samples": 4, "maxTokens": 64}
 
 
 def test_to_ask_for_it_is_another_question() -> None:

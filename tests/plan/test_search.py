@@ -10,7 +10,7 @@ from tests.support.searched import begun as begin
 from tests.support.stories import told
 from tests.support.world import World
 
-from paceline.core import ModelFacts
+from paceline.core import ModelFacts, purpose_of
 from paceline.plan.run.snapshot import Round
 
 LATENCY = Served("latency", 1)
@@ -47,12 +47,12 @@ def test_a_search_finds_what_a_gate_promotes(world: World) -> None:
 
 def test_it_finds_a_tree_that_a_gate_promotes() -> None:
     world = begun()
-    assert world.runs("latency")[0]["spec"]["purpose"] == "Search"
+    assert purpose_of(world.runs("latency")[0]["spec"]) == "Search"
     ended(world)
     search, gate = world.runs("latency")
     found = search["status"]["verdict"]["winner"]
     assert search["status"]["verdict"].get("outcome", "") == ""
-    assert gate["spec"]["purpose"] == "Gate"
+    assert purpose_of(gate["spec"]) == "Gate"
     assert [arm["name"] for arm in gate["spec"]["arms"]] == ["baseline", found]
     assert (world.serving("latency"), world.condition("Promoted")) == (found, "True AllPromoted")
     best = max(LATENCY.mean(arm) for arm in arms_of(world, "latency"))
@@ -144,7 +144,7 @@ def test_other_ranges_are_searched_anew_and_what_was_promoted_serves_meanwhile()
     found = world.serving("latency")
     world.edit("depths up to 5", lambda spec: spec["pools"][0]["search"]["numSteps"].update(max=5))
     assert world.serving("latency") == found
-    assert world.runs("latency")[-1]["spec"]["purpose"] == "Search"
+    assert purpose_of(world.runs("latency")[-1]["spec"]) == "Search"
     assert world.condition("Promoted") == "True StillPromoted"
 
 
@@ -152,7 +152,7 @@ def test_another_gate_searches_nothing_anew() -> None:
     world = begun()
     ended(world)
     world.edit("a stricter gate", lambda spec: spec["gate"].update({"minImprovement": "6%"}))
-    assert [run["spec"]["purpose"] for run in world.runs("latency")] == ["Search", "Gate", "Gate"]
+    assert [purpose_of(run["spec"]) for run in world.runs("latency")] == ["Search", "Gate", "Gate"]
 
 
 def test_a_search_that_is_deleted_takes_nothing_down() -> None:
@@ -161,7 +161,7 @@ def test_a_search_that_is_deleted_takes_nothing_down() -> None:
     found = world.serving("latency")
     world.delete("BenchmarkRun", world.runs("latency")[0]["metadata"]["name"])
     assert world.serving("latency") == found
-    assert world.runs("latency")[-1]["spec"]["purpose"] == "Search"
+    assert purpose_of(world.runs("latency")[-1]["spec"]) == "Search"
 
 
 @pytest.mark.parametrize("seed", range(3))

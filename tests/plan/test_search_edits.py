@@ -4,6 +4,8 @@ down that it has not measured."""
 from tests.support.searched import Served, answered, begun, searched, searching
 from tests.support.world import World
 
+from paceline.core import purpose_of
+
 POOL = "latency"
 SMALL = {"numSteps": {"min": 1, "max": 5}, "topK": {"min": 1, "max": 4}, "numDraftTokens": {"min": 2, "max": 16}}
 WIDE = {"name": "wide", "tree": {"numSteps": 3, "topK": 4, "numDraftTokens": 8}}
@@ -37,7 +39,7 @@ def one_that_was_found_and_another_in_question() -> tuple[World, str, str]:
     search = world.runs(POOL)[-1]
     deep = {arm["name"]: 4.0 for arm in search["spec"]["arms"] if arm["name"].startswith("tree-6")}
     served = Fixed(**{name.replace("-", "_"): ratio for name, ratio in deep.items()})
-    while world.runs(POOL)[-1]["spec"]["purpose"] == "Search":
+    while purpose_of(world.runs(POOL)[-1]["spec"]) == "Search":
         answered(world, {POOL: served})
     found = world.runs(POOL)[-1]["spec"]["arms"][1]["name"]
     assert found in deep

@@ -54,8 +54,10 @@ def asking(arms: int, workloads: int, rounds: int) -> Manifest:
         | {
             "arms": [baseline, *candidates],
             "workloads": [{**code, "weight": 1, "concurrency": 4096 - number} for number in range(workloads)],
-            "gate": {"decideAfterRounds": [rounds]},
-            **({"parity": {"samples": SAMPLES}} if arms <= MOST_COMPARED else {}),
+            "gate": {
+                "decideAfterRounds": [rounds],
+                **({"parity": {"samples": SAMPLES}} if arms <= MOST_COMPARED else {}),
+            },
         }
     }
 

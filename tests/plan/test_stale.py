@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.campaigns import BASELINE_1
+from tests.support.runs import made_by
 from tests.support.stories import promoted, told
 from tests.support.world import World
 
@@ -61,9 +62,9 @@ def test_a_tag_that_was_moved_is_said_and_measured_and_takes_nothing_down() -> N
     assert world.condition("Promoted") == "True StillPromoted"
     assert "was sha256:aaaaaaaaaaaa in" in world.message("Decided")
     assert "servers run sha256:bbbbbbbbbbbb" in world.message("Decided")
-    asked = world.runs("latency")[-1]["spec"]
-    assert asked["trigger"] == {"reason": "Stale", "token": f"sha256:{'b' * 64}"}
-    assert "roundsOf" not in asked, "rounds of the other image are not judged again"
+    asked = world.runs("latency")[-1]
+    assert made_by(asked) == {"attempt": "2", "trigger": "Stale", "token": f"sha256:{'b' * 64}"}
+    assert "roundsOf" not in asked["spec"]["gate"], "rounds of the other image are not judged again"
     assert "the image changed" in world.pool("latency")["progress"]["why"]
 
 

@@ -29,11 +29,10 @@ def sweep(**edit: Any) -> Manifest:
     spec["arms"] = spec["arms"][:2]
     spec["arms"][1]["draft"]["commit"] = COMMIT
     code = {"name": "code", "source": "builtin://code", "requests": 64, "maxTokens": 512, "weight": 1}
-    del spec["maxConcurrency"]
+    del spec["maxConcurrency"], spec["gate"]
     spec |= {
-        "purpose": "Sweep",
         "workloads": [{**code, "concurrency": 1}, {**code, "concurrency": 8}],
-        "gate": {"decideAfterRounds": [2, ROUNDS]},
+        "sweep": {"rounds": ROUNDS},
         **edit,
     }
     return manifest

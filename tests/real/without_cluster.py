@@ -120,7 +120,7 @@ def _table(told: Told) -> Iterator[str]:
 
 
 def _parity(told: Told) -> Iterator[str]:
-    asked = told.run["spec"].get("parity")
+    asked = told.run["spec"]["gate"].get("parity")
     if not asked:
         return
     yield f"Answers to {asked['samples']} prompts of at most {asked['maxTokens']} tokens, beside the baseline's:"

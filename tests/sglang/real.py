@@ -164,7 +164,7 @@ def _report(found: Deployed) -> Iterator[str]:
                 f"acceptance length {point.get('acceptLength', '-')}, verify calls {point.get('verifyCalls', '-')}, "
                 + ("valid" if point["valid"] else f"invalid: {point['why']}")
             )
-    for arm in candidates if "parity" in found.run["spec"] else ():
+    for arm in candidates if "parity" in found.run["spec"]["gate"] else ():
         yield f"  answers of {arm['name']}: {found.parity(arm['name'])}"
     for result in status["results"]:
         length = f", acceptance length {result['acceptLength']}" if "acceptLength" in result else ""

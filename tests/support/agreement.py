@@ -12,8 +12,8 @@ from paceline.core import BASELINE, Bounds
 from paceline.evidence import question
 from paceline.gate.interval import interval
 
-ABOUT = ("trigger", "measured")
-"""Fields of the spec in which they may differ: who wanted it, and what was measured beforehand."""
+ABOUT = ("measured",)
+"""Fields of the spec in which they may differ: what was measured beforehand."""
 Key = tuple[str, str]
 """Arm and workload."""
 

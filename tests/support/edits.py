@@ -79,9 +79,7 @@ def _read(name: str) -> dict[str, Any]:
 def example_run() -> dict[str, Any]:
     spec = deployment(example())
     pool = spec.pools[1]
-    run = core.RunSpec(
-        pool=pool.name, server=spec.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate, token="a-1"
-    )
+    run = core.RunSpec(pool=pool.name, server=spec.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate)
     return {
         "apiVersion": "paceline.dev/v1alpha1",
         "kind": "BenchmarkRun",

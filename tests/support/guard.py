@@ -5,6 +5,7 @@ from typing import Any
 from tests.support.campaigns import BASELINE_1, LATENCY
 from tests.support.edits_of_specs import AS_THE_BASELINE, added
 from tests.support.planned import deployment_pools
+from tests.support.runs import made_by
 from tests.support.stories import measured
 from tests.support.world import World, example
 
@@ -59,7 +60,7 @@ def guarded(action: str = "Fallback", *pools: str, world: World | None = None, *
 
 def holds(world: World) -> list[Any]:
     """Runs of latency that a hold has started."""
-    return [run for run in world.runs("latency") if run["spec"]["trigger"]["reason"] == Trigger.HOLD]
+    return [run for run in world.runs("latency") if made_by(run)["trigger"] == Trigger.HOLD]
 
 
 NARROW_IS_SLOWER = {"latency": {**LATENCY, "narrow": {name: 0.98 * speed for name, speed in BASELINE_1.items()}}}

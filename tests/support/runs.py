@@ -9,7 +9,16 @@ from tests.support.in_status import failed_round, point_noise
 
 from paceline import core, gate
 from paceline.api import run_manifest_spec
+from paceline.core.names import ATTEMPT, TOKEN, TRIGGER
 from paceline.evidence import Failure
+
+
+def made_by(run: Mapping[str, Any]) -> dict[str, str]:
+    """Why the operator made a BenchmarkRun: attempt, trigger and token."""
+    found: Mapping[str, str] = run["metadata"].get("annotations") or {}
+    names = {name.partition("/")[2]: name for name in (ATTEMPT, TRIGGER, TOKEN)}
+    return {short: found[name] for short, name in names.items() if name in found}
+
 
 HEAD = core.Draft(
     algorithm="EAGLE3",

@@ -311,17 +311,14 @@ OF_VLLM: tuple[Told, ...] = (
         "spec.engine.adminKeySecretRef", "must be left out"),
 )  # fmt: skip
 
-SWEEP: Change = ("spec.purpose", "Sweep")
-BY_HAND: Change = ("spec.purpose", "Search")
-NO_BAR: Change = ("spec.gate", {"decideAfterRounds": [5]})
-NO_GATE: Change = ("spec.gate", {})
+SWEEP: Change = ("spec.sweep", {"rounds": 5})
+SEARCH: Change = ("spec.search", {})
+NO_GATE: Change = ("spec.gate", GONE)
 
 OF_A_RUN: tuple[Told, ...] = (
     one("no baseline", "spec.arms.0.name", "plain", "spec.arms", "baseline"),
     one("a run's label of ours", "spec.podLabels", {"paceline.dev/component": "server"},
         "spec.podLabels", "are Paceline's"),
-    one("a run's prefetch with code of one's own", "spec.cache.env", [{"name": "PYTHONSTARTUP", "value": "/x"}],
-        "spec.cache.env", "could make it run other code"),
     one("an arm without a draft", "spec.arms.1.draft", GONE, "spec.arms[1].draft", "every arm but the baseline"),
     one("an arm without a shape", "spec.arms.1.tree", GONE, "spec.arms[1]", "exactly one of tree, blockSize, ngram"),
     one("a baseline with a tree", "spec.arms.0.tree", tree(5, 1, 6), "spec.arms[0]", "baseline"),
@@ -348,44 +345,45 @@ OF_A_RUN: tuple[Told, ...] = (
         "spec.maxConcurrency", "at least the largest concurrency"),
     one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
     ("rounds of another run beside those that it brings along",
-     (("spec.measured", {"machine": "desk"}), ("spec.roundsOf", "other")),
-     "spec.roundsOf", "left out where measured is set"),
-    one("a search with a bar", "spec.purpose", "Search",
-        "spec.gate", "must be left out for a Search: what it finds is for a Gate"),
-    ("a search that compares outputs", (BY_HAND, NO_GATE, ("spec.parity", {"samples": 8})),
-     "spec.parity", "must be left out for a Search"),
-    ("a search of a run at a rate", (BY_HAND, NO_GATE, ("spec.workloads", [
+     (("spec.measured", {"machine": "desk"}), ("spec.gate.roundsOf", "other")),
+     "spec.gate.roundsOf", "left out where measured is set"),
+    ("a search and a gate", (SEARCH,), "spec", "exactly one of gate, search and sweep must be set"),
+    ("a run for nothing", (NO_GATE,), "spec", "exactly one of gate, search and sweep must be set"),
+    ("more rounds of a sweep than a run's status holds",
+     (NO_GATE, ("spec.sweep", {"rounds": 50}), ("spec.workloads", [
+         {"name": "code", "source": "builtin://code", "concurrency": 2**i} for i in range(5)])),
+     "spec.sweep.rounds", "must be at most 480, what a run's status can hold"),
+    ("a search of a run at a rate", (SEARCH, NO_GATE, ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1}])),
-     "spec.workloads", "requestRate must be left out for a Search"),
-    ("a search of a run on a ramp", (BY_HAND, NO_GATE, ("spec.workloads", [
+     "spec.workloads", "requestRate must be left out for a search"),
+    ("a search of a run on a ramp", (SEARCH, NO_GATE, ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "rampFrom": 1, "concurrency": 8}])),
-     "spec.workloads", "rampFrom must be left out for a Search"),
-    ("a search over seventeen workloads", (BY_HAND, NO_GATE, ("spec.maxConcurrency", GONE), ("spec.workloads", [
+     "spec.workloads", "rampFrom must be left out for a search"),
+    ("a search over seventeen workloads", (SEARCH, NO_GATE, ("spec.maxConcurrency", GONE), ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "concurrency": i + 1} for i in range(17)])),
-     "spec.workloads", "workloads must be at most 16 for a Search"),
-    ("a search that was measured elsewhere", (BY_HAND, NO_GATE, ("spec.measured", {"machine": "desk"})),
-     "spec.measured", "measured must be left out for a Search"),
-    ("a sweep of one concurrency", (SWEEP, NO_BAR), "spec.workloads", "at least two concurrencies"),
+     "spec.workloads", "workloads must be at most 16 for a search"),
+    ("a search that was measured elsewhere", (SEARCH, NO_GATE, ("spec.measured", {"machine": "desk"})),
+     "spec.measured", "measured must be left out for a search"),
+    ("a sweep of one concurrency", (SWEEP, NO_GATE), "spec.workloads", "at least two concurrencies"),
     ("a sweep of a dataset here and another there",
-     (SWEEP, NO_BAR, ("spec.workloads", [
+     (SWEEP, NO_GATE, ("spec.workloads", [
          {"name": "code", "source": "builtin://code", "concurrency": 1},
          {"name": "chat", "source": "builtin://chat", "concurrency": 32}])),
      "spec.workloads", "every dataset at every concurrency"),
     ("a sweep at a rate",
-     (SWEEP, NO_BAR, ("spec.workloads", [
+     (SWEEP, NO_GATE, ("spec.workloads", [
          {"name": "code", "source": "builtin://code", "concurrency": 1},
          {"name": "chat", "source": "builtin://chat", "requestRate": "8", "concurrency": 32}])),
-     "spec.workloads", "requestRate must be left out for a Sweep"),
-    one("a sweep with a bar", "spec.purpose", "Sweep", "spec.gate", "must be left out for a Sweep"),
+     "spec.workloads", "requestRate must be left out for a sweep"),
     one("one dataset at a rate and at two concurrencies", "spec.workloads", [
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1},
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 8}],
         "spec.workloads", "only one workload where requestRate is set"),
     ("a sweep on a ramp",
-     (SWEEP, NO_BAR, ("spec.workloads", [
+     (SWEEP, NO_GATE, ("spec.workloads", [
          {"name": "code", "source": "builtin://code", "concurrency": 1},
          {"name": "chat", "source": "builtin://chat", "rampFrom": 1, "concurrency": 32}])),
-     "spec.workloads", "rampFrom must be left out for a Sweep"),
+     "spec.workloads", "rampFrom must be left out for a sweep"),
     one("one dataset on a ramp and at a concurrency", "spec.workloads", [
             {"name": "code", "source": "builtin://code", "rampFrom": 1, "concurrency": 32},
             {"name": "code", "source": "builtin://code", "concurrency": 8}],
@@ -396,15 +394,11 @@ OF_A_RUN: tuple[Told, ...] = (
     one("a ramp of fewer requests in later rounds", "spec.workloads.0", {
             "name": "code", "source": "builtin://code", "rampFrom": 1, "concurrency": 8, "minRequests": 40},
         "spec.workloads", "be left out where requestRate or rampFrom is set"),
-    ("a sweep that compares outputs", (SWEEP, NO_BAR, ("spec.parity", {"samples": 8}), ("spec.workloads", [
-        {"name": "code", "source": "builtin://code", "concurrency": 1},
-        {"name": "code", "source": "builtin://code", "concurrency": 32}])),
-     "spec.parity", "must be left out for a Sweep"),
-    ("outputs of more arms than fit", (("spec.parity", {"samples": 8}), ("spec.workloads", [
+    ("outputs of more arms than fit", (("spec.gate.parity", {"samples": 8}), ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "concurrency": 1}]),
         ("spec.arms", [{"name": "baseline"}, *({"name": f"c{i}", "tree": tree(i + 1, 1, i + 2),
             "draft": {"algorithm": "NEXTN"}} for i in range(16))])),
-     "spec.arms", "at most 16 where parity is set"),
+     "spec.arms", "at most 16 where gate.parity is set"),
     one("eight seconds of a run's rate", "spec.workloads.0", {
             "name": "code", "source": "builtin://code", "requests": 96, "requestRate": "12", "concurrency": 32},
         "spec.workloads[0].requests", "must arrive for at least 20 seconds at requestRate"),

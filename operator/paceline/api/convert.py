@@ -17,7 +17,17 @@ from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent
 from paceline.api.prompts import DatasetSpec, PromptsSpec
-from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunTarget, TriggerSpec, WorkloadSpec
+from paceline.api.run import (
+    ArmSpec,
+    BenchmarkRunSpec,
+    RunCache,
+    RunDraft,
+    RunGate,
+    RunSearch,
+    RunSweep,
+    RunTarget,
+    WorkloadSpec,
+)
 from paceline.core.text import decimal
 from paceline.engines.grid import searched
 
@@ -92,9 +102,6 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
 def _run(text: str) -> core.RunSpec:
     spec = read(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, text))
-    gate = _gate(spec.gate, arms=len(spec.arms))
-    if spec.purpose is core.Purpose.SWEEP:  # all rounds are wanted, and the gate decides only after the last
-        gate = replace(gate, decide_after_rounds=gate.decide_after_rounds[-1:])
     server = core.Server(
         engine=_engine(spec.engine),
         target=_pinned(spec.target.source, spec.target),
@@ -110,17 +117,14 @@ def _run(text: str) -> core.RunSpec:
         server=server,
         arms=tuple(_arm(arm, arm.draft) for arm in spec.arms),
         workloads=tuple(map(_workload, spec.workloads)),
-        gate=gate,
-        purpose=spec.purpose,
-        attempt=spec.attempt,
-        trigger=spec.trigger.reason,
-        token=spec.trigger.token,
+        gate=_gate_of(spec),
+        purpose=core.Purpose.SWEEP if spec.sweep else core.Purpose.SEARCH if spec.search else core.Purpose.GATE,
         pod_labels=spec.pod_labels,
         queue_name=spec.queue_name or "",
         gpu_hours=_gpu_hours(spec.budget),
-        parity=spec.parity,
+        parity=spec.gate.parity if spec.gate else None,
         timeouts=spec.timeouts or core.Timeouts(),
-        rounds_of=spec.rounds_of or "",
+        rounds_of=(spec.gate and spec.gate.rounds_of) or "",
         measured=spec.measured,
     )
 
@@ -135,10 +139,6 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
     server, target, engine = spec.server, spec.server.target, spec.server.engine
     written = BenchmarkRunSpec(
         pool=spec.pool,
-        purpose=spec.purpose,
-        attempt=spec.attempt,
-        trigger=TriggerSpec(reason=spec.trigger, token=spec.token),
-        rounds_of=spec.rounds_of or None,
         measured=spec.measured,
         target=RunTarget(
             source=target.source, revision=target.revision, commit=target.commit, served_name=server.served_name
@@ -162,9 +162,8 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         max_concurrency=server.max_concurrency,
         arms=tuple(_arm_spec(arm) for arm in spec.arms),
         workloads=tuple(map(_workload_spec, spec.workloads)),
-        gate=_gate_spec(spec),
+        **_member(spec),
         budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=decimal(spec.gpu_hours)),
-        parity=spec.parity,
         timeouts=None if spec.timeouts == core.Timeouts() else spec.timeouts,
         pod_labels=dict(spec.pod_labels),
         queue_name=spec.queue_name or None,
@@ -216,11 +215,27 @@ def _workload_spec(workload: core.Workload) -> WorkloadSpec:
     )
 
 
-def _gate_spec(spec: core.RunSpec) -> GateSpec:
-    """A search judges by no gate; only the limit that is applied in a round goes along."""
+def _gate_of(spec: BenchmarkRunSpec) -> core.Gate:
+    """By which rounds are judged. Of a sweep all rounds are wanted, and it is judged only after the last."""
+    looks = core.default_looks(len(spec.arms))
+    if spec.sweep:
+        last = spec.sweep.rounds or looks[-1]
+        return core.Gate(decide_after_rounds=(last,), **_written(spec.sweep, "confidence"))
+    if spec.search:
+        limit = core.Limit(metric="retractions", max=spec.search.retractions)
+        return core.Gate(decide_after_rounds=looks, limits=(limit,) if spec.search.retractions else ())
+    return _gate(spec.gate, arms=len(spec.arms))
+
+
+def _member(spec: core.RunSpec) -> dict[str, Any]:
+    """Its `gate`, `search` or `sweep`."""
+    rule = spec.gate
+    if spec.purpose is core.Purpose.SWEEP:
+        return {"sweep": RunSweep(confidence=rule.confidence, rounds=rule.decide_after_rounds[-1])}
     if spec.purpose is core.Purpose.SEARCH:
-        return GateSpec(limits=spec.gate.limits)
-    return GateSpec(**{name: getattr(spec.gate, name) for name in GateSpec.model_fields})
+        return {"search": RunSearch(retractions=rule.retractions)}
+    values = {name: getattr(rule, name) for name in GateSpec.model_fields}
+    return {"gate": RunGate(**values, parity=spec.parity, rounds_of=spec.rounds_of or None)}
 
 
 def _refuse(broken: Iterable[Problem]) -> None:

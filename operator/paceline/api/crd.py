@@ -78,7 +78,6 @@ KINDS: Mapping[str, KindDefinition] = {
             status=BenchmarkRunStatus,
             columns=(
                 _column("Pool", ".spec.pool"),
-                _column("Purpose", ".spec.purpose"),
                 _column("Rounds", ".status.progress.round", "integer"),
                 _column("Outcome", ".status.verdict.outcome"),
                 _column("Winner", ".status.verdict.winner"),

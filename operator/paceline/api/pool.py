@@ -149,7 +149,7 @@ class PoolSpec(Model):
     """Names of the spec's candidates that are measured for this pool; all if absent. Beside `search` they are among the
     arms that it chooses from."""
     search: SearchSpec | None = None
-    """Trees to search: a run of purpose Search measures some of them, and the gate then decides about what it finds."""
+    """Trees to search: a run with `search` measures some of them, and the gate then decides about what it finds."""
     gate: GateSpec | None = None
     """Overrides fields of spec.gate."""
     header_value: HeaderValue | None = None

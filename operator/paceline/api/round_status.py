@@ -92,7 +92,7 @@ class Replicate:
     clocks: ReplicateClocks | None = None
     """State of the GPUs, if a driver is available and the round's message had room."""
     parity: ReplicateParity | None = None
-    """Its answers, if spec.parity asks for them."""
+    """Its answers, if gate.parity asks for them."""
 
 
 @record

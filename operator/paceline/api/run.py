@@ -32,12 +32,13 @@ from paceline.api.load import (
 from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
-from paceline.api.rules import IMMUTABLE, Rule, one_of
-from paceline.core import WAVES, Purpose, Trigger
+from paceline.api.rules import IMMUTABLE, Rule, count_of, one_of
+from paceline.core import WAVES
 from paceline.core.types import (
     Arguments,
     ArmName,
     Commit,
+    Confidence,
     HostPath,
     Labels,
     ObjectName,
@@ -156,27 +157,45 @@ class WorkloadSpec(PromptsSpec):
     """Commit of a hub dataset in the cache: the directory below snapshots/."""
 
 
-class TriggerSpec(Model):
-    """What started the run."""
-
-    reason: Trigger = Trigger.SPEC
-    """Spec: a change; Retry: a person's `retry` request; Stale: the previous answer is older than maxEvidenceAge, or
-    about another image than the pool's servers run; Hold: a candidate is held; Person: created by hand."""
-    token: Annotated[str, Field(max_length=253)] = ""
-    """Token of the request that asked for it; for another image, its digest."""
-
-
 _CLAIM = "(has(self.cache.claimName) ? self.cache.claimName : '')"
 _POINTS = "self.arms.size() * self.workloads.size()"
-_SEARCH = "(has(self.purpose) && self.purpose == 'Search')"
 _LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
-_NO_SWEEP = "!has(self.purpose) || self.purpose != 'Sweep'"
+
+
+class RunGate(GateSpec):
+    """The rule from rounds to a verdict, after which a pool may serve the winner."""
+
+    parity: core.Parity | None = None
+    """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
+    rounds_of: ObjectName | None = None
+    """A BenchmarkRun in this namespace that measured the same server on the same workloads. Its rounds of the arms that
+    both have are judged by this gate; only what it needs beyond them is measured."""
+
+
+class RunSearch(Model):
+    """The best of many arms, most of which are not measured, or on few workloads; a gate decides about it."""
+
+    retractions: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Retractions allowed on any arm, as in the gate's limits."""
+
+
+class RunSweep(Model):
+    """A table over concurrencies that shows up to where speculation pays."""
+
+    confidence: Confidence | None = None
+    """Confidence of the whole table; 95% if absent."""
+    rounds: Annotated[int, Field(ge=2, le=50)] | None = None
+    """Rounds to measure. If absent: 8 for two arms and for more than three, 9 for three."""
 
 
 class BenchmarkRunSpec(Model):
     """The question of a run: what is compared, on which workloads and by which rule. Immutable."""
 
     rules = (
+        Rule(
+            cel=f"{count_of(('gate', 'search', 'sweep'))} == 1",
+            message="exactly one of gate, search and sweep must be set; gate: {} decides by its defaults",
+        ),
         NO_LABELS_OF_OURS,
         ONE_QUEUE,
         Rule(
@@ -189,18 +208,23 @@ class BenchmarkRunSpec(Model):
             field=".arms",
         ),
         Rule(
-            cel=f"{_SEARCH} || {_POINTS} <= {MOST_POINTS}",
+            cel=f"has(self.search) || {_POINTS} <= {MOST_POINTS}",
             message=f"arms x workloads must be at most {MOST_POINTS}, as many as one round can report; "
             f"got {{{_POINTS}}}",
             field=".arms",
         ),
         Rule(
-            cel=f"!has(self.gate) || !has(self.gate.decideAfterRounds) || {_SEARCH}"
-            f" || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
+            cel=f"!has(self.gate) || !has(self.gate.decideAfterRounds) || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
             message=f"the last of decideAfterRounds x arms x workloads must be at most {MOST_MEASURED}, what a run's "
             f"status can hold; the last is {{{_LAST}}}, and a round has {{{_POINTS}}} points: at most "
             f"{{{MOST_MEASURED} / ({_POINTS})}} rounds of them",
             field=".gate.decideAfterRounds",
+        ),
+        Rule(
+            cel=f"!has(self.sweep) || !has(self.sweep.rounds) || {_POINTS} * self.sweep.rounds <= {MOST_MEASURED}",
+            message=f"rounds x arms x workloads must be at most {MOST_MEASURED}, what a run's status can hold; got "
+            f"{{self.sweep.rounds}} rounds of {{{_POINTS}}} points: at most {{{MOST_MEASURED} / ({_POINTS})}}",
+            field=".sweep.rounds",
         ),
         Rule(
             each={"w": "self.workloads"},
@@ -239,79 +263,55 @@ class BenchmarkRunSpec(Model):
             field=".rampFrom",
         ),
         Rule(
-            cel=f"{_NO_SWEEP} || self.workloads.exists(w, w.concurrency != self.workloads[0].concurrency)",
-            message="workloads must have at least two concurrencies for a Sweep",
+            cel="!has(self.sweep) || self.workloads.exists(w, w.concurrency != self.workloads[0].concurrency)",
+            message="workloads must have at least two concurrencies for a sweep",
             field=".workloads",
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel=f"{_NO_SWEEP} || !has(w.requestRate)",
-            message="requestRate must be left out for a Sweep: it is over concurrencies",
+            cel="!has(self.sweep) || !has(w.requestRate)",
+            message="requestRate must be left out for a sweep: it is over concurrencies",
             field=".requestRate",
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel=f"{_NO_SWEEP} || !has(w.rampFrom)",
-            message="rampFrom must be left out for a Sweep: it shows each concurrency by itself",
+            cel="!has(self.sweep) || !has(w.rampFrom)",
+            message="rampFrom must be left out for a sweep: it shows each concurrency by itself",
             field=".rampFrom",
         ),
         Rule(
             each={"v": "self.workloads"},
-            cel=f"{_NO_SWEEP} || self.workloads.all(w,"
+            cel="!has(self.sweep) || self.workloads.all(w,"
             " self.workloads.exists(x, x.name == v.name && x.concurrency == w.concurrency))",
-            message="workloads must have every dataset at every concurrency for a Sweep, or a dataset is taken for a "
+            message="workloads must have every dataset at every concurrency for a sweep, or a dataset is taken for a "
             "load; {v.name} is not at all of them",
         ),
         Rule(
-            cel=f"{_NO_SWEEP} || !has(self.gate) || !(has(self.gate.minImprovement)"
-            " || has(self.gate.maxRegression) || has(self.gate.limits))",
-            message="minImprovement, maxRegression and limits must be left out for a Sweep: it shows which "
-            "arm is faster, and promotes none",
-            field=".gate",
-        ),
-        Rule(
-            cel=f"{_NO_SWEEP} || !has(self.parity)",
-            message="parity must be left out for a Sweep: it promotes nothing that other outputs could keep back",
-            field=".parity",
-        ),
-        Rule(
-            cel=f"!{_SEARCH} || self.workloads.size() <= {MOST_SEARCHED}",
-            message=f"workloads must be at most {MOST_SEARCHED} for a Search, whose rounds compare three arms on all "
+            cel=f"!has(self.search) || self.workloads.size() <= {MOST_SEARCHED}",
+            message=f"workloads must be at most {MOST_SEARCHED} for a search, whose rounds compare three arms on all "
             "of them; got {self.workloads.size()}",
             field=".workloads",
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel=f"!{_SEARCH} || !has(w.requestRate)",
-            message="requestRate must be left out for a Search, which compares throughput",
+            cel="!has(self.search) || !has(w.requestRate)",
+            message="requestRate must be left out for a search, which compares throughput",
             field=".requestRate",
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel=f"!{_SEARCH} || !has(w.rampFrom)",
-            message="rampFrom must be left out for a Search, which compares arms at one concurrency each",
+            cel="!has(self.search) || !has(w.rampFrom)",
+            message="rampFrom must be left out for a search, which compares arms at one concurrency each",
             field=".rampFrom",
         ),
         Rule(
-            cel=f"!{_SEARCH} || !has(self.gate) || !(has(self.gate.minImprovement)"
-            " || has(self.gate.maxRegression) || has(self.gate.decideAfterRounds))",
-            message="minImprovement, maxRegression and decideAfterRounds must be left out for a Search: what "
-            "it finds is for a Gate to decide about",
-            field=".gate",
-        ),
-        Rule(
-            cel=f"!{_SEARCH} || !has(self.parity)",
-            message="parity must be left out for a Search: what it finds is for a Gate to decide about",
-            field=".parity",
-        ),
-        Rule(
-            cel=f"!{_SEARCH} || !has(self.measured)",
-            message="measured must be left out for a Search: only rounds of a Gate or a Sweep can be judged again",
+            cel="!has(self.search) || !has(self.measured)",
+            message="measured must be left out for a search: only rounds of a gate or a sweep can be judged again",
             field=".measured",
         ),
         Rule(
-            cel=f"!has(self.parity) || self.arms.size() <= {MOST_COMPARED}",
-            message=f"arms must be at most {MOST_COMPARED} where parity is set: leave it out, or split the run; "
+            cel=f"!has(self.gate) || !has(self.gate.parity) || self.arms.size() <= {MOST_COMPARED}",
+            message=f"arms must be at most {MOST_COMPARED} where gate.parity is set: leave it out, or split the run; "
             "got {self.arms.size()}",
             field=".arms",
         ),
@@ -327,25 +327,20 @@ class BenchmarkRunSpec(Model):
         *ENGINE_AND_NODE,
         NOT_OF_THE_ACCELERATOR,
         Rule(
-            cel="!has(self.measured) || !has(self.roundsOf)",
+            cel="!has(self.measured) || !has(self.gate) || !has(self.gate.roundsOf)",
             message="roundsOf must be left out where measured is set: the run has rounds of its own",
-            field=".roundsOf",
+            field=".gate.roundsOf",
         ),
     )
 
     pool: PoolName
     """Pool that the run is for; any name for a run created by hand."""
-    purpose: Purpose = Purpose.GATE
-    """Use of the result. Gate: a verdict, after which a pool may serve the winner. Sweep: a table over concurrencies
-    that shows up to where speculation pays; all rounds are measured. Search: the best of many arms, most of which it
-    does not measure, or on few workloads; a Gate decides about it."""
-    attempt: Annotated[int, Field(ge=1, le=100000)] = 1
-    """1 + the highest attempt so far for this pool and fingerprint."""
-    trigger: TriggerSpec = Field(default_factory=TriggerSpec)
-    """What started it."""
-    rounds_of: ObjectName | None = None
-    """A BenchmarkRun in this namespace that measured the same server on the same workloads. Its rounds of the arms that
-    both have are judged by this run's gate; only what the gate needs beyond them is measured."""
+    gate: RunGate | None = None
+    """A verdict, after which a pool may serve the winner."""
+    search: RunSearch | None = None
+    """The best of many arms."""
+    sweep: RunSweep | None = None
+    """A table over concurrencies; all rounds are measured."""
     measured: core.Measured | None = None
     """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
     judges these, where the administrator allows it (`evidence.imported` of the chart)."""
@@ -369,12 +364,8 @@ class BenchmarkRunSpec(Model):
         tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
     ]
     """Workloads to compare them on."""
-    gate: GateSpec = Field(default_factory=GateSpec)
-    """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None
     """Limit for the run, checked before every round."""
-    parity: core.Parity | None = None
-    """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
     timeouts: core.Timeouts | None = None
     """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)

@@ -186,7 +186,7 @@ class ArmVerdict:
     args: Arguments = ()
     """Arguments that it has in addition to the baseline's."""
     parity: ArmParity | None = None
-    """Comparison of its answers, if spec.parity asks for it."""
+    """Comparison of its answers, if gate.parity asks for it."""
 
 
 @record

@@ -19,7 +19,7 @@ EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUS
 
 RUN = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
 DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
-SEARCH = re.compile(rb'"?purpose"?: "?Search\b')
+SEARCH = re.compile(rb'^\s*"?search"?:', re.MULTILINE)
 """In its YAML or JSON."""
 
 NOTES = """\
@@ -98,8 +98,8 @@ def _run(file: Path) -> int:
     try:
         if RUN.search(text) and SEARCH.search(text):
             raise ValueError(
-                "it is a BenchmarkRun of purpose Search, which decides nothing: what it has found is compared with the "
-                "baseline by a Gate; `paceline report` shows both"
+                "it is a BenchmarkRun that searches, which decides nothing: what it has found is compared with the "
+                "baseline by a gate; `paceline report` shows both"
             )
         if RUN.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")

@@ -60,7 +60,7 @@ server's command is the one that would be served, but for its first words (see -
 the address: it listens on 127.0.0.1 only.
 Of a pool with `search` two runs are measured: the search, whose file has .search in its name, and in the file of -o the
 gate about what was found; a search that finds nothing is the end.
-Exit: 0 Promote, a measured Sweep, or a BenchmarkRun of purpose Search that has found something; 10 Reject;
+Exit: 0 Promote, a measured sweep, or a BenchmarkRun with `search` that has found something; 10 Reject;
 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here; 130 and 143 if it was interrupted.
 """
 

@@ -29,7 +29,7 @@ from paceline.controller.kinds import (
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.warnings import warnings
-from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec
+from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, Ref, Resource, ref_of
 from paceline.kube.resources import (
@@ -179,7 +179,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
 
 async def _source(cluster: Cluster, run: Manifest) -> Manifest | None:
     """The run whose rounds this one judges; read only until this run has rounds in status."""
-    name = run["spec"].get("roundsOf") if isinstance(run.get("spec"), dict) else None
+    name = rounds_of(run["spec"]) if isinstance(run.get("spec"), dict) else ""
     if not name or "rounds" in (run.get("status") or {}):
         return None
     source = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.core import Purpose
+from paceline.core import Purpose, purpose_of
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.kube import Manifest
 from paceline.plan.run.searched import MEAN
@@ -118,7 +118,7 @@ def _speedup(pool: Status) -> float:
 
 def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
     spec = manifest.get("spec") or {}
-    purpose = spec.get("purpose") or Purpose.GATE.value
+    purpose = purpose_of(spec).value
     deployment = (manifest["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL, "")
     outcome = (status.get("verdict") or {}).get("outcome") or ""
     yield INFO, (deployment, spec.get("pool") or "", purpose, outcome), 1

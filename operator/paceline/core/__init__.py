@@ -24,6 +24,8 @@ from paceline.core.spec import (
     Surge,
     Trigger,
     UntilDecided,
+    purpose_of,
+    rounds_of,
 )
 from paceline.core.timeouts import Timeouts
 from paceline.core.tree import Adaptive, Custom, Depth, Draft, Head, Model, Ngram, Range, Search, Tree, Widths
@@ -103,4 +105,6 @@ __all__ = [
     "Widths",
     "Workload",
     "default_looks",
+    "purpose_of",
+    "rounds_of",
 ]

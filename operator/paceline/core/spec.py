@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,16 @@ class Purpose(StrEnum):
     GATE = "Gate"
     SEARCH = "Search"
     SWEEP = "Sweep"
+
+
+def purpose_of(spec: Mapping[str, Any]) -> Purpose:
+    """What a BenchmarkRun with this spec is for, whoever wrote it."""
+    return next((purpose for purpose in Purpose if purpose.value.lower() in spec), Purpose.GATE)
+
+
+def rounds_of(spec: Mapping[str, Any]) -> str:
+    """The run whose rounds the gate of this BenchmarkRun's spec judges; "" if it measures its own."""
+    return (spec.get("gate") or {}).get("roundsOf") or ""
 
 
 class Trigger(StrEnum):
@@ -210,9 +220,6 @@ class RunSpec:
     workloads: tuple[Workload, ...]
     gate: Gate
     purpose: Purpose = Purpose.GATE
-    attempt: int = 1
-    trigger: Trigger = Trigger.SPEC
-    token: str = ""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     queue_name: str = ""
     """The LocalQueue (Kueue) in which rounds wait; "" for none."""

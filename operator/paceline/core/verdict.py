@@ -60,6 +60,11 @@ class Gate:
     limits: tuple[Limit, ...] = ()
     decide_after_rounds: tuple[int, ...] = default_looks(2)
 
+    @property
+    def retractions(self) -> int:
+        """So many are allowed on any arm."""
+        return next((limit.max or 0 for limit in self.limits if limit.metric == "retractions"), 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:

@@ -22,7 +22,7 @@ WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", 
 """Paths with long or private values: the sentence says only that they changed."""
 FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
-LEFT_OUT = (*WHY, "pool", "purpose", "arms", "workloads")
+LEFT_OUT = (*WHY, "pool", "arms", "workloads")
 MOST = 4
 """Changes that are listed; the others are counted."""
 

@@ -3,20 +3,20 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from paceline.core import BASELINE, default_looks
+from paceline.core import BASELINE, Purpose, default_looks, purpose_of
 from paceline.core.canonical import digest, without_empty
 from paceline.core.kept import by_value
 
 Spec = Mapping[str, Any]
 """`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
 
-WHY = ("attempt", "trigger", "token", "podLabels", "queueName", "roundsOf", "measured")
-"""Fields about why a run was started, how its pods are labelled and queued, and where its rounds come from: part of no
-hash."""
+WHY = ("podLabels", "queueName", "measured")
+"""Fields about how a run's pods are labelled and queued, and where its rounds come from: part of no hash. So is
+`gate.roundsOf`."""
 ENOUGH = "minRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""
-RULE = ("gate", "budget")
+RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations", "maxConcurrency")
 """Fields that all arms of a run share."""
@@ -28,9 +28,12 @@ RETRACTIONS = "retractions"
 
 @by_value(KEPT)
 def question(spec: Spec) -> str:
-    """Ten hex digits that name what a run decides. Specs that differ only in why they were started, or in empty fields,
-    ask the same question; so a field that a later release adds moves it only where it is used."""
-    return _digest({**_without(spec, WHY), "workloads": _workloads(spec, ENOUGH)})
+    """Ten hex digits that name what a run decides. Specs that differ only in where rounds come from, or in empty
+    fields, ask the same question; so a field that a later release adds moves it only where it is used."""
+    gate = _without(spec.get("gate") or {}, ("roundsOf",))
+    return _digest(
+        {**_without(spec, WHY), "gate": gate, "purpose": _purpose(spec), "workloads": _workloads(spec, ENOUGH)}
+    )
 
 
 @by_value(KEPT)
@@ -68,10 +71,21 @@ def narrowed(spec: Spec, names: Collection[str]) -> Spec:
 
 
 def _measured(spec: Spec) -> Spec:
-    limits = (spec.get("gate") or {}).get("limits") or ()
-    counted = next((limit.get("max") for limit in limits if limit.get("metric") == RETRACTIONS), None)
-    workloads = _workloads(spec, ENOUGH, "weight")
-    return {**_without(spec, (*WHY, *RULE)), "workloads": workloads, RETRACTIONS: counted or None}
+    gate, search = spec.get("gate") or {}, spec.get("search") or {}
+    limits = {limit.get("metric"): limit.get("max") for limit in gate.get("limits") or ()}
+    return {
+        **_without(spec, (*WHY, *RULE)),
+        "purpose": _purpose(spec),
+        "parity": gate.get("parity"),
+        "workloads": _workloads(spec, ENOUGH, "weight"),
+        RETRACTIONS: limits.get(RETRACTIONS) or search.get(RETRACTIONS) or None,
+    }
+
+
+def _purpose(spec: Spec) -> str:
+    """Empty of a gate: `search: {}` counts, although it is empty."""
+    purpose = purpose_of(spec)
+    return "" if purpose is Purpose.GATE else purpose
 
 
 def _workloads(spec: Spec, *without: str) -> list[Spec]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import api
-from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server, Trigger
+from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server
 from paceline.core.names import child_name, snapshot_path
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import fingerprint
@@ -113,12 +113,12 @@ def benchmark_run(
     manifest = {**question.manifest, "metadata": {**IN_MEMORY, **metadata}}
     snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=SETTINGS)
     if search:
-        kept = owned_run(snapshot.owner, question.spec.pools[0].name, search["metadata"]["name"], search["spec"])
+        kept = owned_run(snapshot.owner, question.spec.pools[0].name, search["metadata"]["name"], search["spec"], {})
         snapshot = replace(snapshot, children={RUN: (kept | {"status": search["status"]},)})
     (view,) = pools(snapshot, pin(question.spec, commits), now)
     if all(name == BASELINE for name in view.arms):
         raise QuestionError(f"spec.pools: {view.name} has no candidates: there is nothing to compare")
-    spec = api.run_manifest_spec(replace(view.run_spec, trigger=Trigger.PERSON))
+    spec = api.run_manifest_spec(view.run_spec)
     return _run(child_name(metadata["name"], view.name, fingerprint(spec), f"{now:%Y%m%d-%H%M}"), spec)
 
 

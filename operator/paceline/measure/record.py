@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from paceline.api.text import of_yaml
-from paceline.core import Purpose
+from paceline.core import Purpose, purpose_of
 from paceline.evidence import question
 from paceline.plan.objects import Object, brings_rounds, finished
 from paceline.plan.step import Manifest
@@ -103,7 +103,7 @@ def with_message(run: Object, status: Mapping[str, Any], message: str, how: Mapp
     search, whose rounds no cluster takes."""
     before, after = _results(run.get("status") or {}), _results(status)
     messages = (run["spec"].get("measured") or {}).get("rounds", [])
-    if after == before or len(messages) != before or run["spec"].get("purpose") == Purpose.SEARCH:
+    if after == before or len(messages) != before or purpose_of(run["spec"]) is Purpose.SEARCH:
         return {**run, "status": dict(status)}
     measured = {**how, "rounds": [*messages, message.strip()]}
     return {**run, "spec": {**run["spec"], "measured": measured}, "status": dict(status)}

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from paceline.core import CapacityPolicy, Workload
+from paceline.core import CapacityPolicy, Workload, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, Cost, RoundCost
@@ -128,7 +128,7 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
     """What the API server holds once `manifest` is applied: of `existing` only what its planner would read."""
     key = kind, name = key_of(manifest)
     before = next((dict(stored) for stored in existing if key_of(stored) == key), {})
-    source = ("BenchmarkRun", manifest["spec"].get("roundsOf"))
+    source = ("BenchmarkRun", rounds_of(manifest["spec"]))
     children = [
         stored
         for stored in existing

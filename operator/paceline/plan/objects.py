@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.core.names import ABORTED, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED
+from paceline.core import Trigger
+from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TRIGGER
 
 Object = Mapping[str, Any]
 """An object as read from the cluster; never edited."""
@@ -32,6 +33,17 @@ def annotations(item: Object) -> Mapping[str, str]:
 def brings_rounds(run: Object) -> bool:
     """Whether a BenchmarkRun was measured without a cluster: it measures nothing itself."""
     return isinstance(run.get("spec"), Mapping) and bool(run["spec"].get("measured"))
+
+
+def attempt(run: Object) -> int:
+    """Of a BenchmarkRun that a person has made, the first."""
+    text = annotations(run).get(ATTEMPT, "")
+    return int(text) if text.isdecimal() else 1
+
+
+def trigger(run: Object) -> str:
+    """What a BenchmarkRun was made for, as `core.Trigger`."""
+    return annotations(run).get(TRIGGER, Trigger.PERSON)
 
 
 def suspended(run: Object) -> bool:

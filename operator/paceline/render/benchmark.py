@@ -49,12 +49,16 @@ SEARCHED_PROMPTS = -1
 which the rounds of a gate, counted from 0, reach last."""
 
 
-def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -> Manifest:
+def benchmark_run(
+    owner: Owner, pool: str, name: str, spec: Mapping[str, Any], annotations: Mapping[str, str]
+) -> Manifest:
     """The comparison that a pool waits for."""
     return {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
-        "metadata": metadata(name, owner, {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool}),
+        "metadata": metadata(
+            name, owner, {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool}, annotations=dict(annotations)
+        ),
         "spec": dict(spec),
     }
 
@@ -97,7 +101,7 @@ def round_plan(
         cells=cells,
         prompt_round=SEARCHED_PROMPTS if cells else None,
         apart=run.purpose is Purpose.SWEEP,
-        retractions=next((one.max or 0 for one in run.gate.limits if one.metric == "retractions"), 0),
+        retractions=run.gate.retractions,
         files=prompt_files(run),
         # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
         results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",

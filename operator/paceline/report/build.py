@@ -56,7 +56,7 @@ def run(manifest: Manifest) -> Run:
     rule, rounds = read.gate(spec), status.rounds or ()
     arms = tuple(arm["name"] for arm in spec["arms"])
     workloads = tuple(read.workload(w) for w in spec["workloads"])
-    sweeps = spec.get("purpose") == core.Purpose.SWEEP
+    sweeps = core.purpose_of(spec) is core.Purpose.SWEEP
     asks_nothing = sweeps or searching is not None
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
         status = provisional(spec, rule, workloads, status)

@@ -28,7 +28,7 @@ def refuse(first: Manifest, second: Manifest) -> None:
     names = [one["metadata"]["name"] for one in (first, second)]
     for run in (first, second):
         read.refuse(run)
-        if run["spec"].get("purpose") == core.Purpose.SEARCH:
+        if core.purpose_of(run["spec"]) is core.Purpose.SEARCH:
             raise ValueError(f"{run['metadata']['name']}: a search ranks by estimates; compare the gates that follow")
     if _identity(first) == _identity(second):
         raise ValueError(f"{names[0]}: is the same run twice")
@@ -101,7 +101,7 @@ def _other_question(first: Manifest, second: Manifest) -> Iterator[str]:
     if question(asked[0]) == question(asked[1]):
         return
     said = list(changes(*asked))
-    if (first.get("purpose") or "Gate") != (second.get("purpose") or "Gate"):
+    if core.purpose_of(first) is not core.purpose_of(second):
         said.insert(0, "purpose changed")
     yield from said or ("a field of spec that this release cannot name",)
 

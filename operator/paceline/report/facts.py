@@ -9,6 +9,7 @@ from paceline import api, core
 from paceline.api import run_status
 from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus, Round
+from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.engines import ENGINES
 from paceline.report.model import Configuration, Cost, Difference, Manifest
 from paceline.report.read import model, workload
@@ -147,11 +148,12 @@ def provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate) 
 def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate) -> Iterator[tuple[str, str]]:
     spec, rounds = manifest["spec"], status.rounds or ()
     metadata, engine, accelerator = manifest["metadata"], spec["engine"], spec["accelerator"]
-    trigger, nodes = spec.get("trigger") or {}, accelerator.get("nodes") or 1
+    made_by, nodes = metadata.get("annotations") or {}, accelerator.get("nodes") or 1
     yield "Run", "/".join(filter(None, [metadata.get("namespace", ""), metadata["name"]]))
     yield (
         "Purpose",
-        f"{spec.get('purpose', 'Gate')}, attempt {spec.get('attempt', 1)}, started by {trigger.get('reason', 'Spec')}",
+        f"{core.purpose_of(spec)}, attempt {made_by.get(ATTEMPT, 1)}, "
+        f"started by {made_by.get(TRIGGER, core.Trigger.PERSON)}",
     )
     yield "Judged again", _judged_again(rounds)
     yield "Measured by", _measured_by(status, rounds)

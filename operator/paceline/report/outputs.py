@@ -13,7 +13,7 @@ NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer
 
 
 def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
-    asked = spec.get("parity")
+    asked = (spec.get("gate") or {}).get("parity")
     if not asked:
         return Outputs(sentence=NOT_COMPARED, arms=())
     arms = tuple(_arms(status))

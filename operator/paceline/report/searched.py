@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm, SearchProgress
-from paceline.core import BASELINE, Purpose
+from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.report import read
 from paceline.report.model import Manifest
 from paceline.report.search_model import Search, SearchArm
@@ -20,7 +20,7 @@ SHAPES = ("numSteps", "topK", "numDraftTokens")
 
 
 def searches(manifest: Manifest) -> bool:
-    return str(manifest["spec"].get("purpose")) == Purpose.SEARCH
+    return purpose_of(manifest["spec"]) is Purpose.SEARCH
 
 
 def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:

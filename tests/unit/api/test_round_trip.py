@@ -179,9 +179,6 @@ def runs(draw: st.DrawFn) -> core.RunSpec:
         arms=(core.Arm(name=core.BASELINE), *draw(arms)),
         workloads=tuple(draw(st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda one: one.dataset.name))),
         gate=draw(gates),
-        attempt=draw(st.integers(1, 99)),
-        trigger=draw(st.sampled_from(core.Trigger)),
-        token=draw(st.just("") | words),
         pod_labels=draw(labels),
         timeouts=core.Timeouts(
             **draw(st.sampled_from([{}, {"start": 3600.0}, {"workload": 1800.0}, {"start": 60.0, "workload": 1.0}]))

@@ -88,9 +88,7 @@ def test_what_a_run_has_found_and_cost() -> None:
     assert series("paceline_run_speedup_upper_ratio", "coder-latency-1") == {("wide",): 1.5}
     assert series("paceline_run_accelerator_seconds", "coder-latency-1") == {(): 4800}
     assert series("paceline_run_idle_accelerator_seconds", "coder-latency-1") == {(): 300}
-    assert run_says("paceline_run_speedup_ratio", status, purpose="Search") == {}, (
-        "dozens of arms, none of them decided"
-    )
+    assert run_says("paceline_run_speedup_ratio", status, search={}) == {}, "dozens of arms, none of them decided"
 
 
 def test_one_judgement_at_a_time() -> None:

@@ -53,9 +53,7 @@ def test_it_is_told_at_the_dataset_of_a_deployment_and_at_the_workload_of_a_run(
     ]
     spec = api.deployment(manifest)
     (pool,) = spec.pools
-    run = RunSpec(
-        pool=pool.name, server=spec.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate, token="a-1"
-    )
+    run = RunSpec(pool=pool.name, server=spec.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate)
     found = [(one.rule, one.path) for one in (*places.refused(spec, manifest["spec"]), *places.refused(run, {}))]
     assert found == [(RULE, "spec.benchmark.datasets[1].responseFormat"), (RULE, "spec.workloads[1].responseFormat")]
 

@@ -15,7 +15,6 @@ SPEC: dict[str, Any] = {
     "arms": ARMS,
     "workloads": [CODE],
     "gate": {"minImprovement": "5%", "decideAfterRounds": [3, 5]},
-    "attempt": 1,
 }
 
 
@@ -26,7 +25,6 @@ def engine(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"attempt": 2}, ""),
         (engine(image="b"), "the image changed: a to b"),
         (engine(args=["--a=1", "--key=secret"]), "engine.args changed: --key"),
         (engine(args=["--a=2"]), "engine.args changed: --a"),

@@ -16,16 +16,14 @@ SPEC: dict[str, Any] = {
     "arms": [{"name": "baseline"}, {"name": "wide", "tree": {"topK": 4}}, {"name": "narrow", "tree": {"topK": 1}}],
     "workloads": [{"name": "code", "concurrency": 1, "weight": 1}],
     "gate": {"minImprovement": "0.05", "decideAfterRounds": [3, 6, 9]},
-    "attempt": 1,
-    "trigger": {"reason": "Spec"},
 }
 
 
 @pytest.mark.parametrize(
     ("change", "measured", "asked"),
     [
-        ({"attempt": 2, "trigger": {"reason": "Retry", "token": "x"}, "podLabels": {"a": "b"}}, True, True),
-        ({"roundsOf": "another"}, True, True),
+        ({"podLabels": {"a": "b"}}, True, True),
+        ({"gate": {**SPEC["gate"], "roundsOf": "another"}}, True, True),
         ({"gate": {**SPEC["gate"], "minImprovement": "0.04"}}, True, False),
         ({"gate": {**SPEC["gate"], "decideAfterRounds": [4, 8]}}, True, False),
         ({"gate": {**SPEC["gate"], "limits": [{"metric": "meanTTFT", "maxIncrease": "0.1"}]}}, True, False),
@@ -42,7 +40,7 @@ SPEC: dict[str, Any] = {
         ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": None}]}, True, True),
         # Rounds of fewer requests are evidence of the same.
         ({"workloads": [{**SPEC["workloads"][0], "minRequests": 16}]}, True, True),
-        ({"parity": {"samples": 4}}, False, False),
+        ({"gate": {**SPEC["gate"], "parity": {"samples": 4}}}, False, False),
         ({"timeouts": {"start": "5m"}}, False, False),
     ],
 )
@@ -65,7 +63,7 @@ def test_a_candidate_was_measured_alike_whoever_else_was() -> None:
     assert surroundings(fewer) == surroundings(SPEC)
     assert same_arms(SPEC, fewer) == ("wide",)
     assert same_arms({**SPEC, "arms": [SPEC["arms"][0], {"name": "wide", "tree": {"topK": 2}}]}, fewer) == ()
-    assert surroundings({**SPEC, "parity": {"samples": 4}}) != surroundings(SPEC)
+    assert surroundings({**SPEC, "gate": {**SPEC["gate"], "parity": {"samples": 4}}}) != surroundings(SPEC)
 
 
 @pytest.mark.parametrize(

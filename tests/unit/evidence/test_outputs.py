@@ -58,8 +58,10 @@ def test_nothing_is_read_where_nothing_was_compared() -> None:
 
 def test_whether_outputs_are_compared_is_part_of_the_question_and_nothing_else_moves() -> None:
     spec = {"pool": "latency", "arms": [{"name": "baseline"}, {"name": "wide"}]}
-    assert fingerprint(spec) != fingerprint({**spec, "parity": {"samples": 4}})
-    assert fingerprint({**spec, "parity": {"samples": 4}}) != fingerprint({**spec, "parity": {"samples": 8}})
+    assert fingerprint(spec) != fingerprint({**spec, "gate": {"parity": {"samples": 4}}})
+    assert fingerprint({**spec, "gate": {"parity": {"samples": 4}}}) != fingerprint(
+        {**spec, "gate": {"parity": {"samples": 8}}}
+    )
     assert "parity" not in PLAN.to_json()
 
 

@@ -52,7 +52,6 @@ def test_a_pool_is_measured_as_by_the_operator(pool: str) -> None:
     assert fingerprint(ours["spec"]) == fingerprint(theirs["spec"])
     assert [arm["name"] for arm in ours["spec"]["arms"]] == [arm["name"] for arm in theirs["spec"]["arms"]]
     assert ours["metadata"]["name"] == f"{theirs['metadata']['name'].removesuffix('-1')}-20261122-1200"
-    assert ours["spec"]["trigger"]["reason"] == "Person"
 
 
 def test_a_run_is_measured_as_it_is() -> None:

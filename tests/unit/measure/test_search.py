@@ -59,7 +59,6 @@ def test_its_first_question_is_the_operators_search_and_its_second_the_gate_abou
     second = benchmark_run(ask, commits(search), NOW, first | {"status": search["status"]})
     assert question(second["spec"]) == question(gate["spec"])
     assert second["metadata"]["name"] != first["metadata"]["name"]
-    assert second["spec"]["trigger"]["reason"] == "Person"
 
 
 def test_a_search_under_way_has_found_nothing() -> None:

@@ -15,6 +15,8 @@ from tests.unit.measure.test_story import (
     until_a_server_of_the_second_round_runs,
 )
 
+from paceline.core import purpose_of
+
 CHAINS = {"numSteps": {"min": 1, "max": 3}, "topK": {"min": 1, "max": 1}, "numDraftTokens": {"min": 2, "max": 4}}
 
 
@@ -57,7 +59,7 @@ def test_a_search_and_its_gate_go_on_where_they_were_killed(tmp_path: Path) -> N
     assert gate["status"]["rounds"][0] == compared
     found = search["status"]["verdict"]["winner"]
     assert [arm["name"] for arm in gate["spec"]["arms"]] == ["baseline", found]
-    assert (search["spec"]["purpose"], gate["spec"]["purpose"]) == ("Search", "Gate")
+    assert (purpose_of(search["spec"]), purpose_of(gate["spec"])) == ("Search", "Gate")
     assert ("measured" in search["spec"], "measured" in gate["spec"]) == (False, True)
     assert gate["status"]["verdict"]["outcome"] == "Promote"
     assert f"Emulated: Found {found}: " in output

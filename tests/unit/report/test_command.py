@@ -137,7 +137,7 @@ async def cluster() -> MemoryApi:
     deployment = {"kind": "SpeculativeDeployment", "metadata": {"name": "qwen3-coder-next"}, "spec": {"pools": pools}}
     again = latency()
     again["metadata"]["name"] = again["metadata"]["name"].removesuffix("1") + "2"
-    again["spec"]["attempt"] = 2
+    again["metadata"].setdefault("annotations", {})["paceline.dev/attempt"] = "2"
     for manifest in (deployment, throughput(), again, latency()):
         manifest["apiVersion"] = "paceline.dev/v1alpha1"
         manifest["metadata"] |= {"namespace": "models", "labels": {DEPLOYMENT_LABEL: "qwen3-coder-next"}}

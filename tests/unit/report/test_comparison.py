@@ -133,7 +133,8 @@ def other_gate(run: Run) -> None:
 
 
 def a_sweep(run: Run) -> None:
-    run["spec"]["purpose"] = "Sweep"
+    run["spec"]["sweep"] = {"rounds": 8}
+    del run["spec"]["gate"]
 
 
 def real(run: Run) -> None:

@@ -90,7 +90,7 @@ def test_what_was_not_compared_is_said(shown: Reader) -> None:
 
 def test_what_was_compared_is_counted() -> None:
     run = latency()
-    run["spec"]["parity"] = {"samples": 16, "maxTokens": 128}
+    run["spec"]["gate"]["parity"] = {"samples": 16, "maxTokens": 128}
     run["status"]["armVerdicts"][0]["parity"] = {**PARITY, "firstDivergence": 41, "largestGap": "1.70"}
     asked = "the first 16 prompts of code, one after another at temperature 0, at most 128 tokens each"
     for text in (page(run).text, FORMATS["md"](report([run]))):
@@ -103,7 +103,7 @@ def test_what_was_compared_is_counted() -> None:
 
 def test_what_could_not_be_compared_says_why() -> None:
     run = latency()
-    run["spec"]["parity"] = {"samples": 16}
+    run["spec"]["gate"]["parity"] = {"samples": 16}
     run["status"]["armVerdicts"][0]["parity"] = {"rounds": 0, "unknown": "HTTP 400: no logprobs"}
     assert "wide HTTP 400: no logprobs" in page(run).text
     del run["status"]["armVerdicts"][0]["parity"]

@@ -170,7 +170,7 @@ def test_where_every_workload_is_at_a_rate_nothing_crosses() -> None:
 
 def test_a_sweeps_sentence_is_its_table() -> None:
     run = over(*GB10)
-    run["spec"]["purpose"] = "Sweep"
+    run["spec"]["sweep"] = run["spec"].pop("gate")
     assert said(run).sentence.startswith("Emulated: Speculate up to 1, not at 8: the baseline takes over")
     assert said(run).asked.startswith("Nothing is asked of a candidate")
 
@@ -178,7 +178,7 @@ def test_a_sweeps_sentence_is_its_table() -> None:
 def test_in_a_sweep_an_interval_is_held_against_the_baseline_and_not_against_a_rule_that_does_not_count() -> None:
     """A ratio of 1.03 is faster, whatever a gate would ask; 0.97 is slower, whatever one would let pass."""
     run = over(*GB10)
-    run["spec"]["purpose"] = "Sweep"
+    run["spec"]["sweep"] = run["spec"].pop("gate")
     run["status"]["results"] = [
         {"arm": "wide", "workload": f"code@{at}", "ratio": ratio, "lower": lower, "upper": upper}
         for at, ratio, lower, upper in ((1, "1.03", "1.02", "1.04"), (8, "0.97", "0.96", "0.98"), (16, "1", "0.9", "2"))

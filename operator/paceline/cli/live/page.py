@@ -13,7 +13,7 @@ from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.searching import standing
 from paceline.cli.live.traffic import Speed, Traffic
 from paceline.cli.live.words import held, when
-from paceline.core import BASELINE, Purpose
+from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.report import deployment_model as said
 from paceline.report import read
 from paceline.report.model import Run
@@ -125,7 +125,7 @@ def _pool(
     evidence = serving.evidence if serving else ""
     answered = verdict is not None and verdict.benchmark_run == evidence != ""
     searches = sorted(
-        (m for _, m in runs if m["spec"].get("purpose") == Purpose.SEARCH),
+        (m for _, m in runs if purpose_of(m["spec"]) is Purpose.SEARCH),
         key=lambda m: m["metadata"].get("creationTimestamp", ""),
     )
     return said.Pool(

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Cost, RunProgress, SearchProgress
 from paceline.cli.live.words import gpu_hours, marked, span, time_of
-from paceline.core import Purpose
+from paceline.core import Purpose, purpose_of
 from paceline.plan import objects
 from paceline.report import read
 
@@ -57,7 +57,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
     waits = (at.message or complete.message).rstrip(".") if complete and complete.reason in WAITS else ""
     since = started.get(at.job) if at.job and not waits else None
     spent = max(0, round((now - since).total_seconds())) if since else 0
-    searches = run["spec"].get("purpose") == Purpose.SEARCH
+    searches = purpose_of(run["spec"]) is Purpose.SEARCH
     rounds, each, accelerator = at.round or 0, at.seconds_per_round, run["spec"]["accelerator"]
     looks = () if searches else read.gate(run["spec"]).decide_after_rounds
     last = looks[-1] if looks else rounds

@@ -9,8 +9,8 @@ from typing import Any
 from paceline.api import Reason, run_status
 from paceline.api.record import kept_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
-from paceline.core import Purpose
-from paceline.core.names import ABORTED, SUPERSEDED, SUSPENDED
+from paceline.core import Purpose, purpose_of
+from paceline.core.names import ABORTED, ATTEMPT, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
 from paceline.plan.objects import Object
@@ -64,12 +64,12 @@ class Run:
 
     @property
     def attempt(self) -> int:
-        return int(self.manifest["spec"].get("attempt", 1))
+        return objects.attempt(self.manifest)
 
     @property
     def trigger(self) -> str:
         """What it was started for, as `core.Trigger`."""
-        return str(self.spec.get("trigger", {}).get("reason", ""))
+        return objects.trigger(self.manifest)
 
     @property
     def made_at(self) -> str:
@@ -133,7 +133,7 @@ class Run:
 
     @property
     def searches(self) -> bool:
-        return self.spec.get("purpose") == Purpose.SEARCH
+        return purpose_of(self.spec) is Purpose.SEARCH
 
     @property
     def found(self) -> str:
@@ -212,7 +212,8 @@ def abort(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, ...]:
 
 
 def annotated(owner: Owner, run: Run, annotations: Mapping[str, str]) -> Manifest:
-    """The run with these annotations of ours and no others. Its spec goes along: an apply without it removes it."""
-    manifest = benchmark_run(owner, run.pool, run.name, run.manifest["spec"])
-    manifest["metadata"]["annotations"] = dict(annotations)
-    return manifest
+    """The run with these annotations of ours, and those with which it was made, and no others. Its spec goes along: an
+    apply without it removes it."""
+    found = objects.annotations(run.manifest)
+    made = {name: found[name] for name in (ATTEMPT, TRIGGER, TOKEN) if name in found}
+    return benchmark_run(owner, run.pool, run.name, run.manifest["spec"], {**made, **annotations})

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from paceline.core import Trigger
+from paceline.core.names import TOKEN
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.images import differ, digest
+from paceline.plan.objects import annotations
 from paceline.plan.step import parse_time
 
 SHOWN = 19
@@ -38,5 +40,4 @@ def moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) ->
 
 def made_for(run: Run) -> str:
     """The digest of the servers' image because of which the run was made; "" if it has another reason."""
-    trigger = run.spec.get("trigger") or {}
-    return str(trigger.get("token", "")) if trigger.get("reason") == Trigger.STALE else ""
+    return annotations(run.manifest).get(TOKEN, "") if run.trigger == Trigger.STALE else ""

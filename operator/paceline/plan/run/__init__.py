@@ -2,7 +2,7 @@
 
     1. check      end a run whose spec cannot be carried out, and name the field to change
     2. take_in    the rounds that spec.measured brings along are judged; such a run ends in this pass
-    3. take_over  before its first round: copy the rounds of the run that spec.roundsOf names
+    3. take_over  before its first round: copy the rounds of the run that gate.roundsOf names
     4. collect    add the rounds whose Jobs have ended since the last pass, each once
     5. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
     6. measure    start the next round, watch or remove the Job of the current one

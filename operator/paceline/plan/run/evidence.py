@@ -41,7 +41,7 @@ class Evidence:
 
     @cached_property
     def searching(self) -> Searching:
-        """Of a run of purpose Search."""
+        """Of a search."""
         return Searching(spec=self.spec, records=self.records)
 
     @cached_property

@@ -6,7 +6,7 @@ from paceline.plan.run.evidence import Evidence
 
 
 def parity(evidence: Evidence, arm: str) -> ArmParity | None:
-    """`parity` of an arm's verdict; None if spec.parity is not set."""
+    """`parity` of an arm's verdict; None if gate.parity is not set."""
     if evidence.spec.parity is None:
         return None
     by_round = _by_round(evidence, arm)

@@ -96,7 +96,7 @@ class Snapshot:
     warnings: Mapping[str, str] = field(default_factory=dict)
     """uid → message of the latest Event, for objects whose status does not explain why they wait."""
     source: Object | None = None
-    """The BenchmarkRun that spec.roundsOf names, if it exists; only read while status has no rounds."""
+    """The BenchmarkRun that gate.roundsOf names, if it exists; only read while status has no rounds."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(kind, name) → the API server's message, for each object of the last pass that it refused."""
     absent: frozenset[str] = frozenset()

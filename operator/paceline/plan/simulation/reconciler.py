@@ -1,6 +1,7 @@
 """The operator in a simulated cluster: what its planners are given, and how their actions are carried out."""
 
 from paceline import api
+from paceline.core import rounds_of
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.routes import ROUTES
@@ -65,7 +66,7 @@ def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> 
         namespaces=(manifest["metadata"]["namespace"],),
         suspended=suspended(manifest),
         settings=settings,
-        source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
+        source=cluster.objects.get(("BenchmarkRun", rounds_of(manifest["spec"]))),
     )
 
 

@@ -8,7 +8,7 @@ from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import Hold, PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Purpose, Trigger
-from paceline.core.names import child_name
+from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment import again, loan, window
 from paceline.plan.deployment.changed import asked_anew
@@ -138,9 +138,8 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     earlier = None if token or held or searches else again.source(pool)
     moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
     image = digest(pool.servers.image) if pool.servers and moved else ""
-    wanted = replace(
-        pool.run_spec, attempt=attempt, trigger=trigger, token=token or image, rounds_of=earlier.name if earlier else ""
-    )
+    wanted = run_manifest_spec(replace(pool.run_spec, rounds_of=earlier.name if earlier else ""))
+    made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
     candidates = " or ".join(pool.in_question)
     whys = (
         f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",
@@ -157,7 +156,7 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
         first = f"{pool.search.name} has found {candidates}, and it is not known yet whether that beats the baseline"
     return StepResult(
         causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
-        actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
+        actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted, made_by), why or first),),
         status={
             "attempts": attempt,
             # As `_follow` says it of a run that has no status yet: that it is there needs no write of its own.

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from paceline.core import rounds_of
 from paceline.plan.deployment.pool import Pool, runs_in_use
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run
@@ -15,7 +16,7 @@ def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
     pool = rollout.pool
     used = {run.name for run in (pool.decided, pool.search, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
     used |= _of_history(pool)
-    used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
+    used |= {rounds_of(run.spec) for run in pool.runs if not run.finished}
     own = [run for run in pool.runs if run.finished and not run.imported]
     spare = sorted((run for run in own if run.name not in used), key=_worth)
     surplus = len(spare) - pool.deployment.promotion.revision_history_limit

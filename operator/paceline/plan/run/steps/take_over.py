@@ -15,7 +15,7 @@ from paceline.plan.run.snapshot import Snapshot
 
 
 def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | None:
-    """On the first pass, the rounds of the run that spec.roundsOf names, if it still exists. Ends a run whose
+    """On the first pass, the rounds of the run that gate.roundsOf names, if it still exists. Ends a run whose
     roundsOf names rounds that cannot be judged here; the operator itself never asks for those."""
     source = snapshot.source
     if source is None or snapshot.status.rounds is not None:
@@ -29,9 +29,11 @@ def unlike(run: Object, source: Object) -> str | None:
     """Why the rounds of `source` cannot be judged by `run`, and the way out."""
     name = source["metadata"]["name"]
     if surroundings(run["spec"]) != surroundings(source["spec"]):
-        return f"spec.roundsOf: {name} measured another server or other workloads; leave it out to measure all rounds"
+        return (
+            f"spec.gate.roundsOf: {name} measured another server or other workloads; leave it out to measure all rounds"
+        )
     if not same_arms(run["spec"], source["spec"]):
-        return f"spec.roundsOf: {name} measured none of these candidates; leave it out to measure all rounds"
+        return f"spec.gate.roundsOf: {name} measured none of these candidates; leave it out to measure all rounds"
     return None
 
 
