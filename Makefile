@@ -131,7 +131,6 @@ bench: venv ## the counted tables of the documents; 1,000 pools
 	$(BIN)/python -m tests.gate.rates
 	$(BIN)/python -m tests.unit.watch.thousand
 	$(BIN)/python -m tests.unit.search.bench
-	$(BIN)/python -m tests.unit.search.bench_heads
 
 # SIZES: numbers of deployments; 5,000 take a quarter of an hour on two quiet cores. Touches no cluster that runs.
 SIZES ?= 100 1000 5000

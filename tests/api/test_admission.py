@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.api.chart import HOME, of_kind, rendered
 from tests.support.apiserver import Running
-from tests.support.edits import GONE, Change, changed, example, example_run
-from tests.support.field_edits import searching_of_heads
+from tests.support.edits import Change, changed, example, example_run
 
 from paceline.api import crds
 from paceline.plan.deployment.requests import VERBS
@@ -345,15 +344,10 @@ def test_no_other_part_of_a_pod_brings_a_foreign_image_or_a_directory(
     assert says in send(guarded, "eve", manifest, namespace=STRICT), pod
 
 
-SEARCH = searching_of_heads()["spec"]["pools"][0]["search"]
-SEARCHING = changed(
-    example(), ("spec.candidates", GONE), ("spec.pools.0.candidates", GONE), ("spec.pools.0.search", SEARCH)
-)
 SOURCES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     (example(), "spec.target", {"servedName": "qwen"}),
     (example(), "spec.draft", {"algorithm": "EAGLE3"}),
     (example(), "spec.candidates.0.draft", {"algorithm": "EAGLE3"}),
-    (SEARCHING, "spec.pools.0.search.heads.0.draft", {"algorithm": "EAGLE3"}),
     (example_run(), "spec.target", {"servedName": "qwen", "revision": "main"}),
     (example_run(), "spec.arms.1.draft", {"algorithm": "EAGLE3", "revision": "main"}),
 ]

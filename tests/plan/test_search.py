@@ -200,6 +200,16 @@ class WithNgrams(Served):
         return 2.4 if arm == "ngram" else super().length(arm, dataset)
 
 
+class OtherHead(Served):
+    """A tree of the other head is faster by a fifth than the same tree of the spec's."""
+
+    def ratio(self, arm: str, workload: int) -> float:
+        return super().ratio(arm.removesuffix("-other"), workload) * (1.2 if arm.endswith("-other") else 1.0)
+
+    def length(self, arm: str, dataset: str) -> float:
+        return super().length(arm.removesuffix("-other"), dataset)
+
+
 def test_a_named_candidate_of_another_algorithm_is_among_the_arms() -> None:
     """No model of trees ranks it, so it is measured in any case."""
     world, manifest = World(), searching("latency")
@@ -211,6 +221,22 @@ def test_a_named_candidate_of_another_algorithm_is_among_the_arms() -> None:
     ended(world, WithNgrams("latency", 1))
     assert verdict(world, 0)["winner"] == "ngram"
     assert (world.serving("latency"), world.condition("Promoted")) == ("ngram", "True AllPromoted")
+
+
+def test_trees_of_another_head_are_candidates_beside_the_search() -> None:
+    """Whatever their names and however many, they are measured in any case: a guess ranks the trees of spec.draft."""
+    other = {"algorithm": "EAGLE3", "source": "hf://owner/other-head"}
+    trees = [{"numSteps": steps, "topK": 4, "numDraftTokens": 8} for steps in (2, 3, 4)]
+    manifest = searching("latency")
+    manifest["spec"]["candidates"] = [
+        {"name": f"tree-{tree['numSteps']}-4-8-other", "draft": other, "tree": tree} for tree in trees
+    ]
+    world = begin(manifest)
+    ended(world, OtherHead("latency", 1))
+    names = {candidate["name"] for candidate in manifest["spec"]["candidates"]}
+    assert names < {arm["arm"] for arm in world.runs("latency")[0]["status"]["search"]["arms"]}
+    assert verdict(world, 0)["winner"] in names
+    assert world.serving("latency") == verdict(world, 0)["winner"]
 
 
 def test_a_head_that_crashes_every_server_ends_the_search_early() -> None:

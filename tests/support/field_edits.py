@@ -183,13 +183,6 @@ def searching() -> dict[str, Any]:
     return manifest
 
 
-def searching_of_heads() -> dict[str, Any]:
-    manifest = searching()
-    head = {"name": "other", "draft": {"algorithm": "EAGLE3", "source": "hf://a/head"}}
-    manifest["spec"]["pools"][0]["search"]["heads"] = [head]
-    return manifest
-
-
 def own_traffic() -> dict[str, Any]:
     """Datasets of all kinds."""
     manifest = full()
@@ -288,7 +281,6 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         as_default,
         tree_of_another_head,
         searching,
-        searching_of_heads,
         own_traffic,
         borrowing,
         claiming_devices,

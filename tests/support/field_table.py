@@ -162,13 +162,6 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "pools.0.search.numDraftTokens.min": 3,
         "pools.0.search.numDraftTokens.max": 16,
     },
-    "searching_of_heads": {
-        "pools.0.search.heads.0.name": "second",
-        "pools.0.search.heads.0.draft.algorithm": "EAGLE",
-        "pools.0.search.heads.0.draft.name": "OTHER",
-        "pools.0.search.heads.0.draft.source": "hf://a/second",
-        "pools.0.search.heads.0.draft.revision": "v2",
-    },
     "own_traffic": {
         "benchmark.datasets.0.adapter": "sql",
         "benchmark.datasets.0.revision": "v2",

@@ -1,8 +1,6 @@
 """Rows of stage CEL: what fields must be together, on every engine and in both kinds. Run in
 tests/api/test_refusals.py."""
 
-from collections.abc import Mapping
-
 from tests.support.edits import GONE, Change
 from tests.wrong.rows_in_short import BY_DEFAULT, FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
 
@@ -10,17 +8,8 @@ CODE = {"name": "code", "source": "builtin://code"}
 HUB = "hf://datasets/paceline-test/prompts"
 MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
 SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
-DRAFT = {"algorithm": "EAGLE3", "source": "hf://owner/head"}
-BESIDE = {"name": "second", "draft": {"algorithm": "EAGLE3", "source": "hf://owner/second-head"}}
 SEARCHES: tuple[Change, ...] = (*BY_DEFAULT, ("spec.pools.1.search", SEARCH))
 RATE = {"requestRate": "8"}
-
-
-def _heads(*heads: Mapping[str, object], **search: object) -> tuple[Change, ...]:
-    """A second pool that searches the trees of these heads too."""
-    return (*BY_DEFAULT, ("spec.pools.1.search", {**SEARCH, **search, "heads": list(heads)}))
-
-
 KEY = {"name": "keys", "key": "admin"}
 TWO_EACH: tuple[Change, ...] = (("spec.pools.0.replicas", 2), ("spec.pools.1.replicas", 2))
 
@@ -222,18 +211,6 @@ CEL: tuple[Told, ...] = (
     ("a candidate with a name of a search's own",
      (*SEARCHES, ("spec.candidates", [{**WIDE, "name": "tree-3-4-8"}])),
      "spec.candidates", "name must not be one that a search gives to its own arms"),
-    ("a head that is searched twice", _heads(BESIDE, {**BESIDE, "name": "third"}),
-     "spec.pools[1].search.heads", "heads must differ in draft"),
-    ("the head of the spec, searched beside itself",
-     (("spec.draft", DRAFT), *_heads({"name": "second", "draft": DRAFT})),
-     "spec.pools", "draft of a head must not be that of spec.draft, whose trees are searched in any case"),
-    ("a head without trees, searched", _heads({"name": "flash", "draft": {**DRAFT, "algorithm": "DFLASH"}}),
-     "spec.pools[1].search.heads[0].draft.algorithm", "draft must have one of EAGLE, EAGLE3"),
-    ("a head on another volume", _heads({**BESIDE, "draft": {**DRAFT, "source": "pvc://others/head"}}),
-     "spec.pools", "source pvc://CLAIM/PATH of each head must name the cache's own claim"),
-    ("a candidate with a name of a head's arms",
-     (*_heads(BESIDE), ("spec.candidates", [{**WIDE, "name": "tree-3-4-8-second"}])),
-     "spec.candidates", "name must not be one that a search gives to the arms of a head"),
     ("a search over more workloads than a round compares",
      (*SEARCHES, ("spec.pools.1.load", [{"concurrency": [1, 2, 4, 8, 32]}])),
      "spec.pools", "datasets x concurrency must be at most 16 in a pool with search"),

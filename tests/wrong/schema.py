@@ -3,13 +3,6 @@
 from tests.support.edits import GONE
 from tests.wrong.rows_in_short import SECOND, Told, one, tree
 
-SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
-
-
-def _head(number: int) -> dict[str, object]:
-    return {"name": f"h{number}", "draft": {"algorithm": "EAGLE3", "source": f"hf://owner/head-{number}"}}
-
-
 LOAD = "spec.pools.0.load.0"
 SCHEMA: tuple[Told, ...] = (
     one("a typo in a field's name", "spec.target.servedname", "x", "spec.target.servedname", ""),
@@ -45,12 +38,6 @@ SCHEMA: tuple[Told, ...] = (
     one("a latency without a bound", "spec.gate.limits", [{"metric": "p95TTFT"}], "limits[0].", "maxIncrease"),
     one("a bare off, which YAML reads as false", "spec.guard", {"action": False}, "spec.guard.action", ""),
     one("two pools of one name", "spec.pools.1.name", "latency", "spec.pools", ""),
-    one("five heads in one search", "spec.pools.1.search", {**SEARCH, "heads": [_head(i) for i in range(4)]},
-        "spec.pools[1].search.heads", "3"),
-    one("two heads of one name", "spec.pools.1.search", {**SEARCH, "heads": [_head(1), {**_head(2), "name": "h1"}]},
-        "spec.pools[1].search.heads", ""),
-    one("a head with a dash in its name", "spec.pools.1.search", {**SEARCH, "heads": [{**_head(1), "name": "a-b"}]},
-        "spec.pools[1].search.heads[0].name", "lower-case letters and digits"),
     one("two candidates of one name", f"{SECOND}.name", "wide", "spec.candidates", ""),
     one("a variable twice", "spec.engine.env", [{"name": "A"}, {"name": "A"}], "spec.engine.env", ""),
     one("a source of a variable that is none", "spec.engine.env", [{"name": "A", "valueFrom": {"secretkeyref": {}}}],

@@ -292,7 +292,6 @@ def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | No
         num_steps=search.num_steps,
         top_k=search.top_k,
         num_draft_tokens=search.num_draft_tokens,
-        heads=tuple(core.Head(name=head.name, draft=_draft(head.draft)) for head in search.heads or ()),
     )
 
 

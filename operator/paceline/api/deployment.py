@@ -142,13 +142,6 @@ _SAME = " && ".join(
     f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
     for field in ("draft", *KINDS_OF_SHAPE)
 )
-_AS_THE_SPECS = (  # CEL compares no objects of two places.
-    "h.draft.algorithm == self.draft.algorithm"
-    " && (has(h.draft.revision) ? h.draft.revision : 'main') == self.draft.revision"
-    " && has(h.draft.source) == has(self.draft.source)"
-    " && (!has(h.draft.source) || h.draft.source == self.draft.source)"
-)
-_HEADS = "(has(p.search) && has(p.search.heads))"
 _CLAIM = (
     "(has(self.cache.claim) ? (has(self.cache.claim.name) ? self.cache.claim.name : '')"
     " : has(self.cache.claimName) ? self.cache.claimName : '')"
@@ -185,14 +178,6 @@ class SpeculativeDeploymentSpec(Model):
             field=".name",
         ),
         Rule(
-            each=_CANDIDATES,
-            cel=f"!self.pools.exists(p, {_HEADS} && p.search.heads.exists(h,"
-            " c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)-' + h.name + '$')))",
-            message="name must not be one that a search gives to the arms of a head in search.heads "
-            "(tree-STEPS-TOPK-TOKENS-NAME, adaptive-NAME): choose another",
-            field=".name",
-        ),
-        Rule(
             cel="has(self.candidates) || self.pools.all(p, has(p.search))"
             f" || (has(self.draft) && self.draft.algorithm in {list(WITH_TREES)})",
             message=f"candidates must be set unless spec.draft has one of {', '.join(WITH_TREES)}, of which a chain is "
@@ -215,21 +200,6 @@ class SpeculativeDeploymentSpec(Model):
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("self.draft.source", _CLAIM, ".draft.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", **_CANDIDATES),
-        Rule(
-            each={"p": "self.pools"},
-            cel=f"!{_HEADS} || p.search.heads.all(h, !has(h.draft.source) || !h.draft.source.startsWith('pvc://')"
-            f" || h.draft.source.startsWith('pvc://' + {_CLAIM} + '/'))",
-            message="source pvc://CLAIM/PATH of each head must name the cache's own claim, the only volume that is "
-            "mounted; a cache with hostPath has none: use claimName or claim",
-            field=".search.heads",
-        ),
-        Rule(
-            each={"p": "self.pools"},
-            cel=f"!{_HEADS} || !has(self.draft) || !p.search.heads.exists(h, {_AS_THE_SPECS})",
-            message="draft of a head must not be that of spec.draft, whose trees are searched in any case; remove the "
-            "head",
-            field=".search.heads",
-        ),
         *ENGINE_AND_NODE,
         NOT_OF_THE_ACCELERATOR,
         Rule(

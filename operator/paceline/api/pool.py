@@ -14,7 +14,7 @@ from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
 from paceline.core import SHAPES, Adaptive, Custom, EndpointPickerReference, Ngram, Range, Tree, Widths
 from paceline.core.gateway import HeaderValue
-from paceline.core.types import Arguments, ArmName, HeadName, PoolName, Unique
+from paceline.core.types import Arguments, ArmName, PoolName, Unique
 from paceline.engines import ENGINES
 
 WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
@@ -68,37 +68,10 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = dict.fromkeys(
 )
 
 
-class HeadSpec(Model):
-    """A draft head whose trees are searched beside those of spec.draft."""
-
-    rules = (
-        Rule(
-            cel=f"self.draft.algorithm in {list(WITH_TREES)}",
-            message=f"draft must have one of {', '.join(WITH_TREES)}, which draft trees; got {{self.draft.algorithm}}: "
-            "name it as a candidate, which is measured in any case",
-            field=".draft.algorithm",
-        ),
-    )
-
-    name: HeadName
-    """Name of the head. Its arms are tree-STEPS-TOPK-TOKENS-NAME and adaptive-NAME."""
-    draft: DraftSpec
-    """The head."""
-
-
 class SearchSpec(Model):
-    """Trees that a search may try. Branchings and widths are taken in powers of two, depths one by one; of a large
-    range fewer, so that there are at most 47 arms beside the baseline. The engine's adaptive mode is tried too, where
-    it has one."""
-
-    rules = (
-        Rule(
-            each={"h": "self.heads"},
-            cel="self.heads.exists_one(g, g.draft == h.draft)",
-            message="heads must differ in draft: remove one of them; {h.name} is not the only one of its kind",
-            field=".draft",
-        ),
-    )
+    """Trees of spec.draft that a search may try. Branchings and widths are taken in powers of two, depths one by one;
+    of a large range fewer, so that there are at most 47 arms beside the baseline. The engine's adaptive mode is tried
+    too, where it has one. Trees of another draft are candidates with a draft of their own."""
 
     num_steps: Range
     """Depths."""
@@ -106,10 +79,6 @@ class SearchSpec(Model):
     """Branchings; 1 is a chain."""
     num_draft_tokens: Widths
     """Verify widths, the root included."""
-    heads: Annotated[tuple[HeadSpec, ...], Field(min_length=1, max_length=3), Unique(("name",))] | None = None
-    """Heads whose trees are searched beside those of spec.draft, in the same ranges and by one search. They share the
-    47 arms: the more heads, the fewer trees of each. A head that is clearly behind after two of its trees is started no
-    more."""
 
 
 class PoolSpec(Model):

@@ -28,7 +28,7 @@ from paceline.core.spec import (
     rounds_of,
 )
 from paceline.core.timeouts import Timeouts
-from paceline.core.tree import Adaptive, Custom, Depth, Draft, Head, Model, Ngram, Range, Search, Tree, Widths
+from paceline.core.tree import Adaptive, Custom, Depth, Draft, Model, Ngram, Range, Search, Tree, Widths
 from paceline.core.verdict import (
     ArmOutcome,
     ArmVerdict,
@@ -75,7 +75,6 @@ __all__ = [
     "GuardAction",
     "GuardSource",
     "GuardSpec",
-    "Head",
     "Limit",
     "Measured",
     "Measurement",

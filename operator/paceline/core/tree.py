@@ -57,19 +57,12 @@ class Widths(Range):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The trees that a search may try, of one head or several."""
+    """The trees that a search may try."""
 
     draft: "Draft"
     num_steps: Range
     top_k: Range
     num_draft_tokens: Widths
-    heads: "tuple[Head, ...]" = ()
-    """Beside `draft`."""
-
-    @property
-    def drafts(self) -> "dict[str, Draft]":
-        """Name → head; `draft` has none."""
-        return {"": self.draft, **{head.name: head.draft for head in self.heads}}
 
     def __contains__(self, tree: Tree) -> bool:
         return (
@@ -146,11 +139,3 @@ class Draft:
     model: Model | None = None
     name: str | None = None
     """The engine's name of the algorithm; set for CUSTOM only."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """A draft head that is searched beside the spec's. The names of its arms end in its name."""
-
-    name: str
-    draft: Draft

@@ -143,9 +143,6 @@ PoolName = Annotated[
 ArmName = Annotated[
     str, Field(max_length=30), Matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "be lower-case letters, digits and '-'")
 ]
-HeadName = Annotated[
-    str, Field(max_length=12), Matches(r"^[a-z][a-z0-9]*$", "be lower-case letters and digits, a letter first")
-]
 DatasetName = ArmName
 ServedName = Annotated[
     str, Field(max_length=200), Matches(r"^[^:$\s]+$", "be the model's name in requests, without ':', '$' and spaces")

@@ -2,27 +2,21 @@
 
 A range of depths, branchings and widths has hundreds of trees. Most differ little from a neighbour: branchings and
 widths are taken in powers of two, and where that leaves too many for one run, depths and then the others more coarsely.
-Several heads share the room: each has the same trees, as far as the engine can draft them with it.
 """
 
-import math
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from paceline.core import BASELINE, Adaptive, Arm, Draft, Range, Search, Server, Tree
+from paceline.core import BASELINE, Adaptive, Arm, Range, Search, Server, Tree
 from paceline.engines import ENGINES
 from paceline.engines.adapter import Refusal
 
 MOST_ARMS = 48
 """Of a run, the baseline among them."""
 CHAIN_DEPTHS = (1, 2, 3, 5, 7)
-"""Depths that a schedule is written from: those of SGLang's own table (1, 3, 5, 7) and 2."""
+"""Depths that a search over several loads begins with: those of SGLang's own table (1, 3, 5, 7) and 2."""
 ADAPTIVE = "adaptive"
 """The arm whose depth the engine chooses."""
-OF_A_HEAD = re.compile(r"(?:adaptive|tree-\d+-\d+-\d+)-([a-z][a-z0-9]*)")
-"""Names of arms of a head that is searched beside the spec's."""
 POWERS = tuple(2**i for i in range(10))
 COARSE = tuple(4**i for i in range(5))
 COARSEST = tuple(8**i for i in range(3))
@@ -38,96 +32,35 @@ GRIDS = tuple(
 
 def searched(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
     """The arms that a search chooses from, beside the baseline: the named candidates, the engine's adaptive mode if it
-    has one for a head, and trees."""
+    has one for this head, and trees."""
     candidates = tuple(arm for arm in named if arm.name != BASELINE)
     taken = {arm.name for arm in candidates}
     own, _ = admitted(server, (adaptive for adaptive in _adaptive(server, search) if adaptive.name not in taken))
     room = MOST_ARMS - 1 - len(candidates) - len(own)
     shapes = {(arm.draft, arm.tree) for arm in candidates if not arm.args}
-    every, finest = list[tuple[Arm, ...]](), MOST_ARMS - 1 if search.heads else room
-    for head, draft in search.drafts.items():
-        for grid in GRIDS:
-            arms = [arm for arm in _arms(server, search, grid, head) if (draft, arm.tree) not in shapes]
-            trees, _ = admitted(server, (arm for arm in arms if arm.name not in taken))
-            if len(trees) <= finest:
-                break
-        every.append(trees)
-    return (*candidates, *own, *(every[0][:room] if len(every) == 1 else _shared(every, room)))
-
-
-def _shared(every: Iterable[tuple[Arm, ...]], room: int) -> Iterator[Arm]:
-    """Of each head's trees an equal share of the room; what one leaves over is for the others."""
-    by_count = sorted(every, key=len)
-    for heads, arms in zip(range(len(by_count), 0, -1), by_count, strict=True):
-        kept = _spread(arms, room // heads)
-        room -= len(kept)
-        yield from kept
-
-
-def _spread(arms: tuple[Arm, ...], count: int) -> list[Arm]:
-    """The chains, and then one after another the tree that is least like those before it, by doublings of depth,
-    branching and verify width. Trees that verify no more tokens than they have branches are seldom the best (of 180
-    made-up servers with two heads, on none), and are taken last; where chains would take more than half of the places,
-    only the shallowest is there to begin with."""
-    if len(arms) <= count:
-        return list(arms)
-    chains = [arm for arm in arms if arm.tree and arm.tree.top_k == 1]
-    kept = chains if 0 < len(chains) <= count / 2 else list(arms[:1])
-    while len(kept) < count:
-        rest = (arm for arm in arms if arm not in kept)
-        kept.append(max(rest, key=lambda arm: (_wide(arm.tree), min(_apart(arm.tree, other.tree) for other in kept))))
-    return kept
-
-
-def _wide(tree: Tree | None) -> bool:
-    return tree is not None and (tree.top_k == 1 or tree.num_draft_tokens > tree.top_k)
-
-
-def _apart(one: Tree | None, other: Tree | None) -> float:
-    """Squared doublings."""
-    return sum((a - b) ** 2 for a, b in zip(_place(one), _place(other), strict=True))
-
-
-def _place(tree: Tree | None) -> tuple[float, ...]:
-    return tuple(map(math.log2, (tree.num_steps + 0.5, tree.top_k, tree.num_draft_tokens))) if tree else ()
+    for grid in GRIDS:
+        arms = [arm for arm in _arms(server, search, grid) if (arm.draft, arm.tree) not in shapes]
+        trees, _ = admitted(server, (arm for arm in arms if arm.name not in taken))
+        if len(trees) <= room:
+            break
+    return (*candidates, *own, *trees[:room])
 
 
 def _adaptive(server: Server, search: Search) -> Iterator[Arm]:
-    for head, draft in search.drafts.items():
-        if draft.algorithm in ENGINES[server.engine.type].capabilities.adaptive:
-            yield Arm(name=_named(ADAPTIVE, head), draft=draft, adaptive=Adaptive())
+    if search.draft.algorithm in ENGINES[server.engine.type].capabilities.adaptive:
+        yield Arm(name=ADAPTIVE, draft=search.draft, adaptive=Adaptive())
 
 
-def _arms(server: Server, search: Search, grid: tuple[tuple[int, ...], ...], head: str) -> Iterator[Arm]:
-    """The arm's name says its shape, and its head if that is not the spec's."""
+def _arms(server: Server, search: Search, grid: tuple[tuple[int, ...], ...]) -> Iterator[Arm]:
+    """The arm's name says its shape."""
     engine = ENGINES[server.engine.type].capabilities
     for tree in _trees(search, *grid):
         if tree.num_steps >= engine.fewest_steps and (engine.trees or tree.top_k == 1):
-            yield Arm(name=name_of(tree, head), draft=search.drafts[head], tree=tree)
+            yield Arm(name=name_of(tree), draft=search.draft, tree=tree)
 
 
-def name_of(tree: Tree, head: str = "") -> str:
-    return _named(f"tree-{tree.num_steps}-{tree.top_k}-{tree.num_draft_tokens}", head)
-
-
-def _named(shape: str, head: str) -> str:
-    return f"{shape}-{head}" if head else shape
-
-
-def heads_of(arms: Iterable[Arm]) -> dict[Draft, str]:
-    """Of the arms of a search: head → its name, "" for the spec's. A guess at a tree of any other head would be no use.
-    One that is named in candidates only, whatever their names, is none of them."""
-    every = [arm for arm in arms if arm.draft and arm.tree and not arm.args]
-    own = Counter((arm.draft, match[1]) for arm in every if (match := OF_A_HEAD.fullmatch(arm.name)))
-    beside = {draft: head for (draft, head), trees in own.items() if draft and trees > 1}
-    most = Counter(arm.draft for arm in every if arm.draft not in beside).most_common(1)
-    return {**{draft: "" for draft, _ in most if draft}, **beside}
-
-
-def head_of(arm: Arm, heads: Mapping[Draft, str]) -> str:
-    """The name of the head beside the spec's that an arm of a search belongs to; "" for every other arm."""
-    searched = (arm.tree and not arm.args) or OF_A_HEAD.fullmatch(arm.name)
-    return heads.get(arm.draft, "") if arm.draft and searched else ""
+def name_of(tree: Tree) -> str:
+    return f"tree-{tree.num_steps}-{tree.top_k}-{tree.num_draft_tokens}"
 
 
 def _trees(

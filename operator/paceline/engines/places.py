@@ -17,7 +17,7 @@ from paceline.engines import (
     simulated,
 )
 from paceline.engines.adapter import Adapter, Refusal
-from paceline.engines.grid import OF_A_HEAD, shared_refusals
+from paceline.engines.grid import shared_refusals
 
 Place = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""
@@ -58,12 +58,8 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
         for i, candidate in enumerate(written.get("candidates", ()))
     }
     searched = next((f"spec.pools[{i}].search" for i, entry in entries if "search" in entry), "")
-    heads = {head["name"]: j for _, entry in entries for j, head in enumerate(entry.get("search", {}).get("heads", ()))}
 
     def place(arm: str, below: str) -> str:
-        of = OF_A_HEAD.fullmatch(arm)
-        if of and of[1] in heads and arm not in candidates and below.startswith("draft"):
-            return f"{searched}.heads[{heads[of[1]]}].{below}"
         path, has_draft = candidates.get(arm, (searched or "spec.candidates", False))
         return f"spec.{below}" if below.startswith("draft") and not has_draft else f"{path}.{below}"
 
@@ -77,24 +73,19 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
     if pool.search is None:
         yield from _placed(adapter, server, pool.arms, place)
         return
-    trees = [arm for arm in pool.arms if arm.tree and arm.tree in pool.search]
     ((number, entry),) = _entries(written, pool.name)
-    field = f"spec.pools[{number}].search"
     every = [candidate["name"] for candidate in written.get("candidates", ())]
     names = set(entry.get("candidates", every))
     named = tuple(arm for arm in pool.arms if arm.draft is None or arm.name in names)
     yield from _placed(adapter, server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
         yield replace(refusal, path=f"spec.{refusal.path}")
-    for number_of, (head, draft) in enumerate(pool.search.drafts.items()):
-        if any(arm.draft == draft or not pool.search.heads for arm in trees):
-            continue
+    if not any(arm.tree and arm.tree in pool.search for arm in pool.arms):
         yield Refusal(
             rule="search-finds-trees",
-            path=f"{field}.heads[{number_of - 1}]" if head else field,
+            path=f"spec.pools[{number}].search",
             message=f"{server.engine.type} {server.engine.version} can run no tree of these ranges with these "
-            f"arguments{f' and head {head}' if head else ''}: a chain (topK 1) needs numDraftTokens = numSteps + 1, a "
-            "tree at least numSteps + 2",
+            "arguments: a chain (topK 1) needs numDraftTokens = numSteps + 1, a tree at least numSteps + 2",
         )
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.engines.sglang.servers import server
 
-from paceline.core import Arm, Draft, Engine, Head, Model, Ngram, Range, Search, Server, Tree
-from paceline.engines.grid import MOST_ARMS, head_of, heads_of, name_of, searched, shared_refusals, useless
+from paceline.core import Arm, Draft, Engine, Model, Ngram, Range, Search, Server, Tree
+from paceline.engines.grid import MOST_ARMS, name_of, searched, shared_refusals, useless
 
 HEAD = Draft(algorithm="EAGLE3", model=Model(source="hf://owner/head"))
 TRITON = server("--attention-backend=triton")
@@ -100,34 +100,3 @@ def test_whatever_the_ranges_every_arm_fits_a_run(both: tuple[tuple[int, int], t
 @pytest.mark.parametrize("steps", [1, 5])
 def test_a_trees_name_is_its_shape(steps: int) -> None:
     assert name_of(Tree(num_steps=steps, top_k=4, num_draft_tokens=8)) == f"tree-{steps}-4-8"
-
-
-def two_heads(search: Search) -> Search:
-    return replace(search, heads=(Head(name="new", draft=Draft(algorithm="EAGLE3", model=Model(source="hf://o/new"))),))
-
-
-def test_several_heads_have_the_same_trees_and_share_the_room() -> None:
-    one, both = names(ranges((1, 7), (1, 8), (2, 32))), names(two_heads(ranges((1, 7), (1, 8), (2, 32))))
-    assert len(both) <= MOST_ARMS - 1
-    own = [name for name in both if not name.endswith("-new")]
-    assert set(own) <= set(one)
-    assert abs(len(both) - 2 * len(own)) <= 1
-    assert {"adaptive", "adaptive-new", "tree-7-1-8", "tree-7-1-8-new"} <= set(both)
-
-
-def test_of_small_ranges_every_tree_of_every_head_is_tried() -> None:
-    one = names(ranges((1, 3), (1, 4), (2, 8)))
-    both = names(two_heads(ranges((1, 3), (1, 4), (2, 8))))
-    assert set(both) == {*one, *(f"{name}-new" for name in one)}
-    assert [name for name in both if not name.endswith("-new")] == one
-
-
-def test_the_heads_of_a_search_are_told_by_the_names_of_its_arms() -> None:
-    """A candidate of another head is no head that is searched, whatever its name."""
-    other = Draft(algorithm="EAGLE3", model=Model(source="hf://o/other"))
-    named = Arm(name="tree-3-4-8-mine", draft=other, tree=Tree(num_steps=3, top_k=4, num_draft_tokens=8))
-    arms = searched(TRITON, two_heads(ranges((1, 3), (1, 4), (2, 8))), (named,))
-    assert sorted(heads_of(arms).values()) == ["", "new"]
-    assert other not in heads_of(arms)
-    by_name = {arm.name: head_of(arm, heads_of(arms)) for arm in arms}
-    assert (by_name["adaptive"], by_name["adaptive-new"], by_name["tree-3-4-8-mine"]) == ("", "new", "")

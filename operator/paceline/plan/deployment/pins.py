@@ -55,8 +55,7 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
     def search(unpinned: Search | None) -> Search | None:
         if unpinned is None:
             return None
-        heads = tuple(replace(head, draft=draft(head.draft) or head.draft) for head in unpinned.heads)
-        return replace(unpinned, draft=draft(unpinned.draft) or unpinned.draft, heads=heads)
+        return replace(unpinned, draft=draft(unpinned.draft) or unpinned.draft)
 
     def workload(unpinned: Workload) -> Workload:
         if not unpinned.dataset.of_the_hub:

@@ -4,16 +4,16 @@ The search itself is `paceline.search`; the points in status are its whole state
 imported when the first search needs it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from paceline.api import run_status
 from paceline.api.gate import MOST_POINTS
-from paceline.core import BASELINE, RunSpec
+from paceline.core import BASELINE, Arm, Draft, RunSpec
 from paceline.engines import ENGINES
-from paceline.engines.grid import head_of, heads_of
 from paceline.evidence.round_status import judged_speed, last_tries
 
 if TYPE_CHECKING:
@@ -29,14 +29,13 @@ class Searching:
     def question(self) -> "Question":
         from paceline.search import Option, Question
 
-        engine, heads = ENGINES[self.spec.server.engine.type], heads_of(self.spec.arms)
+        engine, head = ENGINES[self.spec.server.engine.type], _head(self.spec.arms)
         return Question(
             options=tuple(
                 Option(
                     name=arm.name,
-                    tree=arm.tree if arm.draft in heads and not arm.args else None,
+                    tree=arm.tree if arm.draft == head and not arm.args else None,
                     draft_tokens=engine.verify_tokens(arm) - 1,
-                    head=head_of(arm, heads),
                 )
                 for arm in self.spec.arms
             ),
@@ -98,6 +97,12 @@ class Searching:
         from paceline.search import Measure
 
         return self.step.why if isinstance(self.step, Measure) else ""
+
+
+def _head(arms: Iterable[Arm]) -> Draft | None:
+    """The one whose trees are searched: of most trees. A guess at a tree of any other would be no use."""
+    heads = Counter(arm.draft for arm in arms if arm.draft and arm.tree and not arm.args)
+    return heads.most_common(1)[0][0] if heads else None
 
 
 class Asked:
