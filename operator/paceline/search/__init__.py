@@ -5,7 +5,7 @@
     `rank`       a guess at every tree's speed: whom to measure next, never who wins        (rank.py)
     `so_far`     how every arm stands                                                        (so_far.py)
     `Table`      the measured points, arms by workloads                                     (table.py)
-    `schedule`   the fastest chain at each load, and the table written from it           (schedule.py)
+    `sweep`      chains of a few depths at every load                                     (chains.py)
     `replay`     the same search on a table of measurements                                 (replay.py)
 
 The state of a search is its measured points and nothing else: it can be interrupted anywhere and goes on with the cells

@@ -1,6 +1,6 @@
 """What is searched, what was measured, and what the search answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,9 +19,6 @@ class Option:
     tree: Tree | None = None
     draft_tokens: int = 0
     """Of a verify step, at most: of equals the one with fewer wins."""
-    head: str = ""
-    """Which head drafts, where trees of several are searched. Without a tree: it is measured only once that head is
-    known to be worth it, and always where this is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +76,9 @@ class Question:
         return [i for i, option in enumerate(self.options) if option.tree]
 
     @cached_property
-    def heads(self) -> tuple[str, ...]:
-        """Those that have a tree, in the order of the options."""
-        return tuple(dict.fromkeys(self.options[row].head for row in self.tree_rows))
-
-    def rows_of(self, head: str) -> list[int]:
-        """Options that have a tree of this head, by their place."""
-        return [row for row in self.tree_rows if self.options[row].head == head]
-
-    def shapes(self, rows: Sequence[int]) -> tuple[Tree, ...]:
-        """The trees of options that have one."""
-        return tuple(tree for row in rows if (tree := self.options[row].tree))
+    def shapes(self) -> tuple[Tree, ...]:
+        """Their trees."""
+        return tuple(option.tree for option in self.options if option.tree)
 
     @cached_property
     def baseline(self) -> int:
@@ -99,10 +88,9 @@ class Question:
     def doubt(self) -> Array:
         return np.array([self.doubts.get(name, 0.0) for name in self.names])
 
-    def row(self, tree: Tree | None, head: str | None = None) -> int | None:
-        """Place of the option with this tree, of the first head that has it, or of this one."""
-        rows = self.tree_rows if head is None else self.rows_of(head)
-        return next((i for i in rows if self.options[i].tree == tree), None)
+    def row(self, tree: Tree) -> int | None:
+        """Place of the option with this tree."""
+        return next((i for i in self.tree_rows if self.options[i].tree == tree), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

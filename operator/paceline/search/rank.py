@@ -2,11 +2,9 @@
 
 The throughput of a tree is its tokens per step over the time of a step. Both are smooth in the tree's shape, and the
 time is nearly the same on all workloads (to 1.1 % in the median of SpecBundle's tables): so each has formulas, weighted
-by how well they fit what was measured, and a `Belief` that takes up what they miss. Trees of several heads are ranked
-each by its own head's reference; how far the references are apart was measured.
+by how well they fit what was measured, and a `Belief` that takes up what they miss.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +20,6 @@ LENGTH_NOISE = 0.01
 POINT_NOISE = 0.02
 """Standard deviation of a throughput, before any was repeated."""
 SURE = 1e-3
-HOPELESS = -10.0
-"""ln of the speed of trees whose head does not run, or was not measured yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,48 +27,31 @@ class Ranking:
     """Of every option, relative to the reference, in ln. Options without a tree have a variance of 0."""
 
     lengths: Array
-    """Tokens per step, options by workloads: measured, or else guessed. Of another head than the reference's: how far
-    they are from that head's reference, and what was measured between the two references."""
+    """Tokens per step, options by workloads: measured, or else guessed."""
     speed: Belief
     """Mean over the workloads."""
 
 
-def rank(table: Table, homes: Mapping[str, int]) -> Ranking:
-    """`homes`: head → its reference, an option that is measured on every workload. All is relative to the first."""
-    question, home = table.question, next(iter(homes.values()))
-    lengths, mean = np.zeros(table.counts.shape), np.zeros(len(question.options))
-    mean[question.tree_rows] = HOPELESS
+def rank(table: Table, home: int) -> Ranking:
+    """`home` is the reference: the option that is measured on every workload."""
+    question = table.question
+    rows = question.tree_rows
+    at_home = rows.index(home)
+    lengths, tokens = _lengths(table, home)
+    times = _times(table, home, lengths)
+    mean = np.zeros(len(question.options))
+    mean[rows] = tokens.mean - tokens.mean[at_home] - (times.mean - times.mean[at_home])
     covariance = np.zeros((len(mean), len(mean)))
-    for head, reference in homes.items():
-        rows = question.rows_of(head)
-        at_home = rows.index(reference)
-        own, tokens = _lengths(table, rows, reference)
-        times = _times(table, rows, reference, own)
-        ahead = _ahead(table, reference, home)
-        between = 0.0 if reference == home else 2 * POINT_NOISE**2 / len(question.loads)
-        mean[rows] = tokens.mean - tokens.mean[at_home] - (times.mean - times.mean[at_home])
-        mean[rows] += question.weights @ ahead
-        covariance[np.ix_(rows, rows)] = tokens.covariance + times.covariance + between
-        every = [row for row, option in enumerate(question.options) if reference == home or option.head == head]
-        lengths[every] = own[every] + ahead
+    covariance[np.ix_(rows, rows)] = tokens.covariance + times.covariance
     doubt = np.where((table.counts > 0).any(axis=1), 0.0, question.doubt)
     return Ranking(lengths, Belief(mean + doubt, covariance))
 
 
-def _ahead(table: Table, reference: int, home: int) -> Array:
-    """How much faster one reference is than the other, in ln, by workload; where one of them is missing, as much as on
-    the others."""
-    both = (table.counts[reference] > 0) & (table.counts[home] > 0)
-    apart = table.logs[reference] - table.logs[home]
-    return np.where(both, apart, apart[both].mean() if both.any() else 0.0)
-
-
-def _lengths(table: Table, rows: Sequence[int], home: int) -> tuple[Array, Belief]:
-    """Tokens per step by option and workload, over the reference's, and the belief about their means, of the trees in
-    these rows. An arm without a tree is as far from the reference on a workload that is missing as on those that it
-    has."""
+def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
+    """Tokens per step by option and workload, over the reference's, and the belief about their means. An arm without a
+    tree is as far from the reference on a workload that is missing as on those that it has."""
     question = table.question
-    trees = question.shapes(rows)
+    rows, trees = question.tree_rows, question.shapes
     at_home = rows.index(home)
     told = np.log(table.lengths)
     seen = ~np.isnan(told)
@@ -97,10 +76,10 @@ def _lengths(table: Table, rows: Sequence[int], home: int) -> tuple[Array, Belie
     return relative, belief
 
 
-def _times(table: Table, rows: Sequence[int], home: int, lengths: Array) -> Belief:
+def _times(table: Table, home: int, lengths: Array) -> Belief:
     """Time of a step, over the reference's."""
     question = table.question
-    trees = question.shapes(rows)
+    rows, trees = question.tree_rows, question.shapes
     at_home = rows.index(home)
     both = (table.counts > 0) & (table.counts[home] > 0)
     times = lengths - (table.logs - table.logs[home])

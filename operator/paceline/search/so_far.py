@@ -8,10 +8,10 @@ from enum import StrEnum
 from paceline.core import Bounds
 from paceline.gate.interval import ratio
 from paceline.search.found import Z
-from paceline.search.heads import references
 from paceline.search.question import Point, Question
 from paceline.search.rank import rank
 from paceline.search.standing import Standing, standing
+from paceline.search.steps import reference
 from paceline.search.table import Table
 
 
@@ -39,11 +39,11 @@ class ArmSoFar:
 def so_far(question: Question, points: Sequence[Point]) -> tuple[ArmSoFar, ...]:
     """The measured arms, the best first; those that failed last."""
     table = Table.of(question, points)
-    homes = {head: home for head, home in references(table).items() if table.counts[home].any()}
+    home = reference(table)
     failed = [_failed(table, name) for name in table.failed if table.out(question.names.index(name))]
-    if not homes:
+    if home is None or not table.counts[home].any():
         return tuple(failed)
-    now = standing(table, rank(table, homes), homes)
+    now = standing(table, rank(table, home), home)
     out = {one.name for one in failed}
     rows = [i for i, name in enumerate(question.names) if table.counts[i].any() and name not in out]
     rows.sort(key=lambda row: -float(now.values[row]))

@@ -1,7 +1,6 @@
 """How the measured arms stand: paired differences with the reference, and who may still be best."""
 
 import math
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ PRIOR_NOISE, PRIOR_COUNT = 0.015, 4
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Rows of the table, relative to the first reference, in ln."""
+    """Rows of the table, relative to the reference, in ln."""
 
     ranking: Ranking
     values: Array
@@ -37,16 +36,16 @@ class Standing:
     leading_tree: int
 
 
-def standing(table: Table, ranking: Ranking, homes: Mapping[str, int]) -> Standing:
-    """`homes`: as for `rank`."""
-    question, counts, home = table.question, table.counts, next(iter(homes.values()))
+def standing(table: Table, ranking: Ranking, home: int) -> Standing:
+    """`home`: as for `rank`."""
+    question, counts = table.question, table.counts
     measured = counts > 0
     rests = np.where(measured, table.logs - table.logs[home] - ranking.lengths, np.nan)
     weights = measured * question.weights
     with np.errstate(invalid="ignore"):
         beyond = np.nansum(np.nan_to_num(rests) * weights, axis=1) / weights.sum(axis=1)
     values = ranking.lengths @ question.weights + beyond
-    noise = _noise(table, rests - beyond[:, None], set(homes.values()))
+    noise = _noise(table, rests - beyond[:, None], home)
     trees = [row for row in question.tree_rows if measured[row].any() and not table.out(row)]
     leading_tree = max(trees, key=lambda row: float(ranking.speed.mean[row]))
     acceptance = np.nan_to_num(table.lengths[home])
@@ -63,9 +62,9 @@ def standing(table: Table, ranking: Ranking, homes: Mapping[str, int]) -> Standi
     )
 
 
-def _noise(table: Table, off: Array, homes: Set[int]) -> float:
+def _noise(table: Table, off: Array, home: int) -> float:
     """`off`: by cell, how far it is from its arm's mean. A difference has the noise of two points."""
-    rows = [row for row in table.question.tree_rows if row not in homes and (table.counts[row] > 0).sum() > 1]
+    rows = [row for row in table.question.tree_rows if row != home and (table.counts[row] > 0).sum() > 1]
     squares = float(np.nansum(np.square(off[rows]))) / 2 if rows else 0.0
     freedom = sum(int((table.counts[row] > 0).sum()) - 1 for row in rows)
     pooled = math.sqrt((PRIOR_COUNT * PRIOR_NOISE**2 + squares) / (PRIOR_COUNT + freedom))

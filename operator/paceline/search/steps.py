@@ -1,9 +1,7 @@
 """What to measure next, given what has been measured.
 
-    1. `references` one deep chain on every workload: how much is accepted where
+    1. `reference`  one deep chain on every workload: how much is accepted where
     2. `probe`      the baseline, the default tree, arms without a tree, and the best guess of each branching
-       `meet`       of several heads: the baseline and each head's best guess; then `probe` the heads that may have the
-                    best tree
     3. `enter`      one after another, whom a guess puts nearest to the best, then who is next to the leader: each mends
                     the guess
     4. `race`       who may still be best, until the rest is behind by more than noise, or a tie
@@ -12,7 +10,7 @@ A guess says who is measured; only measured points say who wins, and none is lef
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,13 +19,14 @@ from numpy.typing import NDArray
 from paceline.core import Tree
 from paceline.search.belief import Array, Belief, places
 from paceline.search.found import found, nothing
-from paceline.search.heads import references, stage, unknown
 from paceline.search.question import Cell, Measure, Point, Question, Step
 from paceline.search.rank import POINT_NOISE, rank
 from paceline.search.standing import Standing, standing
 from paceline.search.table import Table
 
 DEFAULT = Tree(num_steps=3, top_k=1, num_draft_tokens=4)
+DEEP = 8
+"""The reference is the deepest chain up to this: beyond, most steps are lost, and one cannot tell where."""
 TWO = 2
 """Workloads, or repetitions, before anything is left behind."""
 PROBES = 3
@@ -47,8 +46,6 @@ START_SHARE, FEWEST_STARTS = 0.26, 12
 POINT_SHARE, FEWEST_TIMES = 0.0575, 5
 """Server starts, of the grid's, and points, of the grid's measured three times: no tree enters and none is repeated
 beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
-STARTS_MORE, TIMES_MORE = 6, 3
-"""Server starts, and points of each workload, for each head but the first."""
 
 
 def proceed(question: Question, points: Sequence[Point]) -> Step:
@@ -68,14 +65,15 @@ def proceed(question: Question, points: Sequence[Point]) -> Step:
 
 def _round(question: Question, points: Sequence[Point], number: int) -> Step:
     table = Table.of(question, points)
-    homes = references(table)
-    if not homes:
+    home = reference(table)
+    if home is None:
         return nothing(table)
-    if first := unknown(table, homes):
-        return _affordable(table, None, replace(first, round=number))
-    now = standing(table, rank(table, homes), homes)
-    this = _Round(table, now, homes)
-    step = (_of_heads if len(question.heads) > 1 else _planned)(this, stage(table, homes))
+    if (missing := table.counts[home] == 0).any():
+        cells = [Cell(arm=question.names[home], workload=w) for w, m in zip(question.loads, missing, strict=True) if m]
+        why = f"{question.names[home]} on every workload, for what is accepted there"
+        return _affordable(table, None, Measure(round=number, cells=tuple(cells), why=why))
+    now = standing(table, rank(table, home), home)
+    step = _planned(_Round(table, now, home), table.rounds_since(home))
     return _affordable(table, now, replace(step, round=number)) if isinstance(step, Measure) else step
 
 
@@ -86,11 +84,15 @@ def _planned(this: "_Round", stage: int) -> Step:
     return entrants or this.owed() or this.race()
 
 
-def _of_heads(this: "_Round", stage: int) -> Step:
-    """As one head's, but all heads meet before any of them is probed."""
-    if stage == 0:
-        return this.meet()
-    return (this.probe_hopeful() if stage == 1 else None) or _planned(this, max(1, stage - 1))
+def reference(table: Table) -> int | None:
+    """The deepest chain that runs; where there is none, the tree that branches least."""
+
+    def preference(row: int) -> tuple[bool, int, int]:
+        tree = table.question.options[row].tree
+        assert tree
+        return tree.top_k > 1, -tree.num_steps if tree.num_steps <= DEEP else tree.num_steps, tree.num_draft_tokens
+
+    return min((row for row in table.question.tree_rows if not table.out(row)), key=preference, default=None)
 
 
 def _affordable(table: Table, now: Standing | None, step: Measure) -> Step:
@@ -119,30 +121,7 @@ def _spent(table: Table) -> str:
 class _Round:
     table: Table
     now: Standing
-    homes: Mapping[str, int]
-
-    def meet(self) -> Measure:
-        """The baseline, and of each head the best guess."""
-        always = self._always()
-        best = [row for head in self.homes for row in self._promising(1, always, worth=0.0, head=head)]
-        return Measure(
-            round=0, cells=self._cells([*always, *best], TWO), why="the baseline and the best guess of each head"
-        )
-
-    def probe_hopeful(self) -> Measure | None:
-        """Of each head that may have the best tree what is measured of one head in any case."""
-        rows = list[int]()
-        for head in self._hopeful():
-            own = [row for row in self._own(head) if row != self.homes[head] and not self.table.out(row)]
-            rows += [*own, *self._branchings(own, head)]
-        cells = self._cells(rows, TWO)
-        why = "the default and a tree of each branching, of each head that may have the best tree"
-        return Measure(round=0, cells=cells, why=why) if cells else None
-
-    def _hopeful(self) -> list[str]:
-        """The leader's head, and those from whose trees something is to be expected."""
-        leading = self.table.question.options[self.now.leading_tree].head
-        return [head for head in self.homes if head == leading or self._promising(1, (), worth=WORTH, head=head)]
+    home: int
 
     def probe(self) -> Measure:
         always = self._always()
@@ -151,10 +130,10 @@ class _Round:
             round=0, cells=self._cells(rows, TWO), why="the baseline, the default and a tree of each branching"
         )
 
-    def _branchings(self, taken: Sequence[int], head: str | None = None) -> list[int]:
+    def _branchings(self, taken: Sequence[int]) -> list[int]:
         """The best guess of each branching, of the least, the middle and the most where there are many; where there are
         few, other promising trees."""
-        question, speed, few = self.table.question, self.now.ranking.speed, self._few(head)
+        question, speed, few = self.table.question, self.now.ranking.speed, self._few()
         few[list(taken)] = False
         best: dict[int, int] = {}
         for row in sorted(np.flatnonzero(few), key=lambda row: -float(speed.mean[row])):
@@ -165,25 +144,15 @@ class _Round:
         if len(widths) > PROBES:
             widths = [widths[i * (len(widths) - 1) // (PROBES - 1)] for i in range(PROBES)]
         rows = [best[width] for width in widths]
-        return [*rows, *self._promising(PROBES - len(rows), [*taken, *rows], worth=0.0, head=head)]
+        return [*rows, *self._promising(PROBES - len(rows), [*taken, *rows], worth=0.0)]
 
     def _always(self) -> list[int]:
-        """What is measured whatever a guess says, as long as it runs; of several heads, what such a head has once it
-        was begun."""
+        """What is measured whatever a guess says, as long as it runs."""
         question = self.table.question
-        rows = [row for row, of in enumerate(question.options) if row not in question.tree_rows and not of.head]
-        if len(question.heads) == 1:
-            rows += [row for row in (question.row(DEFAULT),) if row is not None]
-        else:
-            begun = set[str]().union(*self.table.started.values())
-            rows += [row for head in self.homes for row in self._own(head) if question.names[row] in begun]
-        return [row for row in dict.fromkeys(rows) if row not in self.homes.values() and not self.table.out(row)]
-
-    def _own(self, head: str) -> list[int]:
-        """What is measured of a head that may have the best tree: its adaptive mode and the default tree."""
-        question = self.table.question
-        rows = [row for row, of in enumerate(question.options) if not of.tree and of.head == head != ""]
-        return [*rows, *(row for row in (question.row(DEFAULT, head),) if row is not None)]
+        rows = [row for row in range(len(question.options)) if row not in question.tree_rows]
+        if (default := question.row(DEFAULT)) not in (None, self.home):
+            rows.append(default)
+        return [row for row in rows if not self.table.out(row)]
 
     def owed(self) -> Measure | None:
         """A second point for who has not two: after a failure, and where there is one workload only."""
@@ -214,8 +183,8 @@ class _Round:
         """The nearest to the leader that is deeper, shallower, wider, narrower, or has more or fewer branches: of these
         who has not raced and may be faster, the most hopeful first."""
         question, speed, few = self.table.question, self.now.ranking.speed, self._few()
-        rows = question.rows_of(question.options[self.now.leading_tree].head)
-        apart = places(question.shapes(rows)) - places(question.shapes(rows))[rows.index(self.now.leading_tree)]
+        rows = question.tree_rows
+        apart = places(question.shapes) - places(question.shapes)[rows.index(self.now.leading_tree)]
         distance = np.square(apart).sum(axis=1)
         found = set[int]()
         for way in (*apart.T, *-apart.T):
@@ -230,34 +199,27 @@ class _Round:
     def _starts_left(self) -> int:
         limit = self.table.question.limits.starts
         usual = max(FEWEST_STARTS, int(START_SHARE * len(self.table.question.tree_rows)))
-        usual += STARTS_MORE * self._more()
         return (usual if limit is None else min(limit, usual)) - self.table.starts
 
     def _points_left(self) -> int:
         question = self.table.question
-        share = max(FEWEST_TIMES, POINT_SHARE * 3 * len(question.tree_rows)) + TIMES_MORE * self._more()
+        share = max(FEWEST_TIMES, POINT_SHARE * 3 * len(question.tree_rows))
         return int(share * len(question.loads)) - self.table.points
 
-    def _more(self) -> int:
-        """Heads beside the first."""
-        return len(self.table.question.heads) - 1
-
-    def _few(self, head: str | None = None) -> NDArray[np.bool_]:
-        """Trees that were not measured often enough to race, or on the one workload that there is; of this head, or of
-        all that run."""
+    def _few(self) -> NDArray[np.bool_]:
+        """Trees that were not measured often enough to race, or on the one workload that there is."""
         question = self.table.question
         enough = min(TWO, len(question.loads))
         few = np.zeros(len(question.options), dtype=bool)
-        few[[row for one in self.homes if head in (None, one) for row in question.rows_of(one)]] = True
+        few[question.tree_rows] = True
         return np.asarray(few & self.table.usable & (self.table.counts.sum(axis=1) < enough))
 
-    def _promising(self, count: int, taken: Sequence[int], worth: float, head: str | None = None) -> list[int]:
-        """Trees, of one head or all, by the gain that is to be expected of a measurement, each given those before
-        it."""
+    def _promising(self, count: int, taken: Sequence[int], worth: float) -> list[int]:
+        """Trees by the gain that is to be expected of a measurement, each given those before it."""
         belief = Belief(self.now.ranking.speed.mean, self.now.ranking.speed.covariance)
         for row in taken:
             belief.observe(row, float(belief.mean[row]), POINT_NOISE)
-        few = self._few(head)
+        few = self._few()
         rows: list[int] = []
         few[list(taken)] = False
         while len(rows) < count and few.any():

@@ -85,11 +85,12 @@ class Table:
     def starts(self) -> int:
         return sum(map(len, self.started.values()))
 
-    def first_valid(self, row: int) -> int:
-        """The first round in which all of this arm's points were valid."""
+    def rounds_since(self, row: int) -> int:
+        """Rounds after the first in which all of this arm's points were valid; another search's are one."""
         name = self.question.names[row]
         failed = self.failed.get(name, set())
-        return min(number for number, arms in self.started.items() if name in arms and number not in failed)
+        first = min(number for number, arms in self.started.items() if name in arms and number not in failed)
+        return sum(number > first for number in self.started if number >= 0) + (first < 0)
 
 
 def valid(throughput: float | None) -> bool:
