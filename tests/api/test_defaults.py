@@ -11,7 +11,6 @@ from paceline import api
 WRITTEN: dict[str, Any] = {
     "suspend": False,
     "accelerator": {"count": 1, "nodes": 1},
-    "pools": [{"name": "main", "load": [{"concurrency": [1, 16]}]}],
     "promotion": {
         "mode": "Automatic",
         "untilDecided": "Baseline",
@@ -35,3 +34,17 @@ def test_constant_defaults_are_seen_in_the_object(apiserver: Running) -> None:
     }
     assert found == WRITTEN
     assert api.deployment(stored) == api.deployment(manifest)
+
+
+def test_what_nobody_has_written_does_not_stay_beside_what_somebody_writes(apiserver: Running) -> None:
+    """A default within a list that is merged would be nobody's, and server-side apply would keep it for ever."""
+    manifest = smallest()
+    apiserver.kubectl("apply", "--server-side", "-f", "-", given=manifest)
+    spec = manifest["spec"]
+    spec["pools"] = [{"name": "latency", "load": [{"concurrency": [1]}]}]
+    spec["cache"]["claim"] = {"name": "other", "size": "60Gi", "accessModes": ["ReadWriteOnce"]}
+    apiserver.kubectl("apply", "--server-side", "-f", "-", given=manifest)
+    stored = json.loads(apiserver.kubectl("get", "specdep", "qwen3-8b", "-o", "json").stdout)["spec"]
+    apiserver.kubectl("delete", "specdep", "qwen3-8b")
+    assert [pool["name"] for pool in stored["pools"]] == ["latency"]
+    assert stored["cache"]["claim"]["accessModes"] == ["ReadWriteOnce"]

@@ -1,6 +1,6 @@
 """The two kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
 
-from paceline.api.convert import deployment, run, run_manifest_spec
+from paceline.api.convert import deployment, run, run_manifest_spec, stored
 from paceline.api.crd import crds
 from paceline.api.problems import InvalidManifestError, Problem, problems
 from paceline.api.reasons import Cause, Reason, conditions
@@ -16,4 +16,5 @@ __all__ = [
     "problems",
     "run",
     "run_manifest_spec",
+    "stored",
 ]

@@ -61,7 +61,7 @@ def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
         each=each,
         cel=" || ".join((*absent, f"!{source}.startsWith('pvc://')", f"{source}.startsWith('pvc://' + {claim} + '/')")),
         message="source pvc://CLAIM/PATH must name the cache's own claim, the only volume that is mounted; a cache "
-        f"with hostPath has none: use claimName or claim; got {{{source}}}",
+        f"with hostPath has none: use claimName or claim, with its name written out; got {{{source}}}",
         field=field,
     )
 
@@ -76,7 +76,7 @@ class CacheSecurity(Model):
     run_as_user: Id | None = None
     """User id; 65532 if absent, never root."""
     run_as_group: Id | None = None
-    """Group id of the volume; 65532 if absent."""
+    """Group id of the process; 65532 if absent."""
     fs_group: Id | None = None
     """Group id of the volume; 65532 if absent."""
     supplemental_groups: Annotated[tuple[Id, ...], Field(min_length=1, max_length=16), Unique()] | None = None

@@ -15,7 +15,7 @@ from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
 from paceline.api.model import Model
 from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
-from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent
+from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent, with_defaults
 from paceline.api.prompts import DatasetSpec, PromptsSpec
 from paceline.api.run import (
     ArmSpec,
@@ -34,6 +34,9 @@ from paceline.engines.grid import searched
 BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
 CHAIN = CandidateSpec(name="chain", tree=core.Tree(num_steps=3))
 """The candidate of a deployment that names none."""
+MAIN = PoolSpec(name=core.MAIN, load=(LoadSpec(concurrency=(1, 16)),))
+"""The pool of a deployment that names none."""
+DEPLOYMENT = "SpeculativeDeployment"
 REQUESTS = 64
 FEWEST_REQUESTS = 16
 """Of a closed loop whose `requests` nobody has written, in rounds after the first."""
@@ -61,7 +64,7 @@ def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.Deplo
 def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     spec = read(SpeculativeDeploymentSpec, text)
     _refuse(broken_rules(spec, text) if ruled else ())
-    benchmark, claim = spec.benchmark or BenchmarkSpec(), spec.cache.claim
+    benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (MAIN,)
     if claim and not claim.name:
         claim = replace(claim, name=f"{name}-models")
     server = core.Server(
@@ -70,14 +73,14 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
         served_name=spec.target.name_in_requests,
         accelerator=spec.accelerator,
         cache=_cache(spec.cache, claim),
-        max_concurrency=max(load.largest for pool in spec.pools for load in pool.load),
+        max_concurrency=max(load.largest for pool in pools for load in pool.load),
         node_selector=spec.node_selector,
         tolerations=_plain(spec.tolerations),
     )
     return core.DeploymentSpec(
         suspend=spec.suspend,
         server=server,
-        pools=tuple(_pool(pool, spec, benchmark, server) for pool in spec.pools),
+        pools=tuple(_pool(pool, spec, benchmark, server) for pool in pools),
         cache_claim=claim,
         promotion=spec.promotion,
         guard=spec.guard,
@@ -91,6 +94,14 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
         run_timeouts=benchmark.timeouts or core.Timeouts(),
         **_written(benchmark, "max_evidence_age", "capacity_policy", "min_serving"),
     )
+
+
+def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest of ours as the API server stores it; of a deployment without pools, with the one that it comes to."""
+    spec = with_defaults(manifest)
+    if manifest["kind"] == DEPLOYMENT:
+        spec.setdefault("pools", [{"name": MAIN.name, "load": [{"concurrency": list(MAIN.load[0].concurrency or ())}]}])
+    return {**manifest, "spec": spec}
 
 
 def run(manifest: Mapping[str, Any]) -> core.RunSpec:
@@ -265,7 +276,7 @@ def candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
     """Those that are written, else a chain."""
     if spec.candidates is not None or spec.draft is None or spec.draft.algorithm not in WITH_TREES:
         return spec.candidates or ()
-    return () if all(pool.search for pool in spec.pools) else (CHAIN,)
+    return () if all(pool.search for pool in spec.pools or (MAIN,)) else (CHAIN,)
 
 
 def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:

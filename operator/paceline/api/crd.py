@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,7 @@ KINDS: Mapping[str, KindDefinition] = {
                 _column("Measuring", ".status.conditions[?(@.type=='Measuring')].status"),
                 AGE,
                 _column("Model", ".spec.target.source", priority=1),
-                _column("Engine", ".spec.engine.version", priority=1),
+                _column("Engine", ".status.effective.engine", priority=1),
             ),
         ),
         KindDefinition(
@@ -124,6 +125,18 @@ def files() -> dict[str, str]:
     }
 
 
+def _explained(node: Any) -> Any:
+    """With each plain default in the text as well: `kubectl explain` shows no other."""
+    if isinstance(node, list):
+        return [_explained(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    out = {key: value if key == "default" else _explained(value) for key, value in node.items()}
+    if "description" in out and isinstance(default := out.get("default"), str | int | bool | list):
+        out["description"] += f" Default: {default if isinstance(default, str) else json.dumps(default)}."
+    return out
+
+
 def _definition(kind: KindDefinition) -> dict[str, Any]:
     name = {
         "rule": f"self.metadata.name.matches(r'{NAME.pattern}')",
@@ -135,7 +148,7 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
         "apiVersion": {"type": "string", "description": "Version of this schema."},
         "kind": {"type": "string", "description": "Kind of this object."},
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": LONGEST_NAME}}},
-        "spec": schema(kind.spec),
+        "spec": _explained(schema(kind.spec)),
         "status": schema(kind.status),
     }
     version = {

@@ -16,7 +16,7 @@ from paceline.api.gate import (
     BudgetSpec,
     GateSpec,
 )
-from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, LoadSpec, arriving, lasts
+from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, arriving, lasts
 from paceline.api.model import Model, empty
 from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
@@ -172,13 +172,14 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each=_CANDIDATES,
-            cel="!self.pools.exists(p, has(p.search)) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)$')",
+            cel="!has(self.pools) || !self.pools.exists(p, has(p.search))"
+            " || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)$')",
             message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive) "
             "beside search: choose another",
             field=".name",
         ),
         Rule(
-            cel="has(self.candidates) || self.pools.all(p, has(p.search))"
+            cel="has(self.candidates) || (has(self.pools) && self.pools.all(p, has(p.search)))"
             f" || (has(self.draft) && self.draft.algorithm in {list(WITH_TREES)})",
             message=f"candidates must be set unless spec.draft has one of {', '.join(WITH_TREES)}, of which a chain is "
             "measured by default, or each pool a search",
@@ -299,10 +300,8 @@ class SpeculativeDeploymentSpec(Model):
         None
     )
     """Configurations to measure against the baseline; if absent, a chain of three tokens (`chain`) of spec.draft."""
-    pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))] = (
-        PoolSpec(name="main", load=(LoadSpec(concurrency=(1, 16)),)),
-    )
-    """Kinds of traffic, each with its own servers and its own verdict."""
+    pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))] | None = None
+    """Kinds of traffic, each with its own servers and its own verdict; if absent, `main` at concurrency 1 and 16."""
     gateway: Gateway | None = None
     """A Gateway through which the pools are reached, if the cluster has the Gateway API."""
     benchmark: BenchmarkSpec | None = None

@@ -46,6 +46,14 @@ class EngineSpec(Model):
             message=f"version must be set unless the image is {_PUBLISHED} with a release as its tag",
             field=".version",
         ),
+        *(
+            Rule(
+                cel=f"!has(self.type) || self.type == '{name}' || !self.image.matches('(^|/){own}([:@]|$)')",
+                message=f"type must be {name}, or be left out, where the image is {own}; got {{self.type}}",
+                field=".type",
+            )
+            for name, own in PUBLISHED.items()
+        ),
         DeskRule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
     )
 

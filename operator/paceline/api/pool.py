@@ -96,8 +96,9 @@ class PoolSpec(Model):
             cel="(has(l.concurrency) ? self.load.filter(m, has(m.concurrency) &&"
             f" m.concurrency.exists(c, c in l.concurrency) && {overlap('m', 'l')}).size()"
             f" : self.load.filter(m, {overlap('m', 'l')}).size()) == 1",
-            message="datasets must be named, each in one load with a requestRate or ramp and in no other, and at each "
-            "concurrency once: list a dataset under a second name in benchmark.datasets, such as code-ramp",
+            message="datasets must be in one load alone where it has a requestRate or a ramp, and once at each "
+            "concurrency: to measure one under two loads, list it in benchmark.datasets under a second name, such as "
+            "code-ramp",
             field=".datasets",
         ),
         Rule(
@@ -109,7 +110,7 @@ class PoolSpec(Model):
     )
 
     name: PoolName
-    """Name of the pool. Its objects are named NAME-POOL."""
+    """Name of the pool. Its objects are named NAME-POOL; a longer name than 63 characters is cut and ends in a hash."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Number of servers. If absent one is started, and an autoscaler may set another number."""
     load: Annotated[tuple[LoadSpec, ...], Field(min_length=1, max_length=8)]

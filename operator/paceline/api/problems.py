@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from paceline.api.crd import KINDS, rules_of, schema
 from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
 from paceline.api.rules import DeskRule, Rule, activation
-from paceline.core.types import LONGEST_NAME, NAME
+from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
 M = TypeVar("M", bound=Model)
 
@@ -102,6 +102,12 @@ def broken_rules(spec: Model, text: str) -> Iterator[Problem]:
     )
 
 
+def with_defaults(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Its spec as the API server stores it."""
+    spec: dict[str, Any] = _defaulted(as_sent(manifest["spec"]), schema(KINDS[manifest["kind"]].spec))
+    return spec
+
+
 def _defaulted(document: Any, node: Mapping[str, Any]) -> Any:
     """With the defaults of its schema, as the API server writes them."""
     if isinstance(document, list):
@@ -141,7 +147,17 @@ def _below(outer: tuple[int | str, ...], loc: tuple[int | str, ...]) -> bool:
     return len(loc) > len(outer) and loc[: len(outer)] == outer
 
 
+OBJECT = ("apiVersion", "kind", "metadata", "spec", "status")
+
+
 def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
+    for name in manifest:
+        if name not in OBJECT:
+            spec = schema(KINDS[str(manifest["kind"])].spec)["properties"]
+            way_out = (
+                f"is it spec.{name}, and indented too little?" if name in spec else f"there are {', '.join(OBJECT)}"
+            )
+            yield Problem(path=str(name), message=f"is not a field here; {way_out}")
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     name = named.get("name", f"{named['generateName']}x" if "generateName" in named else None)
@@ -167,7 +183,7 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
         case "tuple_type" if not isinstance(details["input"], Mapping | list):
             message = f"must be a list: write [{details['input']}]"
         case "string_type":
-            message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
+            message = _no_string(details["input"], details["loc"], schema(model))
         case _:
             message = re.sub(r"^\w+ should ", "must ", details["msg"]).replace("after validation, ", "")
             if isinstance(got := details["input"], str | int | float) and len(str(got)) < 100:
@@ -177,6 +193,18 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
     return Problem(path=path, message=message, desk=details["type"] == "keys")
 
 
+def _no_string(got: Any, loc: Sequence[int | str], node: Mapping[str, Any]) -> str:
+    """What a value that is no string must be: quotes help only where it is of the field's form then."""
+    shown = json.dumps(got)[:100]
+    if loc[:1] == ("pools",) and "candidates" in loc:
+        return f"must be the name of one of spec.candidates: move it there; got {shown}"
+    forms = [form for form in _node(loc, node).get(VALIDATIONS, ()) if form["rule"].startswith("self.matches(r'")]
+    patterns = [form["rule"].removeprefix("self.matches(r'").removesuffix("')") for form in forms]
+    if isinstance(got, Mapping | list) or all(re.fullmatch(pattern, str(got), re.ASCII) for pattern in patterns):
+        return f"must be a string: put it in quotes; got {shown}"
+    return f"{forms[0]['message']}; got {shown}"
+
+
 ELSEWHERE: Mapping[str, str] = {
     **{
         name: f"write spec.engine.podTemplate.spec.{name}"
@@ -184,6 +212,7 @@ ELSEWHERE: Mapping[str, str] = {
     },
     **{name: f"write spec.{name}" for name in ("nodeSelector", "tolerations")},
     "resources": "write them in spec.engine.podTemplate, for the container `server`",
+    "concurrency": "write load: [{concurrency: [1, 16]}]",
     "autoscaling": "leave replicas out, and let an autoscaler's target be the Deployment NAME-POOL",
 }
 """What people write where Paceline has it in another place."""
@@ -201,6 +230,11 @@ def _meant(got: str, message: str) -> str:
 
 
 def _fields_beside(loc: Sequence[int | str], node: Mapping[str, Any]) -> list[str]:
-    for step in loc[:-1]:
-        node = node["items"] if isinstance(step, int) else node["properties"][step]
-    return list(node["properties"])
+    return list(_node(loc[:-1], node)["properties"])
+
+
+def _node(loc: Sequence[int | str], node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema at a place below."""
+    for step in loc:
+        node = node["items"] if isinstance(step, int) else node.get("properties", {}).get(step, {})
+    return node

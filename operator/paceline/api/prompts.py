@@ -62,7 +62,8 @@ class PromptsSpec(Model):
     hf://datasets/OWNER/NAME/PATH. The last answer of each is generated, all before it is its history."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency, a ramp five times its
-    top. At a rate: at least as many as arrive in 20 seconds; if absent, as many as arrive in 60."""
+    top. At a rate: at least as many as arrive in 20 seconds; if absent, as many as arrive in 60, and at
+    least 64."""
     max_tokens: Annotated[int, Field(ge=FEWEST_TOKENS, le=131072)] | None = None
     """Maximum tokens per answer; 512 if absent. The benchmark client accepts 3 or more."""
     temperature: Temperature | None = None

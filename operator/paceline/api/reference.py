@@ -18,7 +18,8 @@ HEAD = f"""\
 Generated from the models by `make generate`; lists every field. [Examples](examples.md).
 
 * A field without a default and without **required** is optional; its description says what absence means. The API
-  server writes values of the default column into the stored object; the operator fills in the others on reading.
+  server writes values of the default column into the stored object, but for those in lists; what it does not write the
+  operator fills in on reading, and `status.effective` has what follows from other fields.
 * Shares are percentages (`5%`), durations are in h, m, s and ms (`1h30m`), quantities as in core/v1 (`400Gi`). In
   status a number with a fraction is a decimal string (`"1.36"`).
 * The API server checks all rules except those marked *desk*, which only `paceline validate` and the operator check.

@@ -194,7 +194,7 @@ class BenchmarkRunSpec(Model):
     rules = (
         Rule(
             cel=f"{count_of(('gate', 'search', 'sweep'))} == 1",
-            message="exactly one of gate, search and sweep must be set; gate: {} decides by its defaults",
+            message="exactly one of gate, search and sweep must be set; an empty gate decides by its defaults",
         ),
         NO_LABELS_OF_OURS,
         ONE_QUEUE,

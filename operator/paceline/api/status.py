@@ -365,7 +365,7 @@ class Retried:
 
 @record
 class EffectiveGate:
-    """The rule of a pool's gate, as spec.gate, the pool's and the defaults come to it."""
+    """The rule of a pool's gate, as spec.gate, the pool's and the defaults come to it; limits are as written."""
 
     min_improvement: Name = ""
     """As in spec."""

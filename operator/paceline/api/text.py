@@ -12,12 +12,14 @@ MOST_ALIASED = 100_000
 
 
 class Loader(yaml.CSafeLoader):
-    """No dates, and a key that stands twice is an error."""
+    """No dates, `y` and `n` are truth values as to kubectl, and a key that stands twice is an error."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
+
+    bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()
@@ -27,6 +29,9 @@ class Loader(yaml.CSafeLoader):
                     raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", node.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 
 
 def of_yaml(text: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from paceline import api
 from paceline.api.problems import is_ours
 from paceline.api.text import documents
 from paceline.cli.options import reason
@@ -35,4 +36,4 @@ def everything(file: str) -> tuple[Manifest, ...]:
     manifests = tuple(documents(text))
     if not any(map(is_ours, manifests)):
         raise RefusedError(f"{file}: {NOTHING}")
-    return manifests
+    return tuple(api.stored(one) if is_ours(one) else one for one in manifests)

@@ -1,6 +1,7 @@
 """What `paceline validate` cannot check in a file that is right as far as it can see: notes, none of which blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from paceline.api import Problem
 from paceline.core import DeploymentSpec, RunSpec
@@ -38,6 +39,18 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
         parallel = accelerator.tensor_parallel_size
         divides = f", and whether its heads divide by {parallel} (tensor parallelism)" if parallel > 1 else ""
         yield _note("", f"not checked without --models DIR: whether heads fit the target and all of it memory{divides}")
+
+
+def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:
+    """What a deployment lists and no pool measures."""
+    pools, why = written["pools"], "it is neither measured nor checked"
+    for i, candidate in enumerate(written.get("candidates", ())):
+        if not any(candidate["name"] in pool.get("candidates", [candidate["name"]]) for pool in pools):
+            yield _note(f"spec.candidates[{i}]", f"no pool names {candidate['name']}: {why}")
+    loads = [load for pool in pools for load in pool["load"]]
+    for i, dataset in enumerate(written.get("benchmark", {}).get("datasets", ())):
+        if not any(dataset["name"] in load.get("datasets", [dataset["name"]]) for load in loads):
+            yield _note(f"spec.benchmark.datasets[{i}]", f"no load names {dataset['name']}: {why}")
 
 
 def known_of(spec: DeploymentSpec | RunSpec) -> Iterator[str]:

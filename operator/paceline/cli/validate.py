@@ -16,7 +16,7 @@ from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
 from paceline.api.text import documents, nodes, place
 from paceline.cli import options
-from paceline.cli.unchecked import unchecked
+from paceline.cli.unchecked import unchecked, unnamed
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.text import printable
 from paceline.engines import places
@@ -196,11 +196,11 @@ def found(manifest: Mapping[str, Any], models: Path | None = None) -> list[Probl
     """What is wrong, or, beside what is right, notes; given `models`, with what preflight would find."""
     if faults := problems(manifest):
         return faults
-    spec, written = READ[manifest["kind"]](manifest), manifest["spec"]
+    spec, written = READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
     refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
     if refused:
         return refused
-    notes = list(unchecked(spec, models is not None))
+    notes = [*unchecked(spec, models is not None), *(() if isinstance(spec, RunSpec) else unnamed(written))]
     if models is None or isinstance(spec, RunSpec):
         return notes
     from paceline.cli.models import preflight  # takes longer to import than all else here

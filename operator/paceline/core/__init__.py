@@ -9,6 +9,7 @@ from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, Sec
 from paceline.core.slo import Slo
 from paceline.core.source import HUB, Scheme, Source
 from paceline.core.spec import (
+    MAIN,
     CapacityPolicy,
     ClaimTemplate,
     DeploymentSpec,
@@ -47,6 +48,7 @@ __all__ = [
     "BASELINE",
     "CUSTOM",
     "HUB",
+    "MAIN",
     "SHAPES",
     "SPECULATORS",
     "TOPOLOGY_LABEL",

@@ -15,7 +15,7 @@ from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from paceline.core.tree import Search
-from paceline.core.types import Duration, ObjectName, Quantity, Share, Unique
+from paceline.core.types import Duration, ObjectName, Quantity, Share
 from paceline.core.verdict import Gate
 from paceline.core.window import Window
 from paceline.core.workload import Workload
@@ -31,6 +31,10 @@ class Purpose(StrEnum):
     GATE = "Gate"
     SEARCH = "Search"
     SWEEP = "Sweep"
+
+
+MAIN = "main"
+"""The pool of a deployment that names none."""
 
 
 def purpose_of(spec: Mapping[str, Any]) -> Purpose:
@@ -90,7 +94,7 @@ class ClaimTemplate:
     storage_class_name: ObjectName | None = None
     """Storage class; the cluster's default if absent."""
     access_modes: Annotated[
-        tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()
+        tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2)
     ] = ("ReadWriteMany",)
     """Access modes. A ReadWriteOnce volume attaches to one node at a time: servers and rounds
     on other nodes wait, unless the volume is itself bound to one node."""

@@ -145,7 +145,11 @@ ArmName = Annotated[
 ]
 DatasetName = ArmName
 ServedName = Annotated[
-    str, Field(max_length=200), Matches(r"^[^:$\s]+$", "be the model's name in requests, without ':', '$' and spaces")
+    str,
+    Field(max_length=200),
+    Matches(
+        r"^[^-:$\s][^:$\s]*$", "be the model's name in requests, without ':', '$', spaces and a '-' at its beginning"
+    ),
 ]
 AdapterName = Annotated[
     str,
@@ -244,7 +248,10 @@ Seconds = Annotated[
 Quantity = Annotated[
     str,
     Field(max_length=20),
-    Matches(r"^[1-9][0-9]*(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", "be a quantity such as 400Gi"),
+    Matches(
+        r"^(0\.[0-9]*[1-9]|[1-9][0-9]*(\.[0-9]+)?)(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)$",
+        "be a quantity such as 400Gi, with its unit",
+    ),
 ]
 
 Argument = Annotated[str, Field(min_length=1, max_length=2048)]

@@ -52,7 +52,7 @@ def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -
 
 def _as_candidate(run: Object) -> str:
     """How a pool asks the question that this run has answered."""
-    found = {key: value for key, value in run["spec"]["arms"][1].items() if key != "draft" and value != []}
+    found = {key: value for key, value in run["spec"]["arms"][1].items() if value != []}
     candidates = yaml.dump([found], default_flow_style=True, sort_keys=False, width=math.inf).strip()
     return f" with `candidates: {candidates}` in place of search"
 

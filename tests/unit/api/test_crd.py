@@ -138,7 +138,6 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "cache.claim.accessModes": ["ReadWriteMany"],
         "cache.tokenSecretRef.key": "token",
         "cache.keepRevisions": 2,
-        "pools": [{"name": "main", "load": [{"concurrency": [1, 16]}]}],
         "gateway.header": "x-paceline-pool",
         "benchmark.window.timeZone": "UTC",
         "benchmark.parity.maxTokens": 128,

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.example_files import EXAMPLES
+from tests.unit.api.test_defaults import smallest
 
-from paceline import cli
+from paceline import api, cli
 from paceline.cli import completion, main, plugin
 from paceline.cli.validate import of_text
+from paceline.measure.question import asked
 
 GOOD = EXAMPLES / "qwen3-8b.yaml"
 
@@ -229,3 +231,63 @@ def test_files_are_completed_in_bash(tmp_path: Path, capsys: pytest.CaptureFixtu
     ask = "source complete.sh; COMP_WORDS=(paceline validate mi); COMP_CWORD=2; _shtab_paceline; echo ${COMPREPLY[@]}"
     done = subprocess.run(["bash", "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "mine.yaml" in done.stdout.split(), done
+
+
+NULLS = ("pools", "candidates", "benchmark", "pools.0.search", "benchmark.datasets")
+
+
+@pytest.mark.parametrize("path", NULLS)
+def test_null_is_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str) -> None:
+    """As to the API server; templates of Helm write it."""
+    assert main(["validate", str(changed(tmp_path, (f"spec.{path}", None)))]) == 0, capsys.readouterr()
+
+
+def told_of(directory: Path, capsys: pytest.CaptureFixture[str], *changes: tuple[str, Any]) -> str:
+    main(["validate", str(changed(directory, *changes))])
+    captured = capsys.readouterr()
+    return captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("pools", [], "pools: is not a field here; is it spec.pools, and indented too little?"),
+        ("foo", 1, "foo: is not a field here; there are apiVersion, kind, metadata, spec, status"),
+        ("spec.gate", {"minImprovement": 5}, "must be a percentage below 100%, such as 5%; got 5"),
+        ("spec.guard", {"window": 600}, "must be a duration above zero in h, m, s and ms, such as 30m"),
+        ("spec.cache", {"claim": {"size": 400}}, "must be a quantity such as 400Gi, with its unit; got 400"),
+        ("spec.target.servedName", 123, "must be a string: put it in quotes; got 123"),
+        ("spec.pools.0.candidates", [{"name": "x"}], "must be the name of one of spec.candidates: move it there"),
+        ("spec.pools.0.concurrency", [1], "write load: [{concurrency: [1, 16]}]"),
+    ],
+)
+def test_it_says_where_and_how_to_write_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: object, said: str
+) -> None:
+    assert said in told_of(tmp_path, capsys, (path, value))
+
+
+def test_y_is_a_truth_value_as_to_kubectl(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "y.yaml"
+    file.write_text(GOOD.read_text().replace("name: chat\n", "name: y\n", 1))
+    assert main(["validate", str(file)]) == 1
+    assert "got true" in capsys.readouterr().out
+
+
+def test_what_no_pool_measures_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = told_of(tmp_path, capsys, ("spec.pools.0.candidates", ["wide"]), ("spec.pools.0.load.0.datasets", ["chat"]))
+    assert "spec.candidates[1]: no pool names chain: it is neither measured nor checked" in said.replace("note: ", "")
+    assert "no load names code: it is neither measured nor checked" in said
+
+
+@pytest.mark.parametrize("command", ["render", "plan"])
+def test_the_smallest_resource_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """It names no pools, no count and no version."""
+    file = tmp_path / "smallest.yaml"
+    file.write_text(yaml.safe_dump(smallest()))
+    assert main([command, str(file)]) == 0
+    assert "main" in capsys.readouterr().out
+
+
+def test_a_pool_that_nobody_has_written_can_be_measured() -> None:
+    assert [arm.name for arm in asked(api.stored(smallest()), None).arms] == ["baseline", "chain"]

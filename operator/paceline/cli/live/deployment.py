@@ -9,6 +9,7 @@ from paceline.api.record import from_status
 from paceline.api.status import Condition, PoolStatus
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.cli.live.progress import Progress, progress
+from paceline.core import MAIN
 from paceline.engines.images import told
 
 Manifest = Mapping[str, Any]
@@ -96,7 +97,7 @@ def deployment(
     stored = {entry.get("name"): entry for entry in (manifest.get("status") or {}).get("pools") or ()}
     by_name = {run["metadata"]["name"]: run for run in runs}
     pools = []
-    for asked in (pool for pool in spec.get("pools") or () if isinstance(pool, Mapping)):
+    for asked in (pool for pool in spec.get("pools") or [{"name": MAIN}] if isinstance(pool, Mapping)):
         name = str(asked.get("name", ""))
         entry = entries.pop(name, PoolStatus(name=name))
         run = by_name.get(entry.progress.benchmark_run if entry.progress else "")
