@@ -53,6 +53,10 @@ def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -
 def _as_candidate(run: Object) -> str:
     """How a pool asks the question that this run has answered."""
     found = {key: value for key, value in run["spec"]["arms"][1].items() if value != []}
+    # The spec's head need not be the winner's. A commit is resolved anew there.
+    head = found["draft"]
+    fields = ("algorithm", "name", "source", "revision")
+    found["draft"] = {key: head[key] for key in fields if key in head and head[key] != "main"}
     candidates = yaml.dump([found], default_flow_style=True, sort_keys=False, width=math.inf).strip()
     return f" with `candidates: {candidates}` in place of search"
 

@@ -13,7 +13,7 @@ from paceline.engines.lora import RULE, loaded
 def said(engine: str, version: str, *args: str) -> list[str]:
     manifest: dict[str, Any] = example()
     spec = manifest["spec"]
-    spec["engine"] |= {"type": engine, "version": version, "args": list(args)}
+    spec["engine"] |= {"type": engine, "version": version, "image": "example.com/engine:1", "args": list(args)}
     chain = {"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}
     spec["pools"] = [{"name": "a", "replicas": 1, "load": [{"concurrency": [1]}]}]
     spec["candidates"] = [chain]

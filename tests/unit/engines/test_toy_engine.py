@@ -53,6 +53,7 @@ RUN: Mapping[str, Any] = {
             {"name": "chain", "draft": {**HEAD, "source": "pvc://models/head"}, "tree": CHAIN},
         ],
         "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 4}],
+        "gate": {},
     },
 }
 
@@ -199,4 +200,4 @@ def test_the_api_server_refuses_it(tmp_path: Path) -> None:
         f"{by_image} in ['SGLang'] || !has(self.adminKeySecretRef)",
         f"{by_image} != ''",
     ]
-    assert len(engine["x-kubernetes-validations"]) == 3
+    assert len(engine["x-kubernetes-validations"]) == 5

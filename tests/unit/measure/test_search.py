@@ -1,10 +1,12 @@
 """A pool that searches, measured without a cluster: the operator's two questions, and what a person sees of them."""
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import pytest
+import yaml
 from tests.support import imported
 from tests.support.searched import Served, answered, begun, searched, searching
 
@@ -83,13 +85,17 @@ def test_a_searchs_rounds_are_for_no_cluster() -> None:
 def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
     """The operator has not made that search: it would search itself."""
     line = applying("run.yaml", imported.file(), NOW, searched=True)[0]
-    candidates = "candidates: [{name: wide, tree: {numSteps: 3, topK: 4, numDraftTokens: 8}}]"
+    head = "{algorithm: EAGLE3, source: 'hf://thoughtworks/Qwen3-Coder-Next-Eagle3'}"
+    candidates = f"candidates: [{{name: wide, draft: {head}, tree: {{numSteps: 3, topK: 4, numDraftTokens: 8}}}}]"
     assert f"before its pool is measured there with `{candidates}` in place of search, where the administrator" in line
     search, gate = searched_by_the_operator()
     named = searching("latency")
     (pool,) = named["spec"]["pools"]
     del pool["search"]
-    named["spec"]["candidates"] = [{key: value for key, value in gate["spec"]["arms"][1].items() if key != "draft"}]
+    (said,) = re.findall(
+        r"candidates: (\[.*\])` in place", applying("run.yaml", imported.file(), NOW, searched=True)[0]
+    )
+    named["spec"]["candidates"] = [{**gate["spec"]["arms"][1], "draft": yaml.safe_load(said)[0]["draft"]}]
     assert question(benchmark_run(asked(named, None), commits(search), NOW)["spec"]) == question(gate["spec"])
 
 

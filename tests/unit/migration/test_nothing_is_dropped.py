@@ -10,6 +10,7 @@ from tests.support.migration import SGLANG, VLLM, Manifest, container, served
 from paceline.cli.import_ import text
 from paceline.cli.importing.pod import DEFAULTS
 from paceline.cli.importing.resource import Options, imported
+from paceline.engines.images import PUBLISHED
 
 OPTIONS = Options(engine_version="0.5.23", product="NVIDIA-H200", gpus=2)
 COMMANDS = {
@@ -80,7 +81,7 @@ def deployments(draw: st.DrawFn) -> Manifest:
     ports = [{"containerPort": port} for port in draw(st.sets(st.sampled_from((30000, 8000, 55555)), max_size=2))]
     server: Manifest = {
         "name": "engine",
-        "image": draw(st.sampled_from(("lmsysorg/sglang:latest", "example.com/own:1"))),
+        "image": draw(st.sampled_from((f"{PUBLISHED[engine]}:latest", "example.com/own:1"))),
         "command": COMMANDS[engine] + [word for flag in flags for word in flag],
         "env": draw(st.lists(st.sampled_from(VARIABLES), unique_by=lambda one: one["name"], max_size=5)),
         "volumeMounts": mounts,
