@@ -65,6 +65,7 @@ def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) 
         "observedGeneration": 1,
         "summary": "latency=wide 1.36x throughput=narrow 1.03x",
         "state": "Serving",
+        "effective": {"engine": "SGLang 0.5.23"},
         "conditions": conditions(*marks),
     }
     publish(apiserver, "speculativedeployments", specdep, status)
@@ -72,7 +73,7 @@ def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) 
     assert header.split() == ["NAME", "READY", "STATUS", "SUMMARY", "MEASURING", "AGE"]
     assert line.split()[:-1] == [specdep, "True", "Serving", *status["summary"].split(), "False"]
     wide = apiserver.kubectl("get", "specdep", "-o", "wide").stdout.splitlines()[1]
-    assert wide.split()[-2:] == ["hf://Qwen/Qwen3-Coder-Next", "0.5.23"]
+    assert wide.split()[-3:] == ["hf://Qwen/Qwen3-Coder-Next", "SGLang", "0.5.23"]
     assert specdep in apiserver.kubectl("get", "all").stdout
 
 
@@ -219,8 +220,8 @@ def test_nothing_of_a_deployments_status_is_pruned(apiserver: Running, specdep: 
 def test_nothing_of_a_runs_status_is_pruned(apiserver: Running, bench: str) -> None:
     assert publish(apiserver, "benchmarkruns", bench, RUN_STATUS)["status"] == RUN_STATUS
     header, line = apiserver.kubectl("get", "bench").stdout.splitlines()
-    assert header.split() == ["NAME", "POOL", "PURPOSE", "ROUNDS", "OUTCOME", "WINNER", "SPEEDUP", "NODE", "AGE"]
-    assert line.split()[:-1] == [bench, "throughput", "Gate", "3", "Promote", "wide", "1.36", "gpu-0"]
+    assert header.split() == ["NAME", "POOL", "ROUNDS", "OUTCOME", "WINNER", "SPEEDUP", "NODE", "AGE"]
+    assert line.split()[:-1] == [bench, "throughput", "3", "Promote", "wide", "1.36", "gpu-0"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ LEVELS = ("baseline", "restricted")
 HOMES = {level: f"enforces-{level}" for level in LEVELS}
 """Level → a namespace of it."""
 SPEAKS_FOR_ITSELF = "qwen3-8b-restricted"
+ON_A_DIRECTORY = "llama-3.1-8b-l40s"
+"""Of the node, which neither level admits."""
 """Its podTemplate has what `restricted` demands, whatever the chart says."""
 
 
@@ -90,6 +92,8 @@ def enforcing(apiserver: Running) -> Iterator[Running]:
 
 def is_admitted(one: Asked, level: str, restricted: bool) -> bool:
     """What docs/security.md says."""
+    if one.example == ON_A_DIRECTORY:
+        return False
     return level == "baseline" or restricted or one.kind == "fetch" or one.example == SPEAKS_FOR_ITSELF
 
 

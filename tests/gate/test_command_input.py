@@ -223,3 +223,11 @@ def test_a_search_is_said_to_decide_nothing(run: Run) -> None:
     code, out, err = run("run.search.yaml", "kind: BenchmarkRun\nspec:\n  search: {}\n")
     assert (code, out) == (1, "")
     assert err.startswith("run.search.yaml: it is a BenchmarkRun that searches, which decides nothing: ")
+
+
+def test_looks_may_stand_in_the_gate_as_in_a_spec(run: Run) -> None:
+    above = case(LATENCY)
+    looks = above["decideAfterRounds"]
+    within = {name: value for name, value in above.items() if name != "decideAfterRounds"}
+    within["gate"] = {**above["gate"], "decideAfterRounds": looks}
+    assert run("case.json", json.dumps(within)) == run("case.json", json.dumps(above))

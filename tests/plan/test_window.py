@@ -118,7 +118,7 @@ def test_it_is_no_part_of_the_question(change: Any) -> None:
     at(world, "10:30")
     (run,) = world.runs("latency")
     assert "window" not in str(run["spec"])
-    assert run["metadata"]["name"] == "qwen3-coder-next-latency-f4df912b1b-1"
+    assert run["metadata"]["name"] == "qwen3-coder-next-latency-e2673851e4-1"
 
 
 def test_it_closes_while_the_spec_is_refused() -> None:

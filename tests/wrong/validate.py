@@ -59,7 +59,7 @@ VALIDATE: tuple[Told, ...] = (
     one("a limit that admits no request", "spec.engine.args", [TRITON, "--max-running-requests=-1"],
         "spec.engine.args[1]", "admits no request; write at least 32, or leave it out"),
     ("MTP by the name of its model",
-     (("spec.engine.type", "vLLM"), ("spec.engine.version", "0.33.0"), ("spec.engine.args", []),
+     (("spec.engine", {"image": "vllm/vllm-openai:v0.33.0"}),
       ("spec.draft", {"algorithm": "Custom", "name": "deepseek_mtp"}),
       ("spec.pools.0.candidates", GONE),
       ("spec.candidates", [

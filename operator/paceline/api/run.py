@@ -173,7 +173,7 @@ class RunGate(GateSpec):
 
 
 class RunSearch(Model):
-    """The best of many arms, most of which are not measured, or on few workloads; a gate decides about it."""
+    """Looks for the best of many arms and measures few of them; a gate decides about what it finds."""
 
     retractions: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Retractions allowed on any arm, as in the gate's limits."""
@@ -194,7 +194,7 @@ class BenchmarkRunSpec(Model):
     rules = (
         Rule(
             cel=f"{count_of(('gate', 'search', 'sweep'))} == 1",
-            message="exactly one of gate, search and sweep must be set; an empty gate decides by its defaults",
+            message="exactly one of gate, search and sweep must be set; an empty one is written with braces",
         ),
         NO_LABELS_OF_OURS,
         ONE_QUEUE,
@@ -336,11 +336,11 @@ class BenchmarkRunSpec(Model):
     pool: PoolName
     """Pool that the run is for; any name for a run created by hand."""
     gate: RunGate | None = None
-    """A verdict, after which a pool may serve the winner."""
+    """A verdict, after which a pool may serve the winner; may be {}."""
     search: RunSearch | None = None
-    """The best of many arms."""
+    """Looks for the best of many arms; may be {}."""
     sweep: RunSweep | None = None
-    """A table over concurrencies; all rounds are measured."""
+    """A table over concurrencies; all rounds are measured; may be {}."""
     measured: core.Measured | None = None
     """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
     judges these, where the administrator allows it (`evidence.imported` of the chart)."""

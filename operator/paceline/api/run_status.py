@@ -128,10 +128,10 @@ class RunVerdict:
     """Result of the run."""
 
     outcome: Name = ""
-    """Promote, Reject, Inconclusive or Error; absent for a measured Sweep, which decides nothing, and for a Search that
-    has found a candidate, about which a Gate decides."""
+    """Promote, Reject, Inconclusive or Error; absent for a measured sweep, which decides nothing, and for a search that
+    has found a candidate, about which a gate decides."""
     winner: Name | None = None
-    """Candidate shown to be faster, or found by a Search; empty if there is none."""
+    """Candidate shown to be faster, or found by a search; empty if there is none."""
     speedup: Number3 | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None
@@ -257,7 +257,7 @@ class BenchmarkRunStatus:
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
     """Every candidate compared with the baseline."""
     search: SearchProgress | None = None
-    """How a Search stands."""
+    """How a search stands."""
     crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] = ()
     """Fastest arm at each concurrency, ascending, for a run over several concurrencies."""
     verdict: RunVerdict | None = None

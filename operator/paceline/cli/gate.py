@@ -23,7 +23,7 @@ SEARCH = re.compile(rb'^\s*"?search"?:', re.MULTILINE)
 """In its YAML or JSON."""
 
 NOTES = """\
-FILE is {"gate": {...as spec.gate}, "decideAfterRounds": [4, 6, 8], "arms": ["baseline", ...],
+FILE is {"gate": {...as spec.gate, decideAfterRounds too}, "arms": ["baseline", ...],
 "workloads": [{"name": ..., "weight": 1, "rate": null}], "measurements": [{"round": 0, "arm": ..., "workload": ...,
 "outputThroughput": ..., "valid": true, "metrics": {...}, "nothingAccepted": false, "ended": "", "saturated": false}]}.
 Defaults of decideAfterRounds: [4, 6, 8] for two arms, [3, 6, 9] for three, [4, 8] for more. metrics: values above 0 of

@@ -169,6 +169,9 @@ class Measurement(Part):
     """By a factory: of a default in place pydantic makes a deep copy for each measurement, half of their parsing."""
 
 
+LOOKS = "decideAfterRounds"
+
+
 class Case(BaseModel):
     """One question. Further fields, such as a title, are ignored unless they look like one of these."""
 
@@ -179,6 +182,15 @@ class Case(BaseModel):
     arms: tuple[str, ...]
     workloads: tuple[Workload, ...]
     measurements: tuple[Measurement, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_a_spec(cls, given: Any) -> Any:
+        """decideAfterRounds is taken from within the gate, where a spec has it, too."""
+        gate = given.get("gate") if isinstance(given, dict) else None
+        if not isinstance(gate, dict) or LOOKS not in gate or LOOKS in given:
+            return given
+        return {**given, LOOKS: gate[LOOKS], "gate": {name: value for name, value in gate.items() if name != LOOKS}}
 
 
 def read(text: bytes) -> Case:

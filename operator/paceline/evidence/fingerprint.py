@@ -64,7 +64,7 @@ def narrowed(spec: Spec, names: Collection[str]) -> Spec:
     """The spec with only the baseline and these candidates. Looks that are the default for the number of arms stay the
     default for the new number."""
     arms = [arm for arm in spec["arms"] if arm["name"] == BASELINE or arm["name"] in names]
-    looks = spec["gate"].get("decideAfterRounds")
+    looks = (spec.get("gate") or {}).get("decideAfterRounds")
     if looks is None or tuple(looks) != default_looks(len(spec["arms"])):
         return {**spec, "arms": arms}
     return {**spec, "arms": arms, "gate": {**spec["gate"], "decideAfterRounds": list(default_looks(len(arms)))}}

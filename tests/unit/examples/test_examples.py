@@ -6,7 +6,7 @@ from textwrap import indent
 
 import pytest
 from tests.support import golden
-from tests.support.example_files import RUNS
+from tests.support.example_files import RUNS, ours
 from tests.support.rendered import FILES, argv, arms, readable
 
 from paceline.cli import main
@@ -58,3 +58,10 @@ def test_it_says_why(path: Path) -> None:
 def test_the_copy_for_gitops_is_a_copy() -> None:
     (path,) = [path for path in FILES if path.stem == "qwen3-coder-next"]
     assert (path.parent / "gitops" / "models" / path.name).read_text() == path.read_text()
+
+
+def test_each_has_a_name_of_its_own() -> None:
+    """So that all of them can be applied to one namespace."""
+    for paths in (FILES, RUNS):
+        names = [ours(path)["metadata"]["name"] for path in paths]
+        assert len(names) == len(set(names))
