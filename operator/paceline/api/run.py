@@ -151,8 +151,8 @@ class WorkloadSpec(PromptsSpec):
     """Simultaneous requests; with rampFrom, the most; with requestRate, those of the warm-up only."""
     min_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Rounds after the first may send as few requests: as many as make the noise of requests, by the spread of the
-    first round's baseline, as large as that of server starts. If absent, all rounds send `requests`. Part of no hash.
-    """
+    first round's baseline, as large as that of server starts. If absent, all rounds of a gate send `requests` where
+    that is written, and 16 or more where it is not. Part of no hash."""
     commit: Commit | None = None
     """Commit of a hub dataset in the cache: the directory below snapshots/."""
 

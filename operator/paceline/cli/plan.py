@@ -7,7 +7,7 @@ plainly faster; at worst, no candidate is ever decided, servers start slowly and
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -22,7 +22,7 @@ from paceline.cli.patience import too_slow
 from paceline.cli.smallest import Shown, noises, smallest, table
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read, wrong
-from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Server, Workload
+from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Server, Workload, rounds_of
 from paceline.plan.costs import Assumptions, Cost
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
 from paceline.plan.run.enough import by_noise, sized
@@ -119,7 +119,8 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
     if manifest["kind"] != RUN:
         return api.deployment(manifest)
     run = api.run(manifest)
-    pool = PoolSpec(name=run.pool, replicas=0, arms=run.arms, workloads=run.workloads, gate=run.gate)
+    workloads = tuple(map(_in_full, run.workloads)) if run.purpose is not Purpose.GATE else run.workloads
+    pool = PoolSpec(name=run.pool, replicas=0, arms=run.arms, workloads=workloads, gate=run.gate)
     return DeploymentSpec(
         suspend=False,
         server=run.server,
@@ -130,12 +131,17 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
     )
 
 
+def _in_full(workload: Workload) -> Workload:
+    """All of its requests in every round."""
+    return replace(workload, dataset=replace(workload.dataset, min_requests=None))
+
+
 def costs(
     manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds, existing: Sequence[Manifest] = ()
 ) -> Iterator[str]:
     """The table of costs, what they buy, the steps, and what they assume."""
-    spec = spec_of(manifest)
-    yield f"{manifest['metadata']['name']}: {_in_short(lower, upper, bounds)}\n"
+    spec, purpose = spec_of(manifest), Purpose.GATE if manifest["kind"] != RUN else api.run(manifest).purpose
+    yield f"{manifest['metadata']['name']}: {_in_short(spec, lower, upper, bounds, purpose)}\n"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
     for pool, least, most in pairs:
@@ -146,9 +152,15 @@ def costs(
     prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
     least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
     yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
-    yield "\nLikely: every candidate is shown to be faster at the first look. At worst: none is decided at any look."
-    if any(least.search for _, least, _ in pairs):
+    yield ""
+    if purpose is Purpose.GATE:
+        yield "Likely: every candidate is shown to be faster at the first look. At worst: none is decided at any look."
+    if purpose is Purpose.SWEEP:
+        yield "A sweep measures all of its rounds and promotes nothing."
+    if purpose is Purpose.SEARCH or any(least.search for _, least, _ in pairs):
         yield "A search has the rounds that it would need if all candidates were equally fast: it may need others."
+    if source := rounds_of(manifest["spec"]):
+        yield f"Rounds of {source} (gate.roundsOf) are judged again, and not counted where --cluster has that run."
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
@@ -167,20 +179,27 @@ def costs(
         yield from _assumed(measured, spec.run_parity, bounds)
         yield from noises(shown)
         at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
-        yield from once_promoted(spec)
+        yield from once_promoted(spec) if purpose is Purpose.GATE else ()
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
 
 
-def _in_short(lower: Forecast, upper: Forecast, bounds: Bounds) -> str:
+def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: Bounds, purpose: Purpose) -> str:
     """The answer in a sentence."""
     if not any(cost.jobs for cost in upper.pools.values()):
         return "nothing is measured"
     looks = sorted({cost.jobs for cost in lower.pools.values() if cost.jobs})
+    first = f"; the first verdict comes after round {looks[0]}" if purpose is Purpose.GATE else ""
+    first = "; the budget ends before the first look" if all(_too_few(pool, lower) for pool in spec.pools) else first
     return (
         f"likely {_hours(lower)}, at worst {_hours(upper)}; a server starts in {bounds.lower.start_seconds:.0f} s "
-        f"and answers one request with {bounds.lower.stream:.0f} tokens/s; the first verdict comes after round "
-        f"{looks[0]}"
+        f"and answers one request with {bounds.lower.stream:.0f} tokens/s{first}"
     )
+
+
+def _too_few(pool: PoolSpec, lower: Forecast) -> bool:
+    """Whether no round is left for the first look: a budget alone can take one away."""
+    cost = lower.pools[pool.name]
+    return not (cost.search or cost.reused) and 0 < cost.jobs < pool.gate.decide_after_rounds[0]
 
 
 def _hours(forecast: Forecast) -> str:

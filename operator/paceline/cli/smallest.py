@@ -29,6 +29,8 @@ class Shown:
 
     noise: Noise
     source: str
+    cut: int | None
+    """Rounds after which a budget ends it at worst; None where it reaches the last look."""
     looks: tuple[tuple[int, float, RoundCost, RoundCost], ...]
     """The first and the last look: rounds, smallest advantage, and the cost until then, best and worst case."""
 
@@ -42,11 +44,13 @@ def smallest(
     looks = pool.gate.decide_after_rounds
     candidates = AFTER_A_SEARCH if pool.search else sum(arm.name != BASELINE for arm in pool.arms)
     between = looks[-1] - looks[0]
+    worst = (*most.by_round, *most.by_round[-1:] * (looks[-1] - len(most.by_round)))
     until = {
-        looks[0]: (_total(least.by_round), _total(most.by_round[: len(most.by_round) - between])),
-        looks[-1]: (_total((*least.by_round, *least.by_round[-1:] * between)), _total(most.by_round)),
+        looks[0]: (_total(least.by_round), _total(worst[: len(worst) - between])),
+        looks[-1]: (_total((*least.by_round, *least.by_round[-1:] * between)), _total(worst)),
     }
     return Shown(
+        cut=len(most.by_round) if len(most.by_round) < looks[-1] else None,
         noise=noise,
         source=source,
         looks=tuple(
@@ -69,6 +73,10 @@ def table(shown: Mapping[str, Shown]) -> Iterator[str]:
             row = f"{starts:>10} {tokens:>12} {together:>12}"
             yield f"{pool:<20} {look:>7} {f'+{advantage:.1%}':>9} {row}"
     yield "A candidate that is so much faster on every workload is promoted there every second time."
+    for pool, of_pool in shown.items():
+        if of_pool.cut is not None:
+            last = of_pool.looks[-1][0]
+            yield f"At worst the budget ends {pool} after round {of_pool.cut} of {last}, before later looks."
 
 
 def noises(shown: Mapping[str, Shown]) -> Iterator[str]:

@@ -291,3 +291,30 @@ def test_the_smallest_resource_is_taken(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_pool_that_nobody_has_written_can_be_measured() -> None:
     assert [arm.name for arm in asked(api.stored(smallest()), None).arms] == ["baseline", "chain"]
+
+
+def planned(directory: Path, capsys: pytest.CaptureFixture[str], manifest: dict[str, Any]) -> str:
+    (directory / "plan.yaml").write_text(yaml.safe_dump(manifest))
+    main(["plan", str(directory / "plan.yaml")])
+    return capsys.readouterr().out
+
+
+def test_a_budget_that_ends_before_a_look_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what a look would cost is no less at worst than at best."""
+    manifest = smallest()
+    manifest["spec"]["benchmark"] = {"budget": {"gpuHours": "1"}}
+    said = planned(tmp_path, capsys, manifest)
+    assert "; the budget ends before the first look\n" in said
+    assert "At worst the budget ends main after round 1 of 8, before later looks." in said
+    costs = [line.split()[-1].split("-") for line in said.splitlines() if line.startswith("main") and "%" in line]
+    assert len(costs) == 2
+    assert all(float(least) <= float(most) for least, most in costs)
+
+
+def test_a_sweep_has_no_looks_and_promotes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = yaml.safe_load((EXAMPLES / "sweep-gb10.yaml").read_text())
+    for of in (manifest["spec"]["target"], manifest["spec"]["arms"][1]["draft"]):
+        of["commit"] = "1" * 40
+    said = planned(tmp_path, capsys, manifest)
+    assert "A sweep measures all of its rounds and promotes nothing." in said
+    assert not [word for word in ("verdict", "look", "promoted", "after the first round") if word in said]
