@@ -8,7 +8,7 @@ from typing import Any
 from paceline import core
 from paceline.api.cache import CacheSpec
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, SpeculativeDeploymentSpec
-from paceline.api.draft import DraftSpec
+from paceline.api.draft import DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import BudgetSpec, GateSpec
 from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
@@ -183,17 +183,8 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
 
 
 def _arm_spec(arm: core.Arm) -> ArmSpec:
-    return ArmSpec(
-        name=arm.name,
-        draft=_run_draft(arm.draft) if arm.draft else None,
-        tree=arm.tree,
-        block_size=arm.block_size,
-        ngram=arm.ngram,
-        adaptive=arm.adaptive,
-        depth_by_batch_size=arm.depth_by_batch_size or None,
-        custom=arm.custom,
-        args=arm.args,
-    )
+    written: dict[str, Any] = {name: getattr(arm, name) or None for name in ShapeSpec.model_fields} | {"args": arm.args}
+    return ArmSpec(draft=_run_draft(arm.draft) if arm.draft else None, **written)
 
 
 def _run_draft(draft: core.Draft) -> RunDraft:
@@ -405,17 +396,7 @@ def _pinned(source: str, model: RunTarget | RunDraft) -> core.Model:
 
 
 def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
-    return core.Arm(
-        name=arm.name,
-        draft=_draft(draft) if draft else None,
-        tree=arm.tree,
-        block_size=arm.block_size,
-        ngram=arm.ngram,
-        adaptive=arm.adaptive,
-        depth_by_batch_size=arm.depth_by_batch_size or (),
-        custom=arm.custom,
-        args=arm.args,
-    )
+    return core.Arm(draft=_draft(draft) if draft else None, **_written(arm, *ShapeSpec.model_fields))
 
 
 def _draft(draft: DraftSpec) -> core.Draft:

@@ -12,6 +12,8 @@ from paceline.api.rules import Rule
 from paceline.core.types import (
     Algorithm,
     AlgorithmName,
+    Arguments,
+    ArmName,
     Revision,
     Source,
     Unique,
@@ -129,3 +131,24 @@ class DraftSpec(Model):
     """Location of the head: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST."""
     revision: Revision = "main"
     """Branch, tag or commit of the head; main if absent."""
+
+
+class ShapeSpec(Model):
+    """What an arm proposes, and how its engine is asked for it."""
+
+    name: ArmName
+    """Name in results."""
+    tree: core.Tree | None = None
+    """Shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
+    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Tokens proposed at once, for DFLASH and DSPARK."""
+    ngram: core.Ngram | None = None
+    """How NGRAM finds drafts in the text; may be {}."""
+    adaptive: core.Adaptive | None = None
+    """Instead of a tree: a chain whose depth the engine chooses; may be {}."""
+    depth_by_batch_size: DepthByBatchSize | None = None
+    """Instead of a tree: depth of the chain by batch size, from 1 on."""
+    custom: core.Custom | None = None
+    """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
+    args: Arguments = ()
+    """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
-from paceline.api.draft import OF_DEPTHS, DepthByBatchSize, DraftSpec
+from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.gate import GateSpec
 from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
-from paceline.core import SHAPES, Adaptive, Custom, EndpointPickerReference, Ngram, Range, Tree, Widths
+from paceline.core import SHAPES, EndpointPickerReference, Range, Widths
 from paceline.core.gateway import HeaderValue
 from paceline.core.types import Arguments, ArmName, PoolName, Unique
 from paceline.engines import ENGINES
@@ -20,7 +20,7 @@ from paceline.engines import ENGINES
 WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
 
 
-class CandidateSpec(Model):
+class CandidateSpec(ShapeSpec):
     """One way to speculate, measured against the baseline."""
 
     rules = (
@@ -33,24 +33,8 @@ class CandidateSpec(Model):
         *OF_DEPTHS,
     )
 
-    name: ArmName
-    """Name in results."""
     draft: DraftSpec | None = None
     """Replaces spec.draft as a whole."""
-    tree: Tree | None = None
-    """Shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
-    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Tokens proposed at once, for DFLASH and DSPARK."""
-    ngram: Ngram | None = None
-    """How NGRAM finds drafts in the text; may be {}."""
-    adaptive: Adaptive | None = None
-    """Instead of a tree: a chain whose depth the engine chooses; may be {}."""
-    depth_by_batch_size: DepthByBatchSize | None = None
-    """Instead of a tree: depth of the chain by batch size, from 1 on."""
-    custom: Custom | None = None
-    """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
-    args: Arguments = ()
-    """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
 
 
 TWINS = "draft, shape and arguments of two candidates are equal; remove one of them"

@@ -8,7 +8,7 @@ from paceline import core
 from paceline.api.cache import on_the_claim
 from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
 from paceline.api.deployment import TargetSpec
-from paceline.api.draft import OF_DEPTHS, DepthByBatchSize, DraftSpec
+from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
     MOST_COMPARED,
@@ -35,8 +35,6 @@ from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, count_of, one_of
 from paceline.core import WAVES
 from paceline.core.types import (
-    Arguments,
-    ArmName,
     Commit,
     Confidence,
     HostPath,
@@ -78,7 +76,7 @@ class RunCache(Model):
     """A directory of the node."""
 
 
-class ArmSpec(Model):
+class ArmSpec(ShapeSpec):
     """One server configuration under measurement."""
 
     rules = (
@@ -95,24 +93,8 @@ class ArmSpec(Model):
         *OF_DEPTHS,
     )
 
-    name: ArmName
-    """`baseline`, or a candidate's name."""
     draft: RunDraft | None = None
     """Draft head of the arm; absent on the baseline."""
-    tree: core.Tree | None = None
-    """Shape of a proposal."""
-    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Tokens proposed at once, for DFLASH and DSPARK."""
-    ngram: core.Ngram | None = None
-    """How NGRAM finds drafts in the text."""
-    adaptive: core.Adaptive | None = None
-    """Instead of a tree: a chain whose depth the engine chooses."""
-    depth_by_batch_size: DepthByBatchSize | None = None
-    """Instead of a tree: depth of the chain by batch size, from 1 on."""
-    custom: core.Custom | None = None
-    """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
-    args: Arguments = ()
-    """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
 
 
 class WorkloadSpec(PromptsSpec):
