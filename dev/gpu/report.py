@@ -41,8 +41,8 @@ def power(run: Run, printed: str, samples: Sequence[Mapping[str, str]]) -> dict[
     found: dict[Key, Power] = {}
     times = [float(row["t"]) for row in samples]
     for entry in _rounds(run) if samples else ():
-        began = datetime.fromisoformat(entry["startedAt"])
-        ended = datetime.fromisoformat(entry["finishedAt"])
+        began = datetime.fromisoformat(entry["startTime"])
+        ended = datetime.fromisoformat(entry["completionTime"])
         for point in entry["points"]:
             at = _ended(printed, f" {point['arm']} {point['workload']}: ", began, ended)
             speed = float(point.get("outputThroughput") or 0)
@@ -93,7 +93,7 @@ real; the language is a toy, and acceptance that of a toy. Written by `dev/gpu/r
 def _head(run: Run, machine: str) -> Iterator[str]:
     status, spec = run["status"], run["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
-    yield f"## {_rounds(run)[0]['startedAt'][:10]}: {', '.join(arms[:-1])} and {arms[-1]}"
+    yield f"## {_rounds(run)[0]['startTime'][:10]}: {', '.join(arms[:-1])} and {arms[-1]}"
     yield ""
     if status.get("emulated"):
         yield "**The engine was emulated: nothing here is of a GPU.**"
@@ -107,7 +107,7 @@ def _head(run: Run, machine: str) -> Iterator[str]:
 
 def _ends(run: Run) -> tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, str], str]]:
     rounds = _rounds(run)
-    return (rounds[0], "startedAt"), (rounds[-1], "finishedAt")
+    return (rounds[0], "startTime"), (rounds[-1], "completionTime")
 
 
 def _verdict(run: Run) -> Iterator[str]:

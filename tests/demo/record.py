@@ -25,7 +25,7 @@ def case(run: Mapping[str, Any]) -> dict[str, Any]:
         "pool": spec["pool"],
         "engine": status["engineVersion"],
         "emulated": status["emulated"],
-        "finishedAt": status["finishedAt"],
+        "finishedAt": status["completionTime"],
         "noise": status["noise"],
         "trees": {arm["name"]: list(_tree(arm["tree"])) for arm in spec["arms"] if arm.get("tree")},
         "shown": [{key: entry[key] for key in ("arm", "workload", "lower", "upper")} for entry in status["results"]],

@@ -48,7 +48,7 @@ def test_what_the_operator_cannot_make_out_is_told() -> None:
             world.apply(example("latency"))
             await world.reach(lambda there: bool(promoted(there)))
             (found,) = world.cluster.list(BENCHMARK_RUN).items
-            found["status"]["finishedAt"] = "yesterday"
+            found["status"]["completionTime"] = "yesterday"
             world.cluster.update(found, subresource="status")
             world.edit(lambda spec: spec["pools"][0].update(replicas=2))
             await asyncio.sleep(600)

@@ -65,6 +65,6 @@ def test_a_nodes_clock_was_put_back_while_a_round_ran() -> None:
     measuring(world, "latency")
     world.round_ends()
     (run,) = world.runs("latency")
-    run["status"]["rounds"][0]["finishedAt"] = "2025-11-21T10:00:00Z"
+    run["status"]["rounds"][0]["completionTime"] = "2025-11-21T10:00:00Z"
     world.settle("by a year", 0)
     assert run["status"]["progress"]["secondsPerRound"] == 0

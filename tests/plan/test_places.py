@@ -154,7 +154,7 @@ def test_a_node_that_refuses_every_round_ends_the_run_in_its_words() -> None:
 
 
 def failed(node: str, at: str = "2026-11-21T10:00:00Z") -> dict[str, Any]:
-    return {"node": node, "error": "it failed", "finishedAt": at}
+    return {"node": node, "error": "it failed", "completionTime": at}
 
 
 def measured(node: str) -> dict[str, Any]:

@@ -239,9 +239,9 @@ class Round:
     """The Job."""
     node: Annotated[Name, ALWAYS] = ""
     """Node that it ran on."""
-    started_at: Time = ""
+    start_time: Time = ""
     """When it started."""
-    finished_at: Time = ""
+    completion_time: Time = ""
     """When it ended."""
     gpus: Names | None = None
     """Ids of the accelerators."""

@@ -236,9 +236,9 @@ class BenchmarkRunStatus:
     """Hash of what is measured: server, arms and workloads, without the gate."""
     node: Name = ""
     """Node of the current or latest round. The next round prefers it."""
-    started_at: Time = ""
+    start_time: Time = ""
     """When the first round started."""
-    finished_at: Time = ""
+    completion_time: Time = ""
     """When the run ended."""
     engine_version: Name | None = None
     """Version that the server reports."""

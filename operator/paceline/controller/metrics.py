@@ -204,5 +204,5 @@ def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> 
     if ended:
         _remove(PROGRESS, *labels)
         return
-    rounds = [one["finishedAt"] for one in status.get("rounds", ()) if one.get("finishedAt")]
+    rounds = [one["completionTime"] for one in status.get("rounds", ()) if one.get("completionTime")]
     PROGRESS.labels(*labels).set(parse_time(max([metadata["creationTimestamp"], *rounds])).timestamp())

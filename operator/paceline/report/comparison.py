@@ -35,7 +35,7 @@ def refuse(first: Manifest, second: Manifest) -> None:
     if differs := tuple(_other_question(first["spec"], second["spec"])):
         raise ValueError(f"{' and '.join(names)} do not ask the same question: {'; '.join(differs)}")
     statuses = [from_status(BenchmarkRunStatus, one.get("status")) for one in (first, second)]
-    begun = [status.started_at for status in statuses]
+    begun = [status.start_time for status in statuses]
     if begun[0] and begun[1] and begun[0] > begun[1]:
         raise ValueError(f"{names[0]} began after {names[1]}: name the earlier one with --against")
     emulated = [_emulated(status) for status in statuses]

@@ -113,7 +113,7 @@ def cost(status: BenchmarkRunStatus) -> Cost:
     replicates = [replicate for entry in rounds for replicate in entry.replicates]
     points = [point for entry in rounds for point in entry.points]
     loads = [(point.output_tokens or 0, _rate(point)) for point in points]
-    times = [(_time(entry.started_at), _time(entry.finished_at)) for entry in rounds]
+    times = [(_time(entry.start_time), _time(entry.completion_time)) for entry in rounds]
     return Cost(
         gpu_seconds=took.gpu_seconds,
         idle_gpu_seconds=took.idle_gpu_seconds,
@@ -174,8 +174,8 @@ def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate)
     yield "GPUs", ", ".join(_unique([*(entry.gpu_model for entry in rounds), *(status.gpus or ())]))
     yield "Driver", status.driver or ", ".join(_unique(entry.driver for entry in rounds))
     yield "Around its loads", _clocks(rounds)
-    yield "Started", _minute(status.started_at or min(filter(None, (entry.started_at for entry in rounds)), default=""))
-    yield "Finished", _minute(status.finished_at or max((entry.finished_at for entry in rounds), default=""))
+    yield "Started", _minute(status.start_time or min(filter(None, (entry.start_time for entry in rounds)), default=""))
+    yield "Finished", _minute(status.completion_time or max((entry.completion_time for entry in rounds), default=""))
     digests = {name: digest for entry in rounds for name, digest in entry.datasets.items()}
     sizes = {name: size for entry in rounds for name, size in entry.prompts.items()}
     for one in spec["workloads"]:

@@ -134,7 +134,6 @@ def unkeyed_conditions(node: Node) -> bool:
     return node.is_field and node.name == "conditions" and not keyed.items() <= node.schema.items()
 
 
-BEFORE = "in use since the first release; Kubernetes would say startTime and completionTime"
 COUNTED = "hours of accelerators, which are an amount and no span of time"
 
 RULES: Mapping[Callable[[Node], bool], Mapping[str, str]] = {
@@ -148,12 +147,7 @@ RULES: Mapping[Callable[[Node], bool], Mapping[str, str]] = {
         "status.rounds[].replicates[].exitCode": "as the system reports it; its reader holds it to 32 bits",
         "status.rounds[].replicates[].parity.divergedAt[]": "prompts, counted from 0: the operator counts them itself",
     },
-    time_that_ends_in_at: {
-        "status.startedAt": BEFORE,
-        "status.finishedAt": BEFORE,
-        "status.rounds[].startedAt": BEFORE,
-        "status.rounds[].finishedAt": BEFORE,
-    },
+    time_that_ends_in_at: {},
     other_duration: {
         "spec.benchmark.budget.gpuHours": COUNTED,
         "spec.budget.gpuHours": COUNTED,

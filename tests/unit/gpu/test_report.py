@@ -72,7 +72,12 @@ def test_an_emulated_run_is_never_taken_for_one_of_a_gpu(run: dict[str, Any]) ->
 def a_load(tokens: int, speed: str) -> dict[str, Any]:
     """Of a round around midnight."""
     point = {"arm": "baseline", "workload": "one@1", "outputTokens": tokens, "outputThroughput": speed}
-    entry = {"round": 0, "startedAt": "2026-11-26T23:59:30Z", "finishedAt": "2026-11-27T00:00:30Z", "points": [point]}
+    entry = {
+        "round": 0,
+        "startTime": "2026-11-26T23:59:30Z",
+        "completionTime": "2026-11-27T00:00:30Z",
+        "points": [point],
+    }
     return {"status": {"rounds": [entry]}}
 
 

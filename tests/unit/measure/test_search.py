@@ -148,7 +148,7 @@ def test_failures_and_a_baseline_that_leads(arm: SearchedArm, said: str) -> None
 
 def test_the_rounds_so_far_and_what_they_took() -> None:
     run = under_way(3)
-    began = datetime.fromisoformat(run["status"]["startedAt"])
+    began = datetime.fromisoformat(run["status"]["startTime"])
     shown = plain(drawn(Moment(run=run), ("line",), began.replace(hour=began.hour + 2), emulated=False)).splitlines()
     assert "■■■" in shown[1]
     assert "a round takes about " in shown[1]

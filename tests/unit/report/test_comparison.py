@@ -183,7 +183,7 @@ def test_neither_a_run_and_itself_nor_a_search_is_compared() -> None:
 
 def test_the_earlier_run_is_the_one_compared_against() -> None:
     then, now = latency(), later(latency())
-    then["status"]["startedAt"], now["status"]["startedAt"] = "2026-11-01T10:00:00Z", "2026-11-02T10:00:00Z"
+    then["status"]["startTime"], now["status"]["startTime"] = "2026-11-01T10:00:00Z", "2026-11-02T10:00:00Z"
     assert comparison(then, now)
     with pytest.raises(ValueError, match=r"began after .*: name the earlier one with --against"):
         comparison(now, then)

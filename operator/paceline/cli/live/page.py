@@ -282,12 +282,12 @@ def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
     no speed-up that a gate has shown."""
     for run, manifest in runs:
         status = from_status(BenchmarkRunStatus, manifest.get("status"))
-        if not status.finished_at and run.outcome == "Measuring":
+        if not status.completion_time and run.outcome == "Measuring":
             continue
         ended = next((one.last_transition_time for one in status.conditions if one.status == "True"), "")
         kind = "search" if run.search else "verdict"
         yield _event(
-            status.finished_at or ended,
+            status.completion_time or ended,
             f"{kind} {run.outcome}",
             arm=run.winner,
             speed_up=run.speed_up.ratio if run.speed_up and not run.search else None,

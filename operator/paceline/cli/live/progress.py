@@ -63,7 +63,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
     last = looks[-1] if looks else rounds
     following = next((look for look in looks if look > rounds), last)
     known = not (waits or searches)
-    began = time_of(status.started_at)
+    began = time_of(status.start_time)
     return Progress(
         run=run["metadata"]["name"],
         rounds=rounds,

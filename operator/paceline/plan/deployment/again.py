@@ -15,7 +15,7 @@ def source(pool: Pool) -> Run | None:
     """The run whose rounds a new one takes over: the one with the most rounds of the present candidates in the same
     surroundings, of several the latest. Runs in Error, aged and stale ones, and those that a person has asked to repeat
     do not count."""
-    fitting = [(count, run.finished_at, run.name, run) for run in pool.runs if (count := _rounds(pool, run))]
+    fitting = [(count, run.completion_time, run.name, run) for run in pool.runs if (count := _rounds(pool, run))]
     return max(fitting, key=lambda entry: entry[:3])[3] if fitting else None
 
 

@@ -18,5 +18,5 @@ def decided_last(pool: Pool) -> Run | None:
     alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
     others = [run for run in alike if run is not pool.decided and run.question != pool.question]
     evidence = pool.remembered.target.evidence if pool.remembered.target else None
-    latest = sorted(others, key=lambda run: (run.name == evidence, run.finished_at))
+    latest = sorted(others, key=lambda run: (run.name == evidence, run.completion_time))
     return latest[-1] if latest else None

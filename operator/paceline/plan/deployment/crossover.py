@@ -31,7 +31,7 @@ def crossover(evidence: Spec, arm: str, runs: Iterable[Object]) -> float | None:
     ln(concurrency) between the largest load at which it was shown faster and the next at which it was shown slower.
     None if it was shown slower at no load, or faster at none below. Of one load the latest run counts."""
     ratios: dict[int, Ratio] = {}
-    for run in sorted(runs, key=lambda run: str((run.get("status") or {}).get("finishedAt", ""))):
+    for run in sorted(runs, key=lambda run: str((run.get("status") or {}).get("completionTime", ""))):
         if finished(run) and (name := _same_arm(evidence, arm, run["spec"])):
             ratios |= _by_load(_results(run, name))
     slower = min((load for load, found in ratios.items() if found.upper < 1), default=None)

@@ -102,7 +102,7 @@ class Pool:
         candidates. A run that a person has asked to repeat does not count, nor does any attempt before it. One that
         was measured without a cluster takes the place of an Error."""
         fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
-        broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.finished_at)
+        broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.completion_time)
         of_now = [run for run in self.attempts if run in fresh]
         brought = [run for run in of_now if run.imported]
         if of_now and of_now[0].outcome == "Error" and brought:

@@ -153,15 +153,15 @@ class Run:
     @property
     def measured_at(self) -> str:
         """When its latest round ended."""
-        return max((record.finished_at for record in self.results), default="")
+        return max((record.completion_time for record in self.results), default="")
 
     @property
     def winner(self) -> str | None:
         return self.verdict.winner or None
 
     @property
-    def finished_at(self) -> str:
-        return self.status.finished_at
+    def completion_time(self) -> str:
+        return self.status.completion_time
 
     @property
     def image(self) -> str:

@@ -19,7 +19,7 @@ SHOWN = 19
 
 def is_aged(run: Run, oldest: datetime) -> bool:
     """Rounds that were judged again are as old as they are."""
-    ends = [end for end in (run.finished_at, *(round.finished_at for round in run.results)) if end]
+    ends = [end for end in (run.completion_time, *(round.completion_time for round in run.results)) if end]
     return bool(ends) and min(map(parse_time, ends)) < oldest
 
 

@@ -63,7 +63,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
 
 def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
     return BenchmarkRunStatus(
-        started_at=snapshot.status.started_at,
+        start_time=snapshot.status.start_time,
         node=latest_node(evidence.records) or snapshot.status.node,
         rounds=evidence.records,
         cost=cost(evidence),
@@ -92,7 +92,7 @@ def _end(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion,
     final = replace(
         status,
         observed_generation=snapshot.generation,
-        finished_at=timestamp(now),
+        completion_time=timestamp(now),
         progress=RunProgress(
             step="Finished",
             round=sum(1 for record in status.rounds or () if not record.error),

@@ -35,10 +35,10 @@ def not_before(records: Sequence[Round]) -> datetime | None:
     """Earliest start of the next try. None after a result, and after records of an older release, which have no time:
     the next round may start at once."""
     failed = _since_result(records)
-    if not failed or not failed[0].finished_at:
+    if not failed or not failed[0].completion_time:
         return None
     doubled: timedelta = FIRST_DISTANCE * 2 ** min(len(failed) - 1, 10)
-    return parse_time(failed[0].finished_at) + min(LONGEST_DISTANCE, doubled)
+    return parse_time(failed[0].completion_time) + min(LONGEST_DISTANCE, doubled)
 
 
 def _since_result(records: Sequence[Round]) -> tuple[Round, ...]:

@@ -34,4 +34,4 @@ def _of_history(pool: Pool) -> set[str]:
 
 def _worth(run: Run) -> tuple[bool, str, str]:
     """The run that is worth least sorts first."""
-    return run.outcome is not None, run.finished_at, run.name
+    return run.outcome is not None, run.completion_time, run.name

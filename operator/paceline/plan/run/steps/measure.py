@@ -135,7 +135,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
         causes=(Cause(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
         actions=actions,
         status={
-            "started_at": snapshot.status.started_at or timestamp(now),
+            "start_time": snapshot.status.start_time or timestamp(now),
             "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
     )
@@ -239,4 +239,4 @@ def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
 
 def _seconds(record: run_status.Round) -> float:
     """Duration by the node's clock; 0 if that was set back in between."""
-    return max(0.0, (parse_time(record.finished_at) - parse_time(record.started_at)).total_seconds())
+    return max(0.0, (parse_time(record.completion_time) - parse_time(record.start_time)).total_seconds())
