@@ -86,7 +86,7 @@ def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
     """The operator has not made that search: it would search itself."""
     line = applying("run.yaml", imported.file(), NOW, searched=True)[0]
     head = "{algorithm: EAGLE3, source: 'hf://thoughtworks/Qwen3-Coder-Next-Eagle3'}"
-    candidates = f"candidates: [{{name: wide, draft: {head}, tree: {{numSteps: 3, topK: 4, numDraftTokens: 8}}}}]"
+    candidates = f"candidates: [{{name: wide, tree: {{numSteps: 3, topK: 4, numDraftTokens: 8}}, draft: {head}}}]"
     assert f"before its pool is measured there with `{candidates}` in place of search, where the administrator" in line
     search, gate = searched_by_the_operator()
     named = searching("latency")
