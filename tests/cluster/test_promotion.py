@@ -38,7 +38,7 @@ def test_one_line_says_it(here: Namespace) -> None:
     assert float(verdict["speedup"]) == pytest.approx(1.39, rel=0.05)  # published; the machine may be busy
     assert f"latency=wide {float(verdict['speedup']):.2f}x" in here.kubectl("get", "specdep")
     run = here.kubectl("get", "bench", "--no-headers").split()
-    assert run[1:6] == ["latency", "Gate", "2", "Promote", "wide"]
+    assert run[1:5] == ["latency", "2", "Promote", "wide"]
 
 
 def test_events_tell_the_story(here: Namespace) -> None:
