@@ -23,9 +23,9 @@ LEVELS = ("baseline", "restricted")
 HOMES = {level: f"enforces-{level}" for level in LEVELS}
 """Level → a namespace of it."""
 SPEAKS_FOR_ITSELF = "qwen3-8b-restricted"
+"""Its podTemplate has what `restricted` demands, whatever the chart says."""
 ON_A_DIRECTORY = "llama-3.1-8b-l40s"
 """Of the node, which neither level admits."""
-"""Its podTemplate has what `restricted` demands, whatever the chart says."""
 
 
 @dataclass(frozen=True)

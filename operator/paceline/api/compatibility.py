@@ -83,9 +83,14 @@ def _takes(shape: str) -> Rule:
     )
 
 
+def is_of(spec: str, own: str) -> str:
+    """CEL: the engine's image is OWNER/NAME, in whatever registry."""
+    return f"{spec}.image.matches('(^|/){own}([:@]|$)')"
+
+
 def engine_of(spec: str) -> str:
     """CEL: the engine's name, as `effective` reads it."""
-    told = (f"{spec}.image.matches('(^|/){own}([:@]|$)') ? '{name}' : " for name, own in PUBLISHED.items())
+    told = (f"{is_of(spec, own)} ? '{name}' : " for name, own in PUBLISHED.items())
     return f"(has({spec}.type) ? {spec}.type : {''.join(told)}'')"
 
 

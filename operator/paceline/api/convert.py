@@ -100,7 +100,7 @@ def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """A manifest of ours as the API server stores it; of a deployment without pools, with the one that it comes to."""
     spec = with_defaults(manifest)
     if manifest["kind"] == DEPLOYMENT:
-        spec.setdefault("pools", [{"name": MAIN.name, "load": [{"concurrency": list(MAIN.load[0].concurrency or ())}]}])
+        spec.setdefault("pools", [MAIN.model_dump(mode="json", by_alias=True, exclude_none=True)])
     return {**manifest, "spec": spec}
 
 

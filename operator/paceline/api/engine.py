@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from paceline import core
-from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of
+from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of, is_of
 from paceline.api.model import Model
 from paceline.api.pod import Env
 from paceline.api.rules import DeskRule, Rule, Violation
@@ -48,7 +48,7 @@ class EngineSpec(Model):
         ),
         *(
             Rule(
-                cel=f"!has(self.type) || self.type == '{name}' || !self.image.matches('(^|/){own}([:@]|$)')",
+                cel=f"!has(self.type) || self.type == '{name}' || !{is_of('self', own)}",
                 message=f"type must be {name}, or be left out, where the image is {own}; got {{self.type}}",
                 field=".type",
             )

@@ -22,7 +22,18 @@ from paceline.cli.patience import too_slow
 from paceline.cli.smallest import Shown, noises, smallest, table
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read, wrong
-from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Server, Workload, rounds_of
+from paceline.core import (
+    DeploymentSpec,
+    Parity,
+    PoolSpec,
+    PromotionMode,
+    Purpose,
+    Scheme,
+    Server,
+    Workload,
+    purpose_of,
+    rounds_of,
+)
 from paceline.plan.costs import Assumptions, Cost
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
 from paceline.plan.run.enough import by_noise, sized
@@ -140,7 +151,7 @@ def costs(
     manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds, existing: Sequence[Manifest] = ()
 ) -> Iterator[str]:
     """The table of costs, what they buy, the steps, and what they assume."""
-    spec, purpose = spec_of(manifest), Purpose.GATE if manifest["kind"] != RUN else api.run(manifest).purpose
+    spec, purpose = spec_of(manifest), purpose_of(manifest["spec"])
     yield f"{manifest['metadata']['name']}: {_in_short(spec, lower, upper, bounds, purpose)}\n"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
@@ -240,7 +251,7 @@ def _shown(
     spread: float | None,
 ) -> dict[str, Shown]:
     """Of each pool that is measured for a verdict, which a Sweep has none of."""
-    if manifest["kind"] == RUN and api.run(manifest).purpose is not Purpose.GATE:
+    if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
     measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
     return {

@@ -47,13 +47,17 @@ def bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bou
 
 
 def gate(spec: Manifest) -> Gate:
-    given, default = spec.get("gate") or {}, Gate()
+    """Of a sweep, what it has of one: its confidence, and its last round."""
+    given, default, looks = spec.get("gate") or {}, Gate(), default_looks(len(spec["arms"]))
+    if (sweep := spec.get("sweep")) is not None:
+        last = sweep.get("rounds") or looks[-1]
+        return Gate(confidence=_share(sweep.get("confidence"), default.confidence), decide_after_rounds=(last,))
     return Gate(
         min_improvement=_share(given.get("minImprovement"), default.min_improvement),
         max_regression=_share(given.get("maxRegression"), default.max_regression),
         confidence=_share(given.get("confidence"), default.confidence),
         limits=tuple(map(_limit, given.get("limits") or ())),
-        decide_after_rounds=tuple(given.get("decideAfterRounds") or default_looks(len(spec["arms"]))),
+        decide_after_rounds=tuple(given.get("decideAfterRounds") or looks),
     )
 
 

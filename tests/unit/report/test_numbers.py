@@ -6,7 +6,7 @@ import pytest
 from tests.support.reports import GB10, demo, over, said, value
 from tests.support.runs import latency, lost_round
 
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, read, report
 from paceline.report.model import Shown
 from paceline.report.tables import latencies, limits, speed_ups
 
@@ -173,6 +173,17 @@ def test_a_sweeps_sentence_is_its_table() -> None:
     run["spec"]["sweep"] = run["spec"].pop("gate")
     assert said(run).sentence.startswith("Emulated: Speculate up to 1, not at 8: the baseline takes over")
     assert said(run).asked.startswith("Nothing is asked of a candidate")
+
+
+def test_the_rule_of_a_sweep_is_its_own() -> None:
+    """In place of a gate's, whose defaults are others."""
+    run = over(*GB10)
+    del run["spec"]["gate"]
+    run["spec"]["sweep"] = {"confidence": "90%", "rounds": 5}
+    rule = read.gate(run["spec"])
+    assert (rule.confidence, rule.decide_after_rounds) == (0.9, (5,))
+    run["spec"]["sweep"] = {}
+    assert read.gate(run["spec"]).decide_after_rounds == (8,)
 
 
 def test_in_a_sweep_an_interval_is_held_against_the_baseline_and_not_against_a_rule_that_does_not_count() -> None:
