@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from paceline.api.round import with_rounds
 from paceline.report import report
 from paceline.report.text import interval, ratio
 
@@ -209,7 +210,7 @@ def shares(run: Run) -> tuple[float, float, float]:
 
 
 def _rounds(run: Run) -> list[Mapping[str, Any]]:
-    return [entry for entry in run["status"].get("rounds", ()) if not entry.get("error")]
+    return [entry for entry in run["rounds"] if not entry.get("error")]
 
 
 def _row(*cells: Any) -> str:
@@ -225,11 +226,16 @@ def _text(folder: Path, name: str) -> str:
     return ""
 
 
+def measured(text: str) -> Run:
+    """The run of the file, with its rounds."""
+    run, *rounds = yaml.safe_load_all(text)
+    return with_rounds(run, rounds)
+
+
 def of_folder(folder: Path) -> str:
-    run = yaml.safe_load(_text(folder, "run.yaml"))
     samples = [row for row in csv.DictReader(io.StringIO(_text(folder, "gpu.csv"))) if row["energy_mj"]]
     machine = _text(folder, "machine.txt") or _text(folder.parent, "machine.txt")
-    return written(run, _text(folder, "measure.txt"), samples, machine.strip())
+    return written(measured(_text(folder, "run.yaml")), _text(folder, "measure.txt"), samples, machine.strip())
 
 
 def page(folders: Sequence[Path]) -> str:

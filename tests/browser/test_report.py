@@ -21,8 +21,8 @@ WIDE, PHONE, A4 = 1200, 390, 688
 def troubled() -> dict[str, Any]:
     """One point that is not valid, one round that gave no result."""
     run = demo()[0]
-    run["status"]["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
-    run["status"]["rounds"].append(lost_round(3, "the client fell silent"))
+    run["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
+    run["rounds"].append(lost_round(3, "the client fell silent"))
     return run
 
 

@@ -16,6 +16,8 @@ from tests.support.agreement import disagreements, markdown
 from tests.support.kubernetes import Manifest, Namespace
 from tests.support.queries import finished, lines_in, lines_of, run_of
 
+from paceline.measure.record import load
+
 NAME = "agreed"
 NOISE = "0.003"
 """Of a point, as in the demo."""
@@ -61,7 +63,8 @@ def test_an_operator_and_a_person_find_the_same(here: Namespace, hub: str, tmp_p
         person.terminate()
         person.wait()
     assert code == 0, (tmp_path / "said").read_text()  # Promote
-    persons = yaml.safe_load((tmp_path / "run.yaml").read_text())
+    persons = load(tmp_path / "run.yaml")
+    assert persons
     print(markdown(operators, persons, ("the operator", "`paceline measure`")))
     assert disagreements(operators, persons) == []
     assert operators["status"]["verdict"]["winner"] == "wide"
@@ -71,7 +74,7 @@ def test_an_operator_and_a_person_find_the_same(here: Namespace, hub: str, tmp_p
     assert "run.yaml: it has its end already" in (tmp_path / "said").read_text(), "the operator's run asks the same"
 
     last = max((tmp_path / "run.d" / "results").rglob("*.jsonl.gz"))
-    theirs, ours = arguments(lines_of(here, operators["status"]["rounds"][-1])), arguments(lines_in(last.read_bytes()))
+    theirs, ours = arguments(lines_of(here, operators["rounds"][-1])), arguments(lines_in(last.read_bytes()))
     assert theirs.keys() == ours.keys() == {"baseline", "wide"}
     for arm, mine in ours.items():
         differ = {name for name in theirs[arm] | mine if theirs[arm].get(name) != mine.get(name)}

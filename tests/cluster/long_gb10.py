@@ -38,12 +38,12 @@ def test_one_is_faster_with_the_head_and_eight_are_not(here: Namespace, hub: str
     assert parallel["outcome"] == "Reject"
     assert "winner" not in parallel or not parallel["winner"]
 
-    runs = {run["spec"]["pool"]: run["status"] for run in here.list("bench")}
-    ratios = {pool: float(status["results"][0]["ratio"]) for pool, status in runs.items()}
+    runs = {run["spec"]["pool"]: run for run in here.list("bench")}
+    ratios = {pool: float(run["status"]["results"][0]["ratio"]) for pool, run in runs.items()}
     assert abs(ratios["parallel"] - 270 / 316) < 0.08
-    for status in runs.values():
-        assert status["engineVersion"] == "0.33.0+emulated"
-        points = [point for entry in status["rounds"] for point in entry["points"]]
+    for run in runs.values():
+        assert run["status"]["engineVersion"] == "0.33.0+emulated"
+        points = [point for entry in run["rounds"] for point in entry["points"]]
         assert [point["why"] for point in points if not point["valid"]] == []
         lengths = {point["arm"]: point.get("acceptLength") for point in points}
         assert lengths["baseline"] is None

@@ -40,10 +40,11 @@ def test_a_run_goes_on_without_the_node_it_lost(here: Namespace, hub: str) -> No
     here.wait("the node to be given up", lambda: not answers(node), 120)
     kubectl("taint", "node", node, f"{OUT_OF_SERVICE}=nodeshutdown:NoExecute")
 
-    status = here.wait("the verdict", finished(here, run), 180)["status"]
-    assert tries(status) == [(0, 0, ""), (1, 0, "NodeLost"), (1, 1, "")]
+    ended = here.wait("the verdict", finished(here, run), 180)
+    status = ended["status"]
+    assert tries(ended) == [(0, 0, ""), (1, 0, "NodeLost"), (1, 1, "")]
     (other,) = {found["metadata"]["name"] for found in listed("nodes")} - {node}
-    assert [round["node"] for round in status["rounds"]] == [node, node, other]
+    assert [round["node"] for round in ended["rounds"]] == [node, node, other]
     assert (status["verdict"]["outcome"], status["verdict"]["winner"]) == ("Promote", "wide")
     here.wait("the winner to be served", served(here, "lost", "wide"), 90)
 

@@ -33,7 +33,7 @@ def test_a_schedule_that_is_faster_than_a_chain_is_served(here: Namespace, hub: 
     verdict = pool_of(here.get("specdep", NAME))["verdict"]
     run = here.get("bench", verdict["benchmarkRun"])
     assert (run["status"]["verdict"]["outcome"], run["status"]["verdict"]["winner"]) == ("Promote", "falls")
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         points = {(point["arm"], point["workload"]): point for point in entry["points"]}
         assert all(point["valid"] for point in points.values()), entry
         alone, among = (float(points["falls", f"code@{size}"]["draftTokens"]) for size in (1, 16))

@@ -61,10 +61,10 @@ def test_each_load_finds_its_tree_though_the_operator_is_killed_twice(
         assert gate["status"]["verdict"]["outcome"] == "Promote"
         assert {"baseline", run["status"]["verdict"]["winner"]} <= {arm["name"] for arm in gate["spec"]["arms"]}
         assert_within_the_budget(run)
-        jobs = [record["job"] for record in run["status"]["rounds"]]
+        jobs = [record["job"] for record in run["rounds"]]
         assert len(jobs) == len(set(jobs))
-        assert [record["round"] for record in run["status"]["rounds"] if not record["error"]] == list(
-            range(len([record for record in run["status"]["rounds"] if not record["error"]]))
+        assert [record["round"] for record in run["rounds"] if not record["error"]] == list(
+            range(len([record for record in run["rounds"] if not record["error"]]))
         )
     here.wait("both to be served", lambda: all(serves(here, pool, gates[pool]) for pool in found), 180)
 
@@ -79,7 +79,7 @@ def assert_within_the_budget(run: Manifest) -> None:
 
 def rounds(here: Namespace, pool: str) -> int:
     searches = of(here, pool, "Search")
-    return len(searches[0].get("status", {}).get("rounds", ())) if searches else 0
+    return len(searches[0]["rounds"]) if searches else 0
 
 
 def serves(here: Namespace, pool: str, run: Manifest) -> bool:

@@ -39,15 +39,16 @@ def test_a_sweep_speculates_for_one_and_not_for_eight(here: Namespace, hub: str)
     """Reported: 35 for 25 tokens per second alone, 270 for 316 with eight requests at a time."""
     manifest = example(models(here, hub))
     here.apply(manifest)
-    status = here.wait("the table", ended(here, manifest["metadata"]["name"]), WHOLE_SECONDS)
+    run = here.wait("the table", ended(here, manifest["metadata"]["name"]), WHOLE_SECONDS)
+    status = run["status"]
 
     assert [(spot["concurrency"], spot["fastest"]) for spot in status["crossover"]] == [(1, "four"), (8, "baseline")]
     for spot, reported in zip(status["crossover"], (35 / 25, 270 / 316), strict=True):
         assert abs(float(spot["ratio"]) - reported) < 0.1
     assert status["verdict"]["message"].startswith("speculate up to 1, not at 8: the baseline takes over somewhere")
     assert (status["verdict"]["reason"], status["emulated"]) == ("BaselineTakesOver", True)
-    assert [point["why"] for entry in status["rounds"] for point in entry["points"] if not point["valid"]] == []
-    assert len(status["rounds"]) == 2
+    assert [point["why"] for entry in run["rounds"] for point in entry["points"] if not point["valid"]] == []
+    assert len(run["rounds"]) == 2
     assert all(argument_of(job, "--max-num-seqs") == ["48", "48"] for job in here.list("jobs", "paceline.dev/run"))
     assert here.list("specdep") == here.list("deployments") == []
 
@@ -63,7 +64,7 @@ def ended(here: Namespace, name: str) -> Callable[[], Manifest | None]:
         found = here.get("bench", name)
         if failed := condition(found, "Failed"):
             here.fail(f"failed: {failed['message']}")
-        return found["status"] if says(found, "Complete", "True", "Swept") else None
+        return found if says(found, "Complete", "True", "Swept") else None
 
     return look
 

@@ -75,17 +75,17 @@ def run(here: Namespace) -> Manifest:
 
 @pytest.fixture(scope="module")
 def lines(here: Namespace, run: Manifest) -> list[Manifest]:
-    return lines_of(here, run["status"]["rounds"][-1])
+    return lines_of(here, run["rounds"][-1])
 
 
 def points(run: Manifest, name: str) -> list[Manifest]:
-    found = [point for entry in run["status"]["rounds"] for point in entry["points"]]
+    found = [point for entry in run["rounds"] for point in entry["points"]]
     return [point for point in found if point["workload"].startswith(f"{name}@")]
 
 
 @pytest.mark.timeout(400)
 def test_every_kind_of_traffic_is_measured_on_both_arms(run: Manifest) -> None:
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         assert {(point["arm"], point["workload"]) for point in entry["points"] if point["valid"]} == {
             (arm, workload) for arm in ("baseline", "wide") for workload in WORKLOADS
         }
@@ -101,7 +101,7 @@ def test_each_file_is_named_by_its_digest_and_its_prompts_are_counted(run: Manif
     }
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     digests["sql"] = sql_digest[0]
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         assert entry["datasets"] == {name: digest[:12] for name, digest in digests.items()}
         assert entry["prompts"] == {"chats": 12, "replay": 12, "bugs": 8, "table": 12, "sql": 8}
 
@@ -113,7 +113,7 @@ def test_the_whole_history_is_sent(run: Manifest) -> None:
         ("system", "user", "assistant", "user", "assistant", "user")
     }
     lengths = [12 + sum(len(message["content"]) for message in chat) // 4 for chat in chats]
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         (inputs,) = [one for one in entry["inputs"] if one["workload"] == "chats@1"]
         assert min(lengths) <= float(inputs["mean"]) <= max(lengths)
 

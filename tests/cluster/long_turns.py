@@ -44,7 +44,7 @@ def test_two_runs_take_turns_on_the_node_that_has_room(here: Namespace, hub: str
         return found if len(found) == 2 and all("verdict" in run.get("status", {}) for run in found) else None
 
     runs = here.wait("both verdicts", both, 300)
-    rounds = sorted((one for run in runs for one in run["status"]["rounds"]), key=lambda one: str(one["startTime"]))
+    rounds = sorted((one for run in runs for one in run["rounds"]), key=lambda one: str(one["startTime"]))
     assert [(one["node"], one.get("reason", "")) for one in rounds] == [(first, "")] * 4
     assert all(earlier["completionTime"] <= later["startTime"] for earlier, later in itertools.pairwise(rounds))
     assert {run["status"]["verdict"]["outcome"] for run in runs} == {"Promote"}

@@ -45,20 +45,21 @@ def test_runs_under_way_keep_their_evidence_and_servers_stay(here: Namespace, hu
     run = here.wait("a run", run_of(here, "going"), 90)
     here.wait("the second round to measure", measuring(here, run, 1), 120)
     jobs = {name_of(job): uid_of(job) for job in jobs_of(here, run)}
-    (first,) = here.get("bench", name_of(run))["status"]["rounds"]
+    (first,) = here.get("bench", name_of(run))["rounds"]
     baseline = servers(here, "going")
     installed()
     assert images() == {"localhost/paceline:dev"}
     helm("test", "paceline")
 
-    status = here.wait("the verdict", finished(here, run), 180)["status"]
+    decided = here.wait("the verdict", finished(here, run), 180)
+    status = decided["status"]
     assert (status["verdict"]["outcome"], status["verdict"]["winner"]) == ("Promote", "wide")
-    assert [(entry["round"], entry["try"], entry["error"]) for entry in status["rounds"]] == [
+    assert [(entry["round"], entry["try"], entry["error"]) for entry in decided["rounds"]] == [
         (0, 0, ""),
         (1, 0, ""),
         (2, 0, ""),
     ]
-    assert subset(first, status["rounds"][0]), "what the release before has recorded stays"
+    assert subset(first, decided["rounds"][0]), "what the release before has recorded stays"
     now = {name_of(job): uid_of(job) for job in jobs_of(here, run)}
     assert {name: now.get(name, uid) for name, uid in jobs.items()} == jobs, "no Job is made again"
     here.wait("the second winner to be served", served(here, "going", "wide"), 90)
@@ -69,8 +70,8 @@ def test_runs_under_way_keep_their_evidence_and_servers_stay(here: Namespace, hu
     assert pool_of(after)["serving"]["revision"] == pool_of(done)["serving"]["revision"]
     again = here.get("bench", name_of(promoted))
     assert (uid_of(again), again["spec"]) == (uid_of(promoted), promoted["spec"])
-    assert (again["status"]["rounds"], again["status"]["verdict"]) == (
-        promoted["status"]["rounds"],
+    assert (again["rounds"], again["status"]["verdict"]) == (
+        promoted["rounds"],
         promoted["status"]["verdict"],
     )
     assert sorted(name_of(one) for one in here.list("bench")) == sorted([name_of(promoted), name_of(run)])

@@ -96,7 +96,7 @@ def test_a_full_cluster_lends_a_server_and_gets_it_back(here: Namespace, hub: st
     here.wait("the verdict", watched(here, ["full"], lambda: decided(here, ["full"])), 120)
     here.wait("both servers", watched(here, ["full"], lambda: all_back(here, ["full"])), 60)
     (run,) = here.list("bench", "paceline.dev/deployment=full")
-    assert [one.get("reason", "") for one in run["status"]["rounds"]] == ["", ""]
+    assert [one.get("reason", "") for one in run["rounds"]] == ["", ""]
 
 
 def measuring(here: Namespace, name: str) -> str:

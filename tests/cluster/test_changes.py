@@ -22,12 +22,12 @@ def test_suspending_stops_a_round_and_resuming_goes_on(here: Namespace, hub: str
     assert deployment is not None
     assert "verdict" not in pool_of(deployment)
     assert here.list("jobs", label) == []
-    assert here.get("bench", run["metadata"]["name"])["status"]["rounds"] == []
+    assert here.get("bench", run["metadata"]["name"])["rounds"] == []
 
     suspend(here, False)
-    status = here.wait("the verdict", finished(here, run), 90)["status"]
+    decided = here.wait("the verdict", finished(here, run), 90)
     here.wait("the winner to be served", served(here, NAME, "wide"), 60)
-    assert [(round["round"], round["try"]) for round in status["rounds"]] == [(0, 0), (1, 0)]
+    assert [(round["round"], round["try"]) for round in decided["rounds"]] == [(0, 0), (1, 0)]
     assert stopped["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in here.list("pods", label)}
     assert len(here.list("bench")) == 1
 

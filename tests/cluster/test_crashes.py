@@ -44,13 +44,14 @@ def test_an_operator_killed_anywhere_repeats_no_round(here: Namespace, hub: str,
     operator.freeze()
     first_again, second = jobs_of(here, run)
     here.wait("the second round's Job", lambda: complete(here.get("job", name_of(second))), 60)
-    assert len(here.get("bench", name_of(run))["status"]["rounds"]) == 1
+    assert len(here.get("bench", name_of(run))["rounds"]) == 1
     operator.kill()
 
-    status = here.wait("the verdict", finished(here, run), 120)["status"]
+    decided = here.wait("the verdict", finished(here, run), 120)
+    status = decided["status"]
     here.wait("the winner to be served", served(here, NAME, "wide"), 60)
     assert (status["verdict"]["outcome"], status["verdict"]["winner"]) == ("Promote", "wide")
-    assert [(round["round"], round["try"], round["error"]) for round in status["rounds"]] == [(0, 0, ""), (1, 0, "")]
+    assert [(round["round"], round["try"], round["error"]) for round in decided["rounds"]] == [(0, 0, ""), (1, 0, "")]
     assert uid_of(first_again) == uid_of(first)
     assert [uid_of(job) for job in jobs_of(here, run)] == [uid_of(first), uid_of(second)]
     assert len(pods_of(here, run)) == 2
@@ -67,8 +68,9 @@ def test_a_killed_client_gives_the_gpus_back_and_the_round_is_tried_again(here: 
     here.wait("its GPUs to be free", lambda: ended(here.get("pod", name_of(pod))), 60)
     assert time.monotonic() - killed < 60
 
-    status = here.wait("the verdict", finished(here, run), 120)["status"]
+    decided = here.wait("the verdict", finished(here, run), 120)
+    status = decided["status"]
     assert (status["verdict"]["outcome"], status["verdict"]["winner"]) == ("Promote", "wide")
-    assert [(round["round"], round["try"]) for round in status["rounds"]] == [(0, 0), (0, 1), (1, 0)]
-    assert [bool(round["error"]) for round in status["rounds"]] == [True, False, False]
-    assert "the client" in status["rounds"][0]["error"]
+    assert [(round["round"], round["try"]) for round in decided["rounds"]] == [(0, 0), (0, 1), (1, 0)]
+    assert [bool(round["error"]) for round in decided["rounds"]] == [True, False, False]
+    assert "the client" in decided["rounds"][0]["error"]

@@ -120,7 +120,7 @@ def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
     (workload,) = run["spec"]["workloads"]
     assert (workload["source"], workload["commit"]) == (source, brought["commit"])
     read = hashlib.sha256(files()["code.jsonl"]).hexdigest()[:12]
-    assert {entry["datasets"]["code"] for entry in run["status"]["rounds"]} == {read}
+    assert {entry["datasets"]["code"] for entry in run["rounds"]} == {read}
 
 
 def decided(here: Namespace, manifest: Manifest) -> Callable[[], Manifest | None]:
@@ -146,7 +146,7 @@ def check(here: Namespace, manifest: Manifest, pool: Manifest, argument: str) ->
     assert pool["verdict"]["outcome"] in VERDICTS, pool["verdict"]["message"]
     (run,) = here.list("bench")
     assert run["status"]["engineVersion"] == f"{manifest['spec']['engine']['version']}+emulated"
-    points = [point for entry in run["status"]["rounds"] for point in entry["points"]]
+    points = [point for entry in run["rounds"] for point in entry["points"]]
     assert [point["why"] for point in points if not point["valid"]] == []
     every = [candidate["name"] for candidate in manifest["spec"]["candidates"]]
     assert {point["arm"] for point in points} == {"baseline", *manifest["spec"]["pools"][0].get("candidates", every)}

@@ -20,9 +20,10 @@ def test_an_evicted_round_is_tried_again(here: Namespace, hub: str) -> None:
     pod = here.wait("the first round to measure", measuring(here, run, 0), 60)
     evict(here, pod)
 
-    status = here.wait("the verdict", finished(here, run), 150)["status"]
-    assert tries(status) == [(0, 0, "Evicted"), (0, 1, ""), (1, 0, "")]
-    why = status["rounds"][0]["error"]  # as often as not the pod is gone before its Job has ended
+    done = here.wait("the verdict", finished(here, run), 150)
+    status = done["status"]
+    assert tries(done) == [(0, 0, "Evicted"), (0, 1, ""), (1, 0, "")]
+    why = done["rounds"][0]["error"]  # as often as not the pod is gone before its Job has ended
     assert "EvictionByEvictionAPI" in why or why == "its pod is gone"
     assert (status["verdict"]["outcome"], status["verdict"]["winner"]) == ("Promote", "wide")
 
@@ -34,17 +35,18 @@ def test_an_image_that_is_not_there_blames_no_candidate(here: Namespace) -> None
     here.apply(claim(manifest["spec"]["cache"]["claimName"]))
     here.apply(manifest)
 
-    status = here.wait("the end", finished(here, manifest), 180)["status"]  # with 15 and 30 s between tries
-    assert tries(status) == [(0, number, "ImagePull") for number in range(3)]
-    assert "paceline-absent:0" in status["rounds"][-1]["error"]
+    done = here.wait("the end", finished(here, manifest), 180)  # with 15 and 30 s between tries
+    status = done["status"]
+    assert tries(done) == [(0, number, "ImagePull") for number in range(3)]
+    assert "paceline-absent:0" in done["rounds"][-1]["error"]
     assert (status["verdict"]["outcome"], status["verdict"]["reason"]) == ("Error", "ImagePull")
     assert says(here.get("bench", manifest["metadata"]["name"]), "Failed", "True", "Error")
     here.wait("its GPUs to be free", lambda: all(map(ended, here.list("pods"))), 60)
 
 
-def tries(status: Manifest) -> list[tuple[int, int, str]]:
+def tries(run: Manifest) -> list[tuple[int, int, str]]:
     """Round, try and what went wrong with it, "" for nothing."""
-    return [(round["round"], round["try"], round.get("reason", "")) for round in status["rounds"]]
+    return [(round["round"], round["try"], round.get("reason", "")) for round in run["rounds"]]
 
 
 def evict(here: Namespace, pod: Manifest) -> None:

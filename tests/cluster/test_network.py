@@ -54,12 +54,12 @@ def test_policies_keep_out_who_has_no_business_and_let_all_work_through(here: Na
         first = here.wait("the first round to measure", measuring(here, run, 0), 60)
         here.wait("its policy to be kept", lambda: network.holds(address(here, first)), 10)
         assert knocked(here, first, hub) == POLICIES_KEPT
-        here.wait("its result", lambda: here.get("bench", run["metadata"]["name"])["status"]["rounds"], 60)
+        here.wait("its result", lambda: here.get("bench", run["metadata"]["name"])["rounds"], 60)
     second = here.wait("the second round to measure", measuring(here, run, 1), 60)
     assert knocked(here, second, hub) == NOTHING_KEPT
-    status = here.wait("the verdict", finished(here, run), 60)["status"]
-    assert [(entry["round"], entry["try"]) for entry in status["rounds"]] == [(0, 0), (1, 0)]
-    assert [point["why"] for entry in status["rounds"] for point in entry["points"] if not point["valid"]] == []
+    decided = here.wait("the verdict", finished(here, run), 60)
+    assert [(entry["round"], entry["try"]) for entry in decided["rounds"]] == [(0, 0), (1, 0)]
+    assert [point["why"] for entry in decided["rounds"] for point in entry["points"] if not point["valid"]] == []
 
 
 def stranger() -> Manifest:

@@ -100,20 +100,21 @@ def test_the_pool_answers_at_its_address(here: Namespace) -> None:
 
 
 def test_the_evidence_says_where_and_on_what(here: Namespace) -> None:
-    status = here.wait("the run", run_of(here, NAME), 1)["status"]
+    run = here.wait("the run", run_of(here, NAME), 1)
+    status = run["status"]
     assert status["emulated"]
     assert "emulated" in status["engineVersion"]
-    assert {round["node"] for round in status["rounds"]} == {status["node"]}
-    for round in status["rounds"]:
+    assert {round["node"] for round in run["rounds"]} == {status["node"]}
+    for round in run["rounds"]:
         assert len(set(round["gpus"])) == 4
         assert all(gpu.startswith(f"GPU-{status['node']}-") for gpu in round["gpus"])
         assert [point["valid"] for point in round["points"]] == [True, True]
-    assert {replicate["arm"] for replicate in status["rounds"][0]["replicates"]} == {"baseline", "wide"}
+    assert {replicate["arm"] for replicate in run["rounds"][0]["replicates"]} == {"baseline", "wide"}
 
 
 def test_every_answer_is_on_the_cache_volume(here: Namespace) -> None:
     run = here.wait("the run", run_of(here, NAME), 1)
-    for measured in run["status"]["rounds"]:
+    for measured in run["rounds"]:
         reports = {line["arm"]: line["report"] for line in lines_of(here, measured) if "report" in line}
         assert {arm: report["completed"] for arm, report in reports.items()} == {"baseline": 6, "wide": 6}
 

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
+from paceline.api.round import with_rounds
 from paceline.cli.render import Plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +51,11 @@ class Cluster:
     def get(self, kind: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = json.loads(self.run("get", kind, "-o", "json"))["items"]
         return items
+
+    def runs(self) -> list[dict[str, Any]]:
+        """With their rounds."""
+        rounds = self.get("benchround")
+        return [with_rounds(run, rounds) for run in self.get("bench")]
 
 
 def demo(namespace: str, report: Path, limit: float) -> int:
@@ -128,7 +134,7 @@ def conclude(
     print(f"\n{table(runs)}\n")
     print(cluster.run("get", "specdep", name))
     print(cluster.run("get", "bench"))
-    listing = json.dumps({"apiVersion": "v1", "kind": "List", "items": runs})
+    listing = json.dumps({"apiVersion": "v1", "kind": "List", "items": [*runs, *cluster.get("benchround")]})
     command = [sys.executable, "-m", "paceline.cli", "report", "-", "-o", str(report)]
     subprocess.run(command, input=listing, text=True, check=True, cwd=ROOT)
     emulated = any((run.get("status") or {}).get("emulated") for run in runs)
@@ -160,7 +166,7 @@ def table(runs: list[dict[str, Any]]) -> str:
         for verdict in status.get("armVerdicts", ()):
             rows.append(f"{pool:<12}{verdict['arm']:<9}{verdict['outcome']}: {verdict['reason']}")
         noise = float(status["noise"]) * 100 if "noise" in status else float("nan")
-        rows.append(f"{pool:<12}{len(status.get('rounds', ()))} rounds, noise of a point {noise:.2f} %")
+        rows.append(f"{pool:<12}{status['progress'].get('round', 0)} rounds, noise of a point {noise:.2f} %")
     return "\n".join(rows)
 
 

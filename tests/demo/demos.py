@@ -44,7 +44,7 @@ def main(times: int, namespace: str) -> int:
         clear(namespace)
         started = time.monotonic()
         code = demo(namespace, Path("/tmp") / f"demo-{number}.html", limit=1800)
-        runs = Cluster(namespace).get("bench")
+        runs = Cluster(namespace).runs()
         keep(runs, RECORDED / "demos.jsonl")
         wrong = [f"exit code {code}"] if code else [fault for run in runs for fault in faults(run)]
         good += not wrong
@@ -64,7 +64,7 @@ def clear(namespace: str) -> None:
 def faults(run: dict[str, Any]) -> list[str]:
     pool, status = run["spec"]["pool"], run["status"]
     found = unexpected(run)
-    idle = sum(record["idleSeconds"] for record in status["rounds"])
+    idle = sum(record["idleSeconds"] for record in run["rounds"])
     would_hold = idle + FIVE_MINUTES * status["cost"]["serverStarts"]
     if idle > MOST_IDLE * would_hold:
         found.append(f"{pool}: {idle} s idle, of {would_hold} s that five-minute starts would take")
@@ -96,7 +96,7 @@ def row(number: int, runs: list[dict[str, Any]], seconds: float, wrong: list[str
                 for result in status["results"]
                 if result["arm"] == verdict["winner"]
             ),
-            str(len(status["rounds"])),
+            str(len(run["rounds"])),
             f"{float(status['noise']):.2%}",
         ]
     return "| " + " | ".join([*cells, "; ".join(wrong) or "as expected"]) + " |"

@@ -54,7 +54,7 @@ def kill_thrice(here: Namespace, operator: Operator) -> None:
     operator.freeze()
     second = jobs_of(here, run)[1]
     eventually(lambda: complete(here.get("job", name_of(second))))
-    assert len(here.get("bench", name_of(run))["status"]["rounds"]) == 1
+    assert len(here.get("bench", name_of(run))["rounds"]) == 1
     operator.kill()
     say(f"killed: {name_of(second)} is complete, its result not in status")
 
@@ -66,7 +66,7 @@ def eventually(look: Callable[[], T]) -> T:
 
 
 def repeated(here: Namespace, run: Manifest) -> list[str]:
-    tries = [(round["round"], round["try"]) for round in run["status"]["rounds"]]
+    tries = [(round["round"], round["try"]) for round in run["rounds"]]
     pods = here.list("pods", f"{RUN}={name_of(run)}")
     once = tries == [(number, 0) for number in range(len(tries))] and len(pods) == len(tries)
     return [] if once else [f"{name_of(run)}: rounds and tries {tries}, {len(pods)} pods"]

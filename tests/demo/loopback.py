@@ -16,6 +16,7 @@ from tests.demo.record import RECORDED, keep
 from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
 from paceline.cli.measured import EXIT
+from paceline.measure.record import load
 
 POOLS = ("latency", "throughput")
 
@@ -29,8 +30,9 @@ def measured(pool: str, directory: Path) -> Mapping[str, Any]:
     code = subprocess.run([*program, "-o", str(output)], check=False).returncode
     if code not in (EXIT["Promote"], EXIT["Reject"], EXIT["Inconclusive"]):
         raise SystemExit(code)
-    run: Mapping[str, Any] = yaml.safe_load(output.read_text())
-    points = [point for entry in run["status"]["rounds"] for point in entry.get("points", ())]
+    run = load(output)
+    assert run
+    points = [point for entry in run["rounds"] for point in entry.get("points", ())]
     if wrong := [f"{one['arm']} on {one['workload']}: {one['why']}" for one in points if not one["valid"]]:
         raise SystemExit("\n".join(wrong))
     return run
@@ -45,4 +47,4 @@ if __name__ == "__main__":
                 run = measured(pool, Path(directory))
             keep([run], RECORDED / "loopback.jsonl")
             status = run["status"]
-            print(number + 1, pool, status["verdict"]["outcome"], len(status["rounds"]), status["noise"], flush=True)
+            print(number + 1, pool, status["verdict"]["outcome"], len(run["rounds"]), status["noise"], flush=True)

@@ -23,6 +23,7 @@ from typing import Any
 from tests.cluster.machine import Machine, differences, machine
 from tests.demo.demo import KUBECTL, ROOT, clock
 from tests.demo.demos import MOST_NOISE, TABLE, faults, row, unexpected
+from tests.support.reports import runs_of
 
 NAME = os.environ.get("PACELINE_CLUSTER_NAME", "pace-kind")
 STATE = Path(os.environ.get("PACELINE_STATE", f"/var/tmp/{NAME}-cluster"))
@@ -142,11 +143,10 @@ def run(command: Sequence[str]) -> tuple[int, str]:
 
 def measured() -> list[dict[str, Any]]:
     """The runs of the demo. Not by tests.support.kubernetes: the API is on a loopback of its own."""
-    kubectl = f"{KUBECTL} --kubeconfig {STATE}/kubeconfig --namespace paceline-demo get bench --output json"
+    kubectl = f"{KUBECTL} --kubeconfig {STATE}/kubeconfig --namespace paceline-demo get bench,benchround --output json"
     command = ["dev/cluster/kind/docker", "run", *kubectl.split()]
     asked = subprocess.run(command, cwd=ROOT, env=os.environ | SETTINGS, capture_output=True, check=True)
-    found: list[dict[str, Any]] = json.loads(asked.stdout)["items"]
-    return found
+    return runs_of(json.loads(asked.stdout)["items"])
 
 
 def drowned(run: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Keeps finished runs as cases for `paceline gate`: what tests/gate/test_coverage.py counts over.
 
-    kubectl -n paceline-demo get bench -o json | .venv/bin/python -m tests.demo.record demos.jsonl
+    kubectl -n paceline-demo get bench,benchround -o json | .venv/bin/python -m tests.demo.record demos.jsonl
 
 adds them to tests/gate/recorded/demos.jsonl. Keep all that a series gave, or none: picking would spoil the count.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.in_status import measurements
+from tests.support.reports import runs_of
 
 RECORDED = Path(__file__).resolve().parents[1] / "gate" / "recorded"
 
@@ -42,7 +43,7 @@ def case(run: Mapping[str, Any]) -> dict[str, Any]:
                 "valid": m.valid,
                 **({"ended": m.ended} if m.ended else {}),
             }
-            for m in measurements(status["rounds"])
+            for m in measurements(run["rounds"])
         ],
     }
 
@@ -60,4 +61,4 @@ def keep(runs: Iterable[Mapping[str, Any]], path: Path) -> int:
 
 
 if __name__ == "__main__":
-    print(keep(json.load(sys.stdin)["items"], RECORDED / sys.argv[1]), "runs kept")
+    print(keep(runs_of(json.load(sys.stdin)["items"]), RECORDED / sys.argv[1]), "runs kept")

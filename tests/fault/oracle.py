@@ -10,6 +10,7 @@ from typing import Any
 from tests.support.memory import Cluster
 from tests.support.memory.cluster import Change
 
+from paceline.api.round import with_rounds
 from paceline.core import BASELINE
 from paceline.core.names import POOL_LABEL, RUN_LABEL, child_name
 from paceline.kube import APPLIED, Manifest, Ref
@@ -172,11 +173,25 @@ def a_finished_run_is_final(view: View, change: Change) -> str:
     )
 
 
-def a_measured_round_is_kept(view: View, change: Change) -> str:
-    if change.old is None or change.new is None:
+def a_recorded_round_is_kept(view: View, change: Change) -> str:
+    """As long as its run is there."""
+    if change.old is None:
         return ""
-    was, is_ = (one.get("status", {}).get("rounds", []) for one in (change.old, change.new))
-    return "" if is_[: len(was)] == was else f"{len(was)} rounds became {len(is_)}"
+    if change.new is None:
+        return "it is gone" if _run_of(view, change.old) else ""
+    return "" if change.new["spec"] == change.old["spec"] else "it has changed"
+
+
+def a_round_is_recorded_before_it_counts(view: View, change: Change) -> str:
+    """What status counts is there."""
+    counted = ((change.new or {}).get("status") or {}).get("progress", {}).get("round") or 0
+    there = len(_results(view, change.new)) if change.new else 0
+    return "" if counted <= there else f"{counted} rounds are counted, and {there} are there"
+
+
+def _results(view: View, run: Manifest) -> list[Manifest]:
+    """Its rounds with a result."""
+    return [one for one in with_rounds(run, _of(view, "BenchmarkRound"))["rounds"] if not one.get("error")]
 
 
 def one_round_at_a_time(view: View, change: Change) -> str:
@@ -198,7 +213,7 @@ def a_run_goes_on_where_it_measured(view: View, change: Change) -> str:
     run, node = _run_of(view, new), new.get("spec", {}).get("nodeName")
     if run is None or not node or old.get("spec", {}).get("nodeName"):
         return ""
-    rounds = run.get("status", {}).get("rounds", [])
+    rounds = with_rounds(run, _of(view, "BenchmarkRound"))["rounds"]
     since = list(itertools.takewhile(lambda one: one.get("error"), reversed(rounds)))
     latest = next((one["node"] for one in reversed(rounds) if not one.get("error")), node)
     others = (pod for pod in _of(view, "Pod") if pod["metadata"]["uid"] != new["metadata"]["uid"])
@@ -218,7 +233,8 @@ def _run_of(view: View, pod: Manifest) -> Manifest | None:
 PROMISES: Mapping[str, tuple[Promise, ...]] = {
     "Deployment": (intent_is_written_first, a_candidate_has_evidence),
     "SpeculativeDeployment": (promoted_is_served,),
-    "BenchmarkRun": (a_finished_run_is_final, a_measured_round_is_kept),
+    "BenchmarkRun": (a_finished_run_is_final, a_round_is_recorded_before_it_counts),
+    "BenchmarkRound": (a_recorded_round_is_kept,),
     "Job": (one_round_at_a_time,),
     "Pod": (a_run_goes_on_where_it_measured,),
 }

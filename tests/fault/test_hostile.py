@@ -144,7 +144,7 @@ def test_rounds_that_leave_garbage_end_in_an_error_in_words(message: str) -> Non
     assert serves(world, HOSTILE) == "baseline"
     (run,) = [found for found in world.cluster.list(BENCHMARK_RUN).items if of(found) == HOSTILE]
     admitted.check("BenchmarkRun", run["status"])
-    lost = [entry["error"] for entry in run["status"]["rounds"]]
+    lost = [entry["error"] for entry in run["rounds"]]
     assert lost
     assert all(error.isprintable() and 0 < len(error) <= LONGEST for error in lost)
     (failed,) = [one for one in run["status"]["conditions"] if one["type"] == "Failed"]

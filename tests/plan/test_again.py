@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 from tests.support.edits_of_specs import AS_THE_BASELINE, BETTER, THREE, added, in_production, loosened, removed
-from tests.support.planned import deployment_pools
 from tests.support.runs import made_by
 from tests.support.stories import measured, measuring, promoted, told
 from tests.support.world import World, example
 
 from paceline.evidence import fingerprint, question
-from paceline.plan.deployment.again import source
 
 
 def jobs(world: World) -> int:
@@ -48,7 +46,7 @@ def test_a_stricter_gate_measures_only_what_it_needs_beyond(world: World) -> Non
     assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
     while world.under_way("round"):
         world.round_ends()
-    rounds = latest(world)["status"]["rounds"]
+    rounds = latest(world)["rounds"]
     assert [record["round"] for record in rounds] == list(range(len(rounds)))
     assert [bool(record.get("run")) for record in rounds[:4]] == [True, True, True, False]
     assert world.serving("latency") == "wide"
@@ -102,7 +100,7 @@ def test_where_the_winner_is_removed_the_others_rounds_are_judged_again() -> Non
     for _ in range(2):  # by way of the baseline: what is to serve comes before what is to be judged
         world.servers_ready()
     assert (world.serving("latency"), jobs(world)) == ("wide", before)
-    arms = {point["arm"] for record in latest(world)["status"]["rounds"] for point in record["points"]}
+    arms = {point["arm"] for record in latest(world)["rounds"] for point in record["points"]}
     assert arms == {"baseline", "wide"}
 
 
@@ -115,7 +113,7 @@ def test_an_added_candidate_is_measured_with_the_baseline_alone() -> None:
     while world.under_way("round"):
         world.round_ends()
     status = latest(world)["status"]
-    mine = [record for record in status["rounds"] if not record.get("run")]
+    mine = [record for record in latest(world)["rounds"] if not record.get("run")]
     assert {one["arm"] for record in mine for one in record["replicates"]} == {"baseline", "narrow"}
     first = [record["replicates"][0]["arm"] for record in mine]
     assert abs(first.count("baseline") - first.count("narrow")) <= 1
@@ -134,7 +132,7 @@ def test_rounds_of_a_run_that_was_under_way_are_kept() -> None:
     world.servers_ready()
     old, new = world.runs("latency")
     assert world.condition("Failed", old) == "True Superseded"
-    assert [record.get("run") for record in new["status"]["rounds"]] == [old["metadata"]["name"]] * 2 + [None]
+    assert [record.get("run") for record in new["rounds"]] == [old["metadata"]["name"]] * 2 + [None]
     assert world.serving("latency") == "wide"
 
 
@@ -225,18 +223,3 @@ def test_of_several_runs_the_one_with_the_most_rounds_is_taken() -> None:
     assert third["spec"]["gate"]["roundsOf"] == second["metadata"]["name"]
     assert len({fingerprint(run["spec"]) for run in (first, second, third)}) == 1
     assert len({question(run["spec"]) for run in (first, second, third)}) == 3
-
-
-def test_nothing_is_taken_that_status_could_not_hold() -> None:
-    """A run's status has room for 480 points."""
-    world = World()
-    promoted(world, "latency")
-    world.edit("0.04", loosened)
-    (pool,) = (p for p in deployment_pools(world))
-    assert source(pool) is not None
-    (run,) = world.runs("latency")[:1]
-    record = run["status"]["rounds"][0]
-    for found in world.runs("latency"):
-        found["status"]["rounds"] = [record] * 60
-    (pool,) = deployment_pools(world)
-    assert source(pool) is None

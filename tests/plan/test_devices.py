@@ -148,7 +148,7 @@ def test_a_run_made_by_hand_starts_no_round_where_nothing_can_be_claimed() -> No
     world.servers_ready()
     (made,) = world.runs("latency")
     alone = {**made, "status": {}}
-    snapshot = replace(world.run_snapshot(made["metadata"]["name"]), manifest=alone, rounds=())
+    snapshot = replace(world.run_snapshot(made["metadata"]["name"]), manifest=alone, jobs=())
     waits = run.plan(replace(snapshot, absent=frozenset({TEMPLATE})), world.cluster.now)
     assert waits.actions == ()
     assert waits.status is not None

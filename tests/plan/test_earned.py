@@ -247,7 +247,7 @@ def test_what_is_edited_while_suspended_and_put_back_has_lost_no_round() -> None
     world.round_ends()
     world.servers_ready()
     (run,) = world.runs("latency")
-    assert [record["round"] for record in run["status"]["rounds"]] == [0, 1, 2]
+    assert [record["round"] for record in run["rounds"]] == [0, 1, 2]
     assert world.serving("latency") == "wide"
 
 

@@ -9,7 +9,7 @@ import pytest
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import MANY
 from paceline.plan.run.ends import PULL_PATIENCE, deadlines, end_of, held_seconds, hopeless
-from paceline.plan.run.snapshot import End, Round
+from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import IMAGES_PATIENCE
 
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -89,7 +89,7 @@ LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
     ],
 )  # fmt: skip
 def test_of_a_job_that_has_ended(job: dict[str, Any], pod: dict[str, Any] | None, failure: str, line: str) -> None:
-    end = end_of(Round(job=job, pod=pod), "the message does not begin with paceline1:")
+    end = end_of(RoundJob(job=job, pod=pod), "the message does not begin with paceline1:")
     assert end.failure.name == failure
     assert line in end.line
 
@@ -154,14 +154,14 @@ PULLING = "the server never started: ImagePullBackOff: said"
     ],
 )  # fmt: skip
 def test_of_a_job_that_goes_on(pod: dict[str, Any], minutes: int, expected: tuple[Failure, str] | None) -> None:
-    round = Round(job=with_plan(job()), pod=pod)
+    round = RoundJob(job=with_plan(job()), pod=pod)
     end = End(failure=expected[0], line=expected[1]) if expected else None
     assert hopeless(round, SAID, BEGAN + timedelta(minutes=minutes)) == end
 
 
 def test_a_volume_that_another_node_has_is_nobodys_fault() -> None:
     multi = 'FailedAttachVolume: Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) coder-0'
-    end = hopeless(Round(job=with_plan(job()), pod=starting("False")), multi, BEGAN + timedelta(minutes=10))
+    end = hopeless(RoundJob(job=with_plan(job()), pod=starting("False")), multi, BEGAN + timedelta(minutes=10))
     assert end is not None
     assert (end.failure, end.failure.tries) == (Failure.VolumeInUse, MANY)
     assert multi in end.line
@@ -169,8 +169,8 @@ def test_a_volume_that_another_node_has_is_nobodys_fault() -> None:
 
 def test_a_round_that_does_not_start_is_looked_at_again_when_patience_ends() -> None:
     for sandbox, patience in (("False", timedelta(minutes=10)), ("True", IMAGES_PATIENCE)):
-        assert deadlines(Round(job=with_plan(job()), pod=starting(sandbox))) == (BEGAN + patience,)
-    assert deadlines(Round(job=with_plan(job()), pod=pod(server={"running": {}}))) == ()
+        assert deadlines(RoundJob(job=with_plan(job()), pod=starting(sandbox))) == (BEGAN + patience,)
+    assert deadlines(RoundJob(job=with_plan(job()), pod=pod(server={"running": {}}))) == ()
 
 
 def with_plan(job: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def with_plan(job: dict[str, Any]) -> dict[str, Any]:
 def test_of_a_node_that_does_not_answer_nobody_hears_the_end() -> None:
     lost = pod(disrupted("DeletionByTaintManager"))
     lost["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
-    end = hopeless(Round(job=with_plan(job()), pod=lost), "", BEGAN)
+    end = hopeless(RoundJob(job=with_plan(job()), pod=lost), "", BEGAN)
     assert end == End(failure=Failure.NodeLost, line="DeletionByTaintManager: said")
 
 
@@ -194,19 +194,19 @@ def test_a_round_holds_accelerators_from_its_node_until_its_last_container_has_e
         "server": ended(0, finishedAt="2026-11-21T10:20:00Z"),
         "client": ended(0, finishedAt="2026-11-21T10:19:58Z"),
     }
-    assert held_seconds(Round(job=job(), pod=pod(**both)), BEGAN) == 1200
+    assert held_seconds(RoundJob(job=job(), pod=pod(**both)), BEGAN) == 1200
     still = pod(server={"running": {}}, client=both["client"])
-    assert held_seconds(Round(job=job(), pod=still), BEGAN + timedelta(seconds=30.5)) == 31
-    assert held_seconds(Round(job=job(), pod=None), BEGAN) is None
+    assert held_seconds(RoundJob(job=job(), pod=still), BEGAN + timedelta(seconds=30.5)) == 31
+    assert held_seconds(RoundJob(job=job(), pod=None), BEGAN) is None
 
 
 def test_who_waits_for_an_init_container_that_failed_holds_nothing_after_it() -> None:
     failed = preparing(warm=ended(1, finishedAt="2026-11-21T10:00:40Z"))
-    assert held_seconds(Round(job=job(), pod=failed), BEGAN + timedelta(hours=1)) == 40
+    assert held_seconds(RoundJob(job=job(), pod=failed), BEGAN + timedelta(hours=1)) == 40
 
 
 def test_a_round_whose_init_container_cannot_be_pulled_is_looked_at_again_in_time() -> None:
-    round = Round(job=with_plan(job()), pod=preparing(warm=waiting("ImagePullBackOff")))
+    round = RoundJob(job=with_plan(job()), pod=preparing(warm=waiting("ImagePullBackOff")))
     assert deadlines(round) == (BEGAN + PULL_PATIENCE,)
 
 
@@ -216,12 +216,13 @@ def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_
         "server": ended(0, finishedAt="2026-11-21T10:20:00Z"),
         "client": ended(0, finishedAt="2026-11-21T10:19:00Z"),
     }
-    assert held_seconds(Round(job=job(), pod=pod({"conditions": [placed]}, **ends)), BEGAN) == 1230
+    assert held_seconds(RoundJob(job=job(), pod=pod({"conditions": [placed]}, **ends)), BEGAN) == 1230
     unseen = pod({"conditions": [placed]})
     del unseen["status"]["startTime"]
-    assert held_seconds(Round(job=job(), pod=unseen), BEGAN) == 30
+    assert held_seconds(RoundJob(job=job(), pod=unseen), BEGAN) == 30
     assert (
-        held_seconds(Round(job=job(), pod=pod({"conditions": [{**placed, "status": "False"}]}, **ends)), BEGAN) == 1200
+        held_seconds(RoundJob(job=job(), pod=pod({"conditions": [{**placed, "status": "False"}]}, **ends)), BEGAN)
+        == 1200
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.rendered import example
 
 from paceline import api
-from paceline.api.run_status import Point, Round
+from paceline.api.round import Point, Round
 from paceline.core import BASELINE, Limit, Purpose, RunSpec
 from paceline.evidence import ArmCommand, RoundPlan, judge
 from paceline.evidence.round_status import round_record

@@ -13,7 +13,7 @@ from tests.support.stories import measuring, promoted, told
 from tests.support.verdicts import question
 from tests.support.world import World, example
 
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.evidence import fingerprint
 from paceline.evidence import question as asks
 from paceline.plan.run.budget import exhausted

@@ -11,7 +11,7 @@ MOST_LOOKED_AT = 8
 
 
 def reasons(world: World, pool: str = "latency") -> list[str]:
-    return [record.get("reason", "") for record in world.runs(pool)[-1]["status"]["rounds"]]
+    return [record.get("reason", "") for record in world.runs(pool)[-1]["rounds"]]
 
 
 def verdict(world: World, pool: str = "latency") -> tuple[str, str]:
@@ -58,7 +58,7 @@ def test_one_candidate_has_had_its_last_look_and_the_other_one_fails(world: Worl
         world.round_ends(baseline=noisy, narrow=noisy, wide=half_failed)
     assert not world.under_way("round")
     said = world.runs("throughput")[-1]["status"]
-    assert len(said["rounds"]) == MOST_LOOKED_AT
+    assert said["progress"]["round"] == MOST_LOOKED_AT
     assert verdict(world, "throughput")[0] == "Inconclusive"
     assert "too many of them were invalid" not in said["verdict"]["message"]
 
@@ -138,7 +138,7 @@ def test_a_round_is_evicted(world: World) -> None:
     for _ in range(2):
         world.round_ends()
     assert reasons(world) == ["", "Evicted", "", ""]
-    nodes = [record["node"] for record in world.runs("latency")[-1]["status"]["rounds"]]
+    nodes = [record["node"] for record in world.runs("latency")[-1]["rounds"]]
     assert nodes == ["gpu-1", "gpu-1", "gpu-0", "gpu-0"]
     assert verdict(world)[0] == "Promote"
 
@@ -153,7 +153,7 @@ def test_the_runs_node_is_lost(world: World) -> None:
     world.until_wake()
     for _ in range(2):
         world.round_ends()
-    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    rounds = world.runs("latency")[-1]["rounds"]
     assert [(one["node"], one.get("reason", "")) for one in rounds] == [
         ("gpu-1", ""),
         ("gpu-1", "NodeLost"),
@@ -172,7 +172,7 @@ def test_the_runs_node_is_lost_when_its_client_was_done(world: World) -> None:
     world.node_goes("gpu-1")
     for _ in range(2):
         world.round_ends()
-    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    rounds = world.runs("latency")[-1]["rounds"]
     assert [(one["node"], one.get("reason", ""), len(one["points"])) for one in rounds] == [
         ("gpu-1", "", 8),
         ("gpu-0", "", 8),
@@ -195,7 +195,7 @@ def test_a_queue_holds_a_round_back_for_two_hours(world: World) -> None:
     world.rounds_placed()
     for _ in range(2):
         world.round_ends()
-    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    rounds = world.runs("latency")[-1]["rounds"]
     assert [(one["node"], one.get("reason", "")) for one in rounds] == [("gpu-1", "")] * 3
 
 
@@ -208,7 +208,7 @@ def test_the_runs_node_has_no_room_any_more(world: World) -> None:
     assert world.condition("Measuring") == "True Measuring"
     for _ in range(2):
         world.round_ends()
-    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    rounds = world.runs("latency")[-1]["rounds"]
     assert [(one["node"], one.get("reason", "")) for one in rounds] == [
         ("gpu-1", ""),
         ("gpu-0", ""),

@@ -11,20 +11,20 @@ from tests.support import imported
 from tests.support.answers import Truth, half_failed, noisy
 from tests.support.campaigns import LATENCY
 from tests.support.edits_of_specs import loosened
-from tests.support.imported import ALLOWED, NAME, allow, allowing, file, moved, with_rounds
+from tests.support.imported import ALLOWED, NAME, allow, allowing, apply, brought, file, moved
 from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
 
-from paceline.evidence import RoundResult, decode, encode
+from paceline.api.round import Round, rounds_of, with_rounds
+from paceline.measure import record
 
 Manifest = dict[str, Any]
 SLOWER: Truth = {"baseline": LATENCY["baseline"], "wide": {name: 0.8 * of for name, of in LATENCY["baseline"].items()}}
 
 
 def run(world: World, name: str = NAME) -> Manifest:
-    found: Manifest = world.cluster.objects["BenchmarkRun", name]
-    return found
+    return with_rounds(world.cluster.objects["BenchmarkRun", name], world.cluster.of("BenchmarkRound"))
 
 
 def jobs(world: World) -> int:
@@ -44,12 +44,12 @@ def deployed(world: World, **spec: Any) -> None:
 def test_a_pool_promotes_on_what_was_measured_without_a_cluster(world: World) -> None:
     """Judged anew, it serves the pool as a run of its own would; nothing is measured, and everything says so."""
     allow(world)
-    world.apply(file())
+    apply(world, file())
     deployed(world)
     assert (world.serving("latency"), jobs(world), world.runs("latency")) == ("wide", 0, [])
     status = run(world)["status"]
     assert (status["verdict"]["outcome"], status["imported"]) == ("Promote", True)
-    assert all(entry["imported"] and entry["node"] == entry["job"] == "" for entry in status["rounds"])
+    assert "node" not in status, "it is another machine's"
     assert "3 rounds measured without a cluster" in status["verdict"]["message"]
     assert status["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
     pool = world.pool("latency")
@@ -61,7 +61,7 @@ def test_a_pool_promotes_on_what_was_measured_without_a_cluster(world: World) ->
 @told
 def test_what_was_measured_elsewhere_counts_only_where_it_is_allowed(world: World) -> None:
     """The run ends, and says who must do what; the pool measures for itself."""
-    world.apply(file())
+    apply(world, file())
     assert world.condition("Failed", run(world)) == "True ImportNotAllowed"
     assert "ask the administrator for evidence.imported=true" in run(world)["status"]["conditions"][0]["message"]
     deployed(world)
@@ -71,7 +71,7 @@ def test_what_was_measured_elsewhere_counts_only_where_it_is_allowed(world: Worl
 @told
 def test_what_was_measured_on_other_gpus_is_no_evidence(world: World) -> None:
     allow(world)
-    world.apply(file(change=lambda result: replace(imported.real(result), gpu_model="NVIDIA A100-SXM4-80GB")))
+    apply(world, file(change=lambda result: replace(imported.real(result), gpu_model="NVIDIA A100-SXM4-80GB")))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     said = run(world)["status"]["conditions"][0]["message"]
     assert said.endswith("it ran on NVIDIA A100-SXM4-80GB, and spec.accelerator.product is NVIDIA-H200")
@@ -85,29 +85,49 @@ def test_a_claimed_verdict_is_not_believed() -> None:
     """It is slower, whatever the file says of it; an API server drops a status that is applied, this one does not."""
     world, claims = allowing(), file(truth=SLOWER)
     better = file()
-    world.apply({**claims, "status": {"verdict": {"outcome": "Promote", "winner": "wide"}, "rounds": []}})
+    apply(world, {**claims, "status": {"verdict": {"outcome": "Promote", "winner": "wide"}}})
     assert run(world)["status"]["verdict"]["outcome"] == "Reject"
-    assert better["spec"]["measured"] != claims["spec"]["measured"]
+    assert better["rounds"] != claims["rounds"]
     deployed(world)
     assert (world.serving("latency"), jobs(world)) == ("baseline", 0)
     assert world.condition("Promoted") == "False BaselineFaster"
 
 
-def test_the_full_lines_are_not_in_this_cluster() -> None:
-    """No path of its volume is claimed to have them."""
+def test_an_invalid_point_is_no_evidence() -> None:
+    """Half of a candidate's requests failed."""
     world = allowing()
-    world.apply(file(change=lambda one: replace(imported.real(one), lines_sha256="ab" * 32, lines_bytes=4711)))
-    assert all("raw" not in entry for entry in run(world)["status"]["rounds"])
-
-
-def test_points_are_judged_anew() -> None:
-    """Half of a candidate's requests failed: no message says whether that is valid."""
-    world = allowing()
-    world.apply(file(wide=half_failed))
-    points = [point for entry in run(world)["status"]["rounds"] for point in entry["points"]]
+    apply(world, file(wide=half_failed))
+    points = [point for entry in run(world)["rounds"] for point in entry["points"]]
     assert {(point["arm"], point["valid"]) for point in points} == {("baseline", True), ("wide", False)}
     deployed(world)
     assert jobs(world) == 1
+
+
+def test_a_file_is_waited_for_to_its_last_round() -> None:
+    """The run stands first in it. What is not there after five minutes was not in it."""
+    world, whole = allowing(), file()
+    document, *rounds = record.documents(whole)
+    world.apply(document)
+    assert world.condition("Complete", run(world)) == "False WaitingForCapacity"
+    assert run(world)["status"]["conditions"][0]["message"] == (
+        "a round has to wait: spec.measured.rounds: 3, and 0 of its BenchmarkRounds are there"
+    )
+    for one in rounds[:2]:
+        world.cluster.apply(one)
+    world.settle("two rounds are applied", 1)
+    assert world.condition("Complete", run(world)) == "False WaitingForCapacity"
+    world.settle("the third is not", 5)
+    assert world.condition("Failed", run(world)) == "True ImportRefused"
+    said = run(world)["status"]["conditions"][0]["message"]
+    assert said.endswith("and 2 of its BenchmarkRounds are there; delete it and apply the whole file")
+    assert jobs(world) == 0
+
+
+def test_its_rounds_go_with_it() -> None:
+    world = allowing()
+    apply(world, file())
+    world.cluster.delete("BenchmarkRun", NAME)
+    assert world.cluster.of("BenchmarkRound") == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +135,7 @@ def test_points_are_judged_anew() -> None:
 )
 def test_rounds_that_decide_nothing_yet_start_no_job(rounds: int, spoiled: Any) -> None:
     world = allowing()
-    world.apply(file(rounds=rounds, **spoiled))
+    apply(world, file(rounds=rounds, **spoiled))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     assert "go on with `paceline measure` to its end" in run(world)["status"]["conditions"][0]["message"]
     assert jobs(world) == 0
@@ -124,36 +144,37 @@ def test_rounds_that_decide_nothing_yet_start_no_job(rounds: int, spoiled: Any) 
 # Which rounds are evidence of a spec, and which are none.
 
 
-def first(change: Callable[[RoundResult], RoundResult]) -> Callable[[list[RoundResult]], list[RoundResult]]:
+def first(change: Callable[[Round], Round]) -> Callable[[list[Round]], list[Round]]:
     return lambda results: [change(results[0]), *results[1:]]
 
 
-def each(**changes: Any) -> Callable[[list[RoundResult]], list[RoundResult]]:
+def each(**changes: Any) -> Callable[[list[Round]], list[Round]]:
     return lambda results: [replace(result, **changes) for result in results]
 
 
-def without_baseline(result: RoundResult) -> RoundResult:
+def without_baseline(result: Round) -> Round:
     return replace(result, replicates=result.replicates[1:])
 
 
-def renamed(result: RoundResult) -> RoundResult:
+def renamed(result: Round) -> Round:
     return replace(result, replicates=(result.replicates[0], replace(result.replicates[1], arm="other")))
 
 
-def twice(result: RoundResult) -> RoundResult:
+def twice(result: Round) -> Round:
     return replace(result, replicates=(*result.replicates, result.replicates[1]))
 
 
-def of_another_load(result: RoundResult) -> RoundResult:
-    wide = result.replicates[1]
-    points = (replace(wide.points[0], workload="code@99"), *wide.points[1:])
-    return replace(result, replicates=(result.replicates[0], replace(wide, points=points)))
+def of_another_load(result: Round) -> Round:
+    return replace(result, points=(replace(result.points[0], workload="code@99"), *result.points[1:]))
 
 
-REFUSED: dict[str, tuple[Callable[[list[RoundResult]], list[RoundResult]], str]] = {
+REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
     "none": (lambda results: [], "there is none; apply the file once `paceline measure` has ended"),
     "one is missing": (lambda results: [results[0], results[2]], "it says that it is number 2; rounds stand in order"),
-    "one is there twice": (lambda results: [results[0], *results], "rounds[1]: it says that it is number 0"),
+    "a try has two results": (
+        lambda results: [results[0], replace(results[0], try_=1), *results[1:]],
+        "round 1: it says that it is number 0",
+    ),
     "too many": (
         lambda results: [replace(results[0], round=number) for number in range(13)],
         "13, and a run of this spec has at most 12",
@@ -166,10 +187,13 @@ REFUSED: dict[str, tuple[Callable[[list[RoundResult]], list[RoundResult]], str]]
         first(lambda one: moved(one, timedelta(days=2).total_seconds())),
         "it ended at 2026-11-23T10:26:00Z, and it is 2026-11-22T10:00:00Z: set the clocks",
     ),
-    "ends before it begins": (first(lambda one: replace(one, started=one.finished + 1)), "it ends before it begins"),
+    "ends before it begins": (
+        first(lambda one: replace(one, start_time="2026-11-22T09:00:00Z")),
+        "it ends before it begins",
+    ),
     "two at once": (
         lambda results: [results[0], replace(results[0], round=1), *results[2:]],
-        "rounds[1]: it began before the one before it had ended",
+        "round 1: it began before the one before it had ended",
     ),
     "of an emulator": (
         each(emulated=True),
@@ -177,7 +201,7 @@ REFUSED: dict[str, tuple[Callable[[list[RoundResult]], list[RoundResult]], str]]
     ),
     "of another engine": (each(engine_version="0.5.23"), "the servers were 0.5.23, and spec.engine.version is 0.5.6"),
     "of an unknown engine": (each(engine_version=""), "the servers were of no known version"),
-    "of unknown GPUs": (each(gpu_model=None), "which GPUs it ran on is not known"),
+    "of unknown GPUs": (each(gpu_model=""), "which GPUs it ran on is not known"),
     "of fewer GPUs": (each(gpus=("GPU-0",)), "it ran on 1 GPUs, and spec.accelerator.count is 4"),
 }
 
@@ -185,10 +209,9 @@ REFUSED: dict[str, tuple[Callable[[list[RoundResult]], list[RoundResult]], str]]
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_evidence_is_refused(case: str) -> None:
     change, said = REFUSED[case]
-    honest = file()["spec"]
-    results = [decode(message) for message in honest["measured"]["rounds"]]
+    honest = file()
     world = allowing()
-    world.apply(with_rounds(honest, [encode(result) for result in change(results)]))
+    apply(world, brought(honest["spec"], change(list(rounds_of(honest)))))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     assert said in run(world)["status"]["conditions"][0]["message"]
     assert "verdict" not in run(world)["status"]
@@ -198,36 +221,28 @@ def test_what_is_no_evidence_is_refused(case: str) -> None:
 def test_an_unchanged_file_is_evidence() -> None:
     """Or none of the refusals above would show anything."""
     world = allowing()
-    world.apply(file())
+    apply(world, file())
     assert world.condition("Complete", run(world)) == "True Promote"
 
 
-@pytest.mark.parametrize("text", ["", "paceline1:", "paceline1:%%%", "{}", "paceline2:abc", "paceline1:c$@(?"])
-def test_what_no_client_wrote_is_refused(text: str) -> None:
-    world = allowing()
-    world.apply(with_rounds(file()["spec"], [text]))
-    assert world.condition("Failed", run(world)) == "True ImportRefused"
-    assert "spec.measured.rounds[0]: " in run(world)["status"]["conditions"][0]["message"]
-
-
 def test_what_the_machine_did_otherwise_is_said() -> None:
-    world, honest = allowing(), file()["spec"]
+    world, honest = allowing(), file()
     differs = ["the servers had X (--env), and engine.env does not"]
-    world.apply(with_rounds(honest, honest["measured"]["rounds"], differs=differs))
+    apply(world, brought(honest["spec"], rounds_of(honest), differs=differs))
     assert run(world)["status"]["conditions"][0]["message"].endswith(differs[0])
 
 
 def test_prompts_of_the_cluster_cannot_be_compared() -> None:
-    world, honest = allowing(), file()["spec"]
-    loads = [{**load, "source": "configMap://prompts/code.jsonl"} for load in honest["workloads"]]
-    world.apply(with_rounds({**honest, "workloads": loads}, honest["measured"]["rounds"]))
+    world, honest = allowing(), file()
+    loads = [{**load, "source": "configMap://prompts/code.jsonl"} for load in honest["spec"]["workloads"]]
+    apply(world, brought({**honest["spec"], "workloads": loads}, rounds_of(honest)))
     assert "whether this cluster has the same is not known" in run(world)["status"]["conditions"][0]["message"]
 
 
 def test_speeds_of_an_emulator_are_evidence_of_an_emulator() -> None:
-    world, honest = allowing(), file(change=lambda result: replace(result, emulated=True))["spec"]
-    engine = {**honest["engine"], "image": "localhost/paceline-sglang-emulator:dev"}
-    world.apply(with_rounds({**honest, "engine": engine}, honest["measured"]["rounds"]))
+    world, honest = allowing(), file(change=lambda result: replace(result, emulated=True))
+    engine = {**honest["spec"]["engine"], "image": "localhost/paceline-sglang-emulator:dev"}
+    apply(world, brought({**honest["spec"], "engine": engine}, rounds_of(honest)))
     assert (world.condition("Complete", run(world)), run(world)["status"]["emulated"]) == ("True Promote", True)
 
 
@@ -238,7 +253,7 @@ def test_what_was_measured_long_ago_is_as_old_as_that() -> None:
     """Not as young as the day on which it was applied."""
     world = allowing()
     world.cluster.now += timedelta(days=40)
-    world.apply(file())
+    apply(world, file())
     assert world.condition("Complete", run(world)) == "True Promote"
     deployed(world)
     assert jobs(world) == 1
@@ -247,7 +262,7 @@ def test_what_was_measured_long_ago_is_as_old_as_that() -> None:
 
 def test_of_another_question_it_is_said_what_differs() -> None:
     world = allowing()
-    world.apply(file())
+    apply(world, file())
     engine = example("latency")["spec"]["engine"]
     deployed(world, engine={**engine, "args": [*engine["args"], "--chunked-prefill-size=4096"]})
     assert jobs(world) == 1
@@ -257,7 +272,7 @@ def test_of_another_question_it_is_said_what_differs() -> None:
 def test_under_another_gate_its_rounds_are_judged_again() -> None:
     """As those of a run of the pool's own (0033), and they stay marked."""
     world = allowing()
-    world.apply(file())
+    apply(world, file())
     manifest = example("latency")
     loosened(manifest["spec"])
     deployed(world, gate=manifest["spec"]["gate"])
@@ -276,7 +291,7 @@ def test_a_verdict_of_this_cluster_stands() -> None:
         world.round_ends()
     assert world.outcome("latency") == "Reject"
     world.cluster.now += imported.LATER
-    world.apply(file(change=lambda one: imported.real(moved(one, 9000))))
+    apply(world, file(change=lambda one: imported.real(moved(one, 9000))))
     assert world.condition("Complete", run(world)) == "True Promote"
     assert (world.serving("latency"), world.pool("latency")["verdict"]["outcome"]) == ("baseline", "Reject")
 
@@ -289,20 +304,20 @@ def test_it_takes_the_place_of_an_error(asked_again: bool) -> None:
     allow(world)
     if asked_again:
         world.annotate(RETRY, "monday")
-    world.apply(file())
+    apply(world, file())
     world.servers_ready()
     assert (world.serving("latency"), world.pool("latency")["verdict"]["benchmarkRun"]) == ("wide", NAME)
 
 
 def test_the_one_that_was_measured_last_counts() -> None:
     world = allowing()
-    world.apply(file())
+    apply(world, file())
     later = file(
         truth=SLOWER,
-        change=lambda one: replace(imported.real(one), started=one.started + 9e3, finished=one.finished + 9e3),
+        change=lambda one: imported.real(moved(one, 9000)),
     )
     later["metadata"]["name"] = "z-measured-later"
-    world.apply(later)
+    apply(world, later)
     deployed(world)
     assert world.pool("latency")["verdict"]["benchmarkRun"] == "z-measured-later"
 
@@ -313,7 +328,7 @@ def test_whoever_has_applied_it_deletes_it() -> None:
     for number in range(15):
         copy = file()
         copy["metadata"]["name"] = f"{NAME}-{number}"
-        world.apply(copy)
+        apply(world, copy)
     deployed(world)
     assert len(world.cluster.of("BenchmarkRun")) == 15
     assert all("ownerReferences" not in found["metadata"] for found in world.cluster.of("BenchmarkRun"))
@@ -326,7 +341,7 @@ def test_whoever_has_applied_it_deletes_it() -> None:
 def test_of_a_pool_of_another_name_it_is_nothing() -> None:
     """Although it runs on the same server."""
     world, renamed = allowing(), example("latency")
-    world.apply(file())
+    apply(world, file())
     renamed["spec"]["pools"][0]["name"] = "other"
     deployed(world, pools=renamed["spec"]["pools"])
     (pool,) = deployment_pools(world)
@@ -337,7 +352,7 @@ def test_of_a_pool_of_another_name_it_is_nothing() -> None:
 def test_where_it_is_forbidden_again_it_is_evidence_no_more() -> None:
     """What was promoted serves on, as after the run was deleted, and the pool measures."""
     world = allowing()
-    world.apply(file())
+    apply(world, file())
     deployed(world)
     world.settings = replace(ALLOWED, imported_evidence=False)
     world.wait(5)
@@ -347,7 +362,7 @@ def test_where_it_is_forbidden_again_it_is_evidence_no_more() -> None:
 def test_a_suspended_pool_serves_what_it_did() -> None:
     world = allowing()
     deployed(world, suspend=True)
-    world.apply(file())
+    apply(world, file())
     assert world.condition("Complete", run(world)) == "True Promote"
     world.servers_ready()
     assert (world.serving("latency"), jobs(world)) == ("baseline", 0)

@@ -26,7 +26,7 @@ def test_a_round_that_leaves_garbage_is_lost_and_tried_again(message: str) -> No
     measuring(world, "latency")
     world.round_dies("latency", 0, message)
     (run,) = world.runs("latency")
-    (lost,) = run["status"]["rounds"]
+    (lost,) = run["rounds"]
     assert 0 < len(lost["error"]) <= LONGEST
     assert lost["error"].isprintable()
     admitted.check("BenchmarkRun", json.loads(json.dumps(run["status"])))
@@ -34,7 +34,7 @@ def test_a_round_that_leaves_garbage_is_lost_and_tried_again(message: str) -> No
     assert world.under_way("round"), "another try, which counts"
     world.round_ends()
     (run,) = world.runs("latency")
-    assert [entry.get("error", "") == "" for entry in run["status"]["rounds"]] == [False, True]
+    assert [entry.get("error", "") == "" for entry in run["rounds"]] == [False, True]
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def test_a_spec_beyond_the_limits_is_refused_by_its_field(manifest: dict[str, An
 
 def of_points(points: int) -> dict[str, Any]:
     run: dict[str, Any] = latency()
-    one = run["status"]["rounds"][0]
+    one = run["rounds"][0]
     rounds = points // len(one["points"])
-    run["status"]["rounds"] = [{**one, "round": number, "job": f"job-{number}"} for number in range(rounds)]
+    run["rounds"] = [{**one, "round": number, "job": f"job-{number}"} for number in range(rounds)]
     return run
 
 

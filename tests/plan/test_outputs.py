@@ -7,7 +7,7 @@ from tests.support.stories import told
 from tests.support.world import World, example
 
 from paceline.core import Parity
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest
 
 PARITY = {"samples": 4, "maxTokens": 64}
@@ -112,7 +112,7 @@ def test_what_a_round_is_asked_is_what_the_pool_asks() -> None:
     world = World()
     measuring(world)
     (job,) = world.under_way("round")
-    assert Round(job=job, pod=None).plan.parity == Parity(samples=4, max_tokens=64)
+    assert RoundJob(job=job, pod=None).plan.parity == Parity(samples=4, max_tokens=64)
     assert world.runs("latency")[-1]["spec"]["gate"]["parity"] == {"samples": 4, "maxTokens": 64}
 
 

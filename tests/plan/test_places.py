@@ -23,7 +23,7 @@ NO_DEVICE = "Allocate failed due to no healthy devices present; cannot allocate 
 
 
 def records(world: World, pool: str = "latency") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = world.runs(pool)[-1]["status"]["rounds"]
+    found: list[dict[str, Any]] = world.runs(pool)[-1]["rounds"]
     return found
 
 
@@ -216,6 +216,7 @@ def test_a_job_that_was_never_made_is_no_try() -> None:
     (run,) = world.runs("latency")
     for _ in range(2):
         world.reconcile(("BenchmarkRun", run["metadata"]["name"]))
+    (run,) = world.runs("latency")
     assert (run["status"]["progress"]["step"], world.under_way("round")) == ("Measuring", [])
     world.away, world.crash = False, lambda actions: actions
     world.wait(1)

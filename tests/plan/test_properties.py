@@ -162,17 +162,21 @@ def test_the_order_of_children_changes_nothing(world: World, dice: random.Random
     assert deployment.plan(mixed, now) == deployment.plan(seen, now)
     for _, name in [key for key in ours(world.cluster) if key[0] == "BenchmarkRun"]:
         of_run = world.run_snapshot(name)
-        mixed_run = replace(of_run, rounds=shuffled(of_run.rounds))
+        mixed_run = replace(of_run, jobs=shuffled(of_run.jobs), objects=shuffled(of_run.objects))
         assert run.plan(mixed_run, now) == run.plan(of_run, now)
+
+
+OUTLAST = ("Delete", "Apply BenchmarkRound", "Apply PersistentVolumeClaim")
 
 
 @quick
 @given(moments())
 def test_what_was_planned_and_done_is_not_planned_again(world: World) -> None:
-    """A pass that only applied leaves nothing to do, until something else happens."""
+    """A pass that only applied leaves nothing to do, until something else happens. A round that is recorded counts in
+    the next pass, which is asked for at once; a claim that is made anew is found to be empty."""
     for key in ours(world.cluster):
         actions = act(world, key)
-        if actions and not any(action.startswith("Delete") for action in actions):
+        if actions and not any(action.startswith(OUTLAST) for action in actions):
             assert act(world, key) == []
 
 
@@ -318,7 +322,7 @@ def outline(world: World) -> Mapping[Key, Any]:
                 found[key] = one["spec"]
             case "SpeculativeDeployment" | "BenchmarkRun":
                 said = {(c["type"], c["status"], c["reason"]) for c in status.get("conditions", ())}
-                found[key] = (said, status.get("verdict"), status.get("summary"), len(status.get("rounds", ())))
+                found[key] = (said, status.get("verdict"), status.get("summary"), status.get("armRounds"))
             case _:
                 found[key] = None
     return found

@@ -19,8 +19,9 @@ def test_the_image_that_ran_is_recorded_by_its_digest() -> None:
     world.prefetch_ends()
     world.servers_ready()
     world.round_ends()
-    status = run_of(world)["status"]
-    assert status["rounds"][0]["image"] == IMAGE
+    run = run_of(world)
+    status = run["status"]
+    assert run["rounds"][0]["image"] == IMAGE
     assert status["imageDigests"] == {"server": IMAGE}
 
 
@@ -62,7 +63,7 @@ def test_a_run_that_two_releases_have_measured_names_both() -> None:
     world.prefetch_ends()
     world.servers_ready()
     world.round_ends()
-    run_of(world)["status"]["rounds"][0]["paceline"] = "0.0.9"
+    run_of(world)["rounds"][0]["paceline"] = "0.0.9"
     world.round_ends()
     assert run_of(world)["status"]["paceline"] == "0.0.9, 0.1.0"
 

@@ -144,14 +144,15 @@ def test_a_later_round_that_is_refused_is_waited_for_as_a_first_one_is() -> None
     measuring(world, "latency")
     world.faults.refuses["round"] = QUOTA
     world.round_ends()
-    (run,) = world.runs("latency")
     world.wait(24 * 60)
+    (run,) = world.runs("latency")
     assert world.condition("Complete", run) == "False PodRefused"
     world.faults.refuses.clear()
     world.rounds_placed()
     for _ in range(2):
         world.round_ends()
-    assert [record.get("reason", "") for record in run["status"]["rounds"]] == ["", "", ""]
+    (run,) = world.runs("latency")
+    assert [record.get("reason", "") for record in run["rounds"]] == ["", "", ""]
 
 
 def test_whoever_may_not_read_events_tells_where_to_look() -> None:

@@ -8,7 +8,7 @@ from tests.plan.test_sweep import COMMIT
 from tests.support.edits import example_run
 
 from paceline import api
-from paceline.api.run_status import Point, Round
+from paceline.api.round import Point, Round
 from paceline.core import RunSpec
 from paceline.plan.run.scope import sampled, scope
 

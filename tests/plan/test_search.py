@@ -11,7 +11,7 @@ from tests.support.stories import told
 from tests.support.world import World
 
 from paceline.core import ModelFacts, purpose_of
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 
 LATENCY = Served("latency", 1)
 
@@ -85,7 +85,7 @@ def test_its_rounds_share_their_prompts_and_the_gates_have_others() -> None:
     ended(world)
     drawn: dict[str, set[int]] = {}
     for job in world.cluster.of("Job", component="round"):
-        plan = Round(job=job, pod=None).plan
+        plan = RoundJob(job=job, pod=None).plan
         drawn.setdefault("search" if plan.cells else "gate", set()).add(plan.drawn)
     assert drawn["search"] == {-1}
     assert drawn["gate"] == {0, 1, 2}
@@ -111,7 +111,7 @@ def test_a_budget_that_runs_out_gives_the_best_so_far_and_says_so() -> None:
     ended(world)
     assert verdict(world, 0)["reason"] == "BudgetExhausted"
     assert "the search was not finished: the budget of 4 GPU-hours leaves no room" in verdict(world, 0)["message"]
-    assert len(world.runs("latency")[0]["status"]["rounds"]) == 3
+    assert len(world.runs("latency")[0]["rounds"]) == 3
     found = verdict(world, 0)["winner"]
     assert [arm["name"] for arm in world.runs("latency")[1]["spec"]["arms"]] == ["baseline", found]
 
@@ -176,8 +176,8 @@ def test_killed_anywhere_it_ends_as_it_would_have(seed: int) -> None:
     ended(world)
     world.wait(15)
     assert world.serving("latency") == undisturbed.serving("latency")
-    rounds = [[r["job"] for r in run["status"]["rounds"]] for run in world.runs("latency")]
-    assert rounds == [[r["job"] for r in run["status"]["rounds"]] for run in undisturbed.runs("latency")]
+    rounds = [[r["job"] for r in run["rounds"]] for run in world.runs("latency")]
+    assert rounds == [[r["job"] for r in run["rounds"]] for run in undisturbed.runs("latency")]
 
 
 def test_a_head_that_does_not_fit_is_named_where_it_stands() -> None:

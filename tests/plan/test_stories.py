@@ -70,7 +70,7 @@ def test_two_runs_and_room_for_one(world: World) -> None:
     for _ in range(2):  # there is room for one server more, not for one of each pool
         world.servers_ready()
     assert world.condition("Promoted") == "True AllPromoted"
-    rounds = [record for pool in TRUTHS for record in world.runs(pool)[0]["status"]["rounds"]]
+    rounds = [record for pool in TRUTHS for record in world.runs(pool)[0]["rounds"]]
     assert [(record["node"], record.get("reason", "")) for record in rounds] == [("gpu-0", "")] * 6
 
 
@@ -135,7 +135,7 @@ def test_the_image_changes_in_the_middle_of_a_run(world: World) -> None:
 
     old, new = world.runs("latency")
     assert (world.condition("Failed", old), world.condition("Complete", new)) == ("True Superseded", "False Measuring")
-    assert [round["round"] for round in old["status"]["rounds"]] == [0]
+    assert [round["round"] for round in old["rounds"]] == [0]
 
 
 @told

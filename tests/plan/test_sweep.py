@@ -11,7 +11,7 @@ from tests.support.stories import measuring, told
 from tests.support.world import World
 
 from paceline.evidence import Replicate
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest
 
 COMMIT = "0123456789" * 4
@@ -123,7 +123,7 @@ def test_one_server_for_all_concurrencies() -> None:
     code, _ = sweep()["spec"]["workloads"]
     world.apply(sweep(workloads=[{**code, "requests": 320, "concurrency": c} for c in (1, 64)]))
     (job,) = world.under_way("round")
-    asked = Round(job=job, pod=None).plan
+    asked = RoundJob(job=job, pod=None).plan
     assert [workload.name for workload in asked.workloads] == ["code@1", "code@64"]
     limits = [arm.argv[arm.argv.index("--max-running-requests") + 1] for arm in asked.arms]
     assert limits == ["128", "128"]
@@ -163,7 +163,7 @@ def test_a_server_is_asked_the_lightest_load_first() -> None:
     world = World()
     world.apply(sweep(workloads=sweep()["spec"]["workloads"][::-1]))
     (job,) = world.under_way("round")
-    assert [workload.name for workload in Round(job=job, pod=None).plan.workloads] == ["code@1", "code@8"]
+    assert [workload.name for workload in RoundJob(job=job, pod=None).plan.workloads] == ["code@1", "code@8"]
 
 
 def no_points(found: Replicate) -> Replicate:
@@ -184,7 +184,7 @@ def test_it_costs_no_more_rounds_than_asked(arm: str) -> None:
     world.apply(sweep())
     swept(world, ROUNDS, **{arm: fails_under_load})
     assert not world.under_way("round")
-    assert len(status(world)["rounds"]) == ROUNDS
+    assert len(world.cluster.of("BenchmarkRound")) == ROUNDS
 
 
 def test_a_spent_budget_leaves_the_table_of_what_was_measured() -> None:

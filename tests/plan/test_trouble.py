@@ -175,7 +175,7 @@ def test_a_round_gives_nothing(world: World) -> None:
     for _ in range(2):
         world.round_ends()
     (run,) = world.runs("latency")
-    assert [(record["round"], record["try"], bool(record["error"])) for record in run["status"]["rounds"]] == [
+    assert [(record["round"], record["try"], bool(record["error"])) for record in run["rounds"]] == [
         (0, 0, False),
         (1, 0, True),
         (1, 1, False),

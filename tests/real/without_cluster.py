@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.real.measured import CALLED, dated, emulated_or_not
+
+from paceline.measure.record import load
 
 PATIENCE = 3900.0
 ENDED = (0, 10, 11, 12)
@@ -43,14 +44,14 @@ class Told:
 
     @property
     def points(self) -> list[Mapping[str, Any]]:
-        return [point for one in self.status["rounds"] for point in one.get("points", ())]
+        return [point for one in self.run["rounds"] for point in one.get("points", ())]
 
     def of(self, arm: str, workload: str | None = None) -> list[Mapping[str, Any]]:
         """Its points, in the order of the rounds."""
         return [one for one in self.points if one["arm"] == arm and workload in (None, one["workload"])]
 
     def replicates(self, arm: str) -> list[Mapping[str, Any]]:
-        return [each for one in self.status["rounds"] for each in one.get("replicates", ()) if each["arm"] == arm]
+        return [each for one in self.run["rounds"] for each in one.get("replicates", ()) if each["arm"] == arm]
 
     def result(self, arm: str, workload: str = "mean") -> Mapping[str, Any]:
         (found,) = [one for one in self.status["results"] if (one["arm"], one["workload"]) == (arm, workload)]
@@ -76,7 +77,8 @@ def told(directory: Path, measured: tuple[int, str], real: str, report: Path) ->
     """Raises if there is no run that came to an end."""
     code, output = measured
     assert code in ENDED, output
-    run: Mapping[str, Any] = yaml.safe_load((directory / "run.yaml").read_text())
+    run = load(directory / "run.yaml")
+    assert run
     return Told(run=run, code=code, output=output, real=real, report=report)
 
 
@@ -107,7 +109,7 @@ def _head(told: Told) -> Iterator[str]:
 def _table(told: Told) -> Iterator[str]:
     yield "| round | arm | workload | ready after | requests | output tokens | tok/s | acceptance length | |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for one in told.status["rounds"]:
+    for one in told.run["rounds"]:
         starts = {each["arm"]: each.get("startSeconds") for each in one.get("replicates", ())}
         for point in one.get("points", ()):
             start = starts.get(point["arm"])

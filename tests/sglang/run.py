@@ -11,7 +11,7 @@ class Run:
 
     @property
     def rounds(self) -> Sequence[Mapping[str, Any]]:
-        rounds: Sequence[Mapping[str, Any]] = self.run["status"]["rounds"]
+        rounds: Sequence[Mapping[str, Any]] = self.run["rounds"]
         return rounds
 
     def points(self, arm: str) -> list[Mapping[str, Any]]:

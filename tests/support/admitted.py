@@ -1,14 +1,17 @@
-"""Whether the API server would take a status, by the CRD: a planner whose status is refused is silent for ever."""
+"""Whether the API server would take what the operator writes, a status or a round, by the CRD: a planner whose status
+is refused is silent for ever."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline import api
 
-STATUS = {
-    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+PROPERTIES = {
+    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     for crd in api.crds()
 }
+WRITTEN = {kind: properties.get("status") or properties["spec"] for kind, properties in PROPERTIES.items()}
 TYPES: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
     "integer": int,
@@ -16,14 +19,20 @@ TYPES: Mapping[str, type | tuple[type, ...]] = {
     "array": (list, tuple),
     "object": Mapping,
 }
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 BOUNDS = ("maxLength", "maxItems", "maxProperties")
 LARGEST = 2**63 - 1
 """Of an integer; what is beyond arrives as a number with a fraction."""
 
 
-def check(kind: str, status: Mapping[str, Any]) -> None:
-    found = list(_refusals(STATUS[kind], status, "status"))
+def check(kind: str, written: Mapping[str, Any]) -> None:
+    """The status of an object of this kind; of a BenchmarkRound, its spec."""
+    found = refusals(kind, written)
     assert not found, found
+
+
+def refusals(kind: str, written: Mapping[str, Any]) -> list[str]:
+    return list(_refusals(WRITTEN[kind], written, "status"))
 
 
 def _refusals(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]:
@@ -35,6 +44,8 @@ def _refusals(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]
         yield f"{path}: {value} has more than 64 bits"
     if "minimum" in schema and value < schema["minimum"]:
         yield f"{path}: {value} is below {schema['minimum']}"
+    if schema.get("format") == "date-time" and not TIME.fullmatch(value):
+        yield f"{path}: {value} is no time"
     if "enum" in schema and value not in schema["enum"]:
         yield f"{path}: {value} is none of {schema['enum']}"
     yield from (f"{path}: more than {schema[key]}" for key in BOUNDS if key in schema and len(value) > schema[key])

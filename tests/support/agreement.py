@@ -38,7 +38,7 @@ def found(run: Manifest) -> Found:
     looks = len(spec.gate.decide_after_rounds) * (len(spec.arms) - 1)
     error, floor = (1 - spec.gate.confidence) / looks, spec.gate.variance_floor
     logs: dict[Key, list[float]] = {}
-    for point in (point for entry in run["status"]["rounds"] for point in entry["points"] if point["valid"]):
+    for point in (point for entry in run["rounds"] for point in entry["points"] if point["valid"]):
         speed = point.get("steadyThroughput") or point["requestSpeed"]
         logs.setdefault((point["arm"], point["workload"]), []).append(math.log(float(speed)))
     speeds = {key: interval(values, error=error, floor=floor).bounds for key, values in logs.items()}
@@ -69,20 +69,20 @@ def _of_the_question(one: Manifest, other: Manifest) -> Iterator[str]:
 
 
 def _order(run: Manifest) -> list[list[str]]:
-    return [[server["arm"] for server in entry["replicates"]] for entry in run["status"]["rounds"]]
+    return [[server["arm"] for server in entry["replicates"]] for entry in run["rounds"]]
 
 
 def _resolved(run: Manifest) -> dict[str, Mapping[str, str]]:
     """Of the last server of each arm: what both the operator and a person can see of its command."""
-    return {server["arm"]: server["resolved"] for entry in run["status"]["rounds"] for server in entry["replicates"]}
+    return {server["arm"]: server["resolved"] for entry in run["rounds"] for server in entry["replicates"]}
 
 
 def _prompts(run: Manifest) -> list[Mapping[str, str]]:
-    return [entry.get("datasets", {}) for entry in run["status"]["rounds"]]
+    return [entry.get("datasets", {}) for entry in run["rounds"]]
 
 
 def _invalid(run: Manifest) -> list[str]:
-    return [point["why"] for entry in run["status"]["rounds"] for point in entry["points"] if not point["valid"]]
+    return [point["why"] for entry in run["rounds"] for point in entry["points"] if not point["valid"]]
 
 
 def _of_the_numbers(one: Found, other: Found) -> Iterator[str]:

@@ -10,64 +10,78 @@ from tests.support.answers import Spoiled, Truth
 from tests.support.stories import measuring
 from tests.support.world import World
 
-from paceline.evidence import RoundResult, decode, encode
-from paceline.plan.pods import terminated
+from paceline.api.record import to_status
+from paceline.api.round import Round, rounds_of
+from paceline.evidence import fingerprint
+from paceline.measure import record
 from paceline.plan.simulation import reconciler
-from paceline.plan.step import Manifest
+from paceline.plan.step import Manifest, parse_time, timestamp
 
 ALLOWED = replace(reconciler.SETTINGS, imported_evidence=True)
 NAME = "qwen3-coder-next-latency-at-the-desk"
 LATER = timedelta(days=1)
 """From the measurement until the file is applied."""
-Change = Callable[[RoundResult], RoundResult]
+Change = Callable[[Round], Round]
+NOTE = "measured on desk without a cluster"
 
 
-def real(result: RoundResult) -> RoundResult:
+def real(round: Round) -> Round:
     """The stories' answers are those of an emulator."""
-    return replace(result, emulated=False)
+    return replace(round, emulated=False)
 
 
 def file(*, truth: Truth | None = None, change: Change = real, rounds: int = 99, **spoiled: Spoiled) -> Manifest:
-    """The BenchmarkRun of pool latency with its messages, its first `rounds` only."""
+    """The BenchmarkRun of pool latency with its rounds, its first `rounds` only."""
     speeds = truth and tuple((arm, tuple(of.items())) for arm, of in truth.items())
-    spec, messages, _, _ = _desk(speeds, tuple(spoiled.items()))
-    written = [encode(change(decode(message))) for message in messages[:rounds]]
-    return with_rounds(spec, written)
+    spec, measured, _, _ = _desk(speeds, tuple(spoiled.items()))
+    return brought(spec, [change(one) for one in measured[:rounds]])
 
 
 def with_status() -> Manifest:
     """The whole file, measured a day ago by the clock on the wall."""
     _, _, status, ended = _desk(None, ())
     seconds = (datetime.now(UTC) - LATER - ended).total_seconds()
-    return {**file(change=lambda result: real(moved(result, seconds))), "status": dict(status)}
+    return {**file(change=lambda round: real(moved(round, seconds))), "status": dict(status)}
 
 
-def moved(result: RoundResult, seconds: float) -> RoundResult:
-    return replace(result, started=result.started + seconds, finished=result.finished + seconds)
+def moved(round: Round, seconds: float) -> Round:
+    began, ended = (
+        timestamp(parse_time(time) + timedelta(seconds=seconds)) for time in (round.start_time, round.completion_time)
+    )
+    return replace(round, start_time=began, completion_time=ended)
 
 
-def with_rounds(spec: Manifest, messages: Sequence[str], **measured: Any) -> Manifest:
-    brought = {"machine": "desk", "note": "measured on desk without a cluster", "rounds": list(messages), **measured}
-    metadata = {"name": NAME, "namespace": "models"}
+def brought(spec: Manifest, rounds: Sequence[Round], **measured: Any) -> Manifest:
+    """As `paceline measure` keeps it in memory: with its rounds."""
+    how = {"machine": "desk", "note": NOTE, "rounds": len(rounds), **measured}
     return {
         "apiVersion": "paceline.dev/v1alpha1",
         "kind": "BenchmarkRun",
-        "metadata": metadata,
-        "spec": {**spec, "measured": brought},
+        "metadata": {"name": NAME, "namespace": "models"},
+        "spec": {**spec, "measured": how},
+        "rounds": [record.noted(to_status(replace(one, fingerprint=fingerprint(spec))), NOTE) for one in rounds],
     }
 
 
+def apply(world: World, file: Manifest) -> None:
+    """kubectl apply -f of the file; nobody looks in between."""
+    run, *rounds = record.documents(file)
+    for one in rounds:
+        world.cluster.apply(one)
+    world.apply(run)
+
+
 @cache
-def _desk(truth: Any, spoiled: tuple[tuple[str, Spoiled], ...]) -> tuple[Manifest, tuple[str, ...], Manifest, datetime]:
-    """Its spec, the messages of its rounds, its status, and when it ended."""
+def _desk(
+    truth: Any, spoiled: tuple[tuple[str, Spoiled], ...]
+) -> tuple[Manifest, tuple[Round, ...], Manifest, datetime]:
+    """Its spec, its rounds, its status, and when it ended."""
     world = World(truths={"latency": {arm: dict(of) for arm, of in truth}}) if truth else World()
     measuring(world, "latency")
     while world.under_way("round"):
         world.round_ends(**dict(spoiled))
     (run,) = world.runs("latency")
-    ended = (terminated(world.pod_of(job), "client") for job in world.cluster.of("Job", component="round"))
-    messages = tuple(str(one["message"]) for one in ended if one)
-    return dict(run["spec"]), messages, dict(run["status"]), world.cluster.now
+    return dict(run["spec"]), rounds_of(run), dict(run["status"]), world.cluster.now
 
 
 def allowing() -> World:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.api.record import from_status, to_status
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.core import Answers, Measurement
 from paceline.evidence import round_status as codec
 

@@ -1,16 +1,19 @@
 """kubectl on the cluster that `make test` has brought up, and a namespace of its own for every story."""
 
+import builtins
 import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import pytest
 import yaml
+
+from paceline.api.round import with_rounds
 
 Manifest = dict[str, Any]
 T = TypeVar("T")
@@ -64,12 +67,18 @@ class Namespace:
         return done.stderr
 
     def list(self, kind: str, labels: str = "") -> list[Manifest]:
-        """By name."""
-        return listed(kind, "--namespace", self.name, "--selector", labels)
+        """By name; runs with their rounds."""
+        found = listed(kind, "--namespace", self.name, "--selector", labels)
+        return self._with_rounds(found) if kind == "bench" else found
 
     def get(self, kind: str, name: str) -> Manifest:
+        """Of a run, with its rounds."""
         found: Manifest = json.loads(self.kubectl("get", kind, name, "-o", "json"))
-        return found
+        return self._with_rounds([found])[0] if kind == "bench" else found
+
+    def _with_rounds(self, runs: Sequence[Manifest]) -> "builtins.list[Manifest]":
+        rounds = listed("benchround", "--namespace", self.name)
+        return [with_rounds(run, rounds) for run in runs]
 
     def logs(self, pod: str, container: str) -> str:
         """Empty while the container does not run."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 from tests.support.looked_at import looked_at
-from tests.support.reports import EVIL
+from tests.support.reports import EVIL, runs_of
 from tests.support.runs import latency
 from tests.support.world import World
 
@@ -24,7 +24,7 @@ def deployed(
     world: World, *, revisions: Collection[str] | None = None, traffic: Mapping[str, Traffic] | None = None
 ) -> Report:
     """The page about the story's deployment as it is now; rounds under way began five minutes ago."""
-    manifests = world.cluster.of("BenchmarkRun")
+    manifests = world.all_runs()
     seen = looked_at(world, into_the_round=timedelta(minutes=5))
     told = page(seen, runs(manifests), manifests, revisions=revisions, traffic=traffic)
     by_name = {run["metadata"]["name"]: run for run in manifests}
@@ -39,8 +39,7 @@ def kept(world: World) -> frozenset[str]:
 
 def releases() -> list[dict[str, Any]]:
     """Two emulated runs of one question: with the second image fewer draft tokens are accepted."""
-    items: list[dict[str, Any]] = yaml.safe_load(RELEASES.read_text())["items"]
-    return items
+    return runs_of(yaml.safe_load(RELEASES.read_text())["items"])
 
 
 def later(run: dict[str, Any], **factors: float) -> dict[str, Any]:
@@ -49,7 +48,7 @@ def later(run: dict[str, Any], **factors: float) -> dict[str, Any]:
     now["metadata"]["name"] = f"{now['metadata']['name'].removesuffix('-1')}-2"
     now["spec"]["engine"] |= {"image": "lmsysorg/sglang:v0.5.24", "version": "0.5.24"}
     now["status"]["engineVersion"] = "0.5.24"
-    for entry in now["status"]["rounds"]:
+    for entry in now["rounds"]:
         for point in entry["points"]:
             speed = float(point["steadyThroughput"]) * factors.get(point["arm"], 1.0)
             point["steadyThroughput"] = f"{speed:.6g}"
@@ -75,7 +74,7 @@ def evil_deployment(world: World) -> Report:
     """A deployment of which status says whatever somebody who means harm wants it to."""
     safe = deployed(world).deployments[0]
     return report(
-        [_with(run, run["spec"]["pool"], EVIL) for run in world.cluster.of("BenchmarkRun")],
+        [_with(run, run["spec"]["pool"], EVIL) for run in world.all_runs()],
         EVIL,
         [_evil(safe)],
     )

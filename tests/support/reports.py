@@ -7,6 +7,8 @@ from typing import Any
 import yaml
 from tests.support.runs import latency, lost_round
 
+from paceline.api.round import with_rounds
+from paceline.measure import record
 from paceline.report import report
 from paceline.report.model import Run, Value
 
@@ -16,8 +18,19 @@ EVIL = "</title><script>alert(1)</script>$x^2$ |\n# <img src=x onerror=alert(2)>
 
 def demo() -> list[dict[str, Any]]:
     """What kubectl showed while `make demo` ran: one pool decided, one under way."""
-    items: list[dict[str, Any]] = yaml.safe_load(DEMO.read_text())["items"]
-    return items
+    return runs_of(yaml.safe_load(DEMO.read_text())["items"])
+
+
+def runs_of(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The runs of a List, with their rounds."""
+    runs, rounds = ([one for one in items if one["kind"] == kind] for kind in ("BenchmarkRun", "BenchmarkRound"))
+    return [with_rounds(run, rounds) for run in runs]
+
+
+def listed(*objects: dict[str, Any]) -> str:
+    """As `kubectl get -o json` writes them, of runs with their rounds."""
+    items = [one for each in objects for one in (record.documents(each) if each["kind"] == "BenchmarkRun" else [each])]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
 def said(run: dict[str, Any]) -> Run:
@@ -33,7 +46,7 @@ def over(*loads: tuple[int, float, float]) -> dict[str, Any]:
     run = latency()
     base = run["spec"]["workloads"][0]
     run["spec"]["workloads"] = [base | {"concurrency": c, "requests": 160} for c, _, _ in loads]
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         entry["points"] = [
             {
                 "arm": arm,
@@ -51,7 +64,7 @@ def over(*loads: tuple[int, float, float]) -> dict[str, Any]:
 def shared_out(*loads: tuple[int, float, float]) -> dict[str, Any]:
     """The same, with the time per token of users who have equal shares. The servers have four GPUs."""
     run = over(*loads)
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         for point in entry["points"]:
             point["meanTPOT"] = f"{int(point['workload'].partition('@')[2]) / float(point['steadyThroughput'])}"
     return run
@@ -73,9 +86,10 @@ def evil() -> dict[str, Any]:
     ]
     status["armVerdicts"] = [{"arm": EVIL, "outcome": EVIL, "reason": EVIL}]
     status["verdict"] = {"outcome": EVIL, "winner": EVIL, "message": EVIL}
-    status["rounds"][0] |= {"notes": [EVIL], "neighbours": [EVIL], "gpuModel": EVIL, "image": EVIL}
-    status["rounds"][1]["points"][0] |= {"valid": False, "why": EVIL}
-    for point in status["rounds"][0]["points"]:
+    rounds = run["rounds"]
+    rounds[0] |= {"notes": [EVIL], "neighbours": [EVIL], "gpuModel": EVIL, "image": EVIL}
+    rounds[1]["points"][0] |= {"valid": False, "why": EVIL}
+    for point in rounds[0]["points"]:
         point |= {"p95TTFT": "0.1", "acceptLength": "2"}
-    status["rounds"].append(lost_round(9, EVIL))
+    rounds.append(lost_round(9, EVIL))
     return run

@@ -98,7 +98,6 @@ def manifest(
             "node": "gpu-0",
             "gpus": [f"GPU-0000{i}" for i in range(4)],
             "engineVersion": "0.5.23",
-            "rounds": rounds,
             "results": [entry for name, arm in verdict.arms.items() for entry in _results(name, arm, concurrency)],
             "armVerdicts": [
                 {"arm": name, "outcome": arm.outcome.value, "reason": gate.explain(arm)}
@@ -116,6 +115,7 @@ def manifest(
             "noise": f"{noise:.5f}",
             **status,
         },
+        "rounds": rounds,
     }
 
 

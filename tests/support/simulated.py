@@ -13,7 +13,7 @@ from statistics import fmean, median, quantiles
 from typing import Any
 
 from paceline import core, gate
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.core import BASELINE, Dataset, Workload
 from paceline.engines import Speculation
 from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, judge

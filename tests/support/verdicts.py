@@ -52,7 +52,7 @@ def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
         manifest=manifest,
         spec=spec,
         invalid="",
-        rounds=(),
+        jobs=(),
         namespaces=(),
         suspended=False,
         settings=Settings(image="paceline"),

@@ -25,6 +25,7 @@ from tests.support.faults import Faults
 from tests.support.passes import Pass, action_text, changed_conditions
 from tests.support.states import as_seen, words
 
+from paceline.api.round import with_rounds
 from paceline.core import ModelFacts
 from paceline.fetching import FetchFailure
 from paceline.fetching.failure import Part
@@ -32,7 +33,7 @@ from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.silence import silent, waiting
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request
@@ -286,7 +287,14 @@ class World:
         return [job for job in self.cluster.of("Job", component=component) if not finished(job)]
 
     def runs(self, pool: str) -> list[Manifest]:
-        return self.cluster.of("BenchmarkRun", pool=pool)
+        """As they are now, with their rounds."""
+        return [
+            run for run in self.all_runs() if (run["metadata"].get("labels") or {}).get("paceline.dev/pool") == pool
+        ]
+
+    def all_runs(self) -> list[Manifest]:
+        rounds = self.cluster.of("BenchmarkRound")
+        return [with_rounds(run, rounds) for run in self.cluster.of("BenchmarkRun")]
 
     def outcome(self, pool: str) -> str:
         """Of the pool's latest run."""
@@ -355,8 +363,8 @@ class World:
 
     def run_snapshot(self, name: str) -> run.Snapshot:
         snapshot = reconciler.run_snapshot(self.cluster, name, self.settings)
-        jobs = [round.job for round in snapshot.rounds]
-        pods = [round.pod for round in snapshot.rounds if round.pod]
+        jobs = [one.job for one in snapshot.jobs]
+        pods = [one.pod for one in snapshot.jobs if one.pod]
         return replace(snapshot, warnings=self._warnings({"Job": jobs, "Pod": pods}))
 
     def _warnings(self, children: Mapping[str, Sequence[Manifest]]) -> Mapping[str, str]:
@@ -369,6 +377,8 @@ class World:
     def _act(self, action: Action) -> bool:
         if isinstance(action, Apply):
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
+            if action.manifest["kind"] == "BenchmarkRound":
+                admitted.check("BenchmarkRound", action.manifest["spec"])
         return reconciler.carry_out(self.cluster, action)
 
     def _advance_cluster(self) -> None:
@@ -432,7 +442,7 @@ class World:
     def _answer(self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled], lengths: Lengths) -> str:
         known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
         ended_at = self.cluster.now.timestamp()
-        return answer(Round(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled, lengths)
+        return answer(RoundJob(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled, lengths)
 
     def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
         kubelet.end(self.cluster, job, container, code, message)

@@ -158,9 +158,6 @@ CEL: tuple[Told, ...] = (
     one("looks that fall", "spec.gate.decideAfterRounds", [5, 3], "spec.gate.decideAfterRounds", "must rise"),
     one("a dataset that is none", "spec.pools.0.load.0.datasets", ["math"], "spec.pools", "code, swe, terminal, chat"),
     one("more points than a message holds", "spec.candidates", MANY, "spec.pools", "at most 48"),
-    ("more rounds of points than a status holds",
-     (("spec.gate.decideAfterRounds", [3, 50]), ("spec.pools.1.load", [{"concurrency": [16, 32]}])),
-     "spec.pools", "must be at most 480 in every pool, what a run's status can hold"),
     one("a duration of another kind", "spec.promotion.progressDeadline", "PT30M",
         "spec.promotion.progressDeadline", "such as 30m, 1h30m"),
     one("no time at all", "spec.promotion.progressDeadline", "0s", "spec.promotion.progressDeadline", "above zero"),
@@ -318,10 +315,6 @@ OF_A_RUN: tuple[Told, ...] = (
     one("a run's two caches", "spec.cache.hostPath", "/models",
         "spec.cache", "exactly one of claimName and hostPath"),
     one("a run's looks that fall", "spec.gate.decideAfterRounds", [8, 3], "spec.gate.decideAfterRounds", "must rise"),
-    ("more rounds of points than a run's status holds",
-     (("spec.gate.decideAfterRounds", [3, 50]), ("spec.workloads", [
-         {"name": "code", "source": "builtin://code", "concurrency": 2**i} for i in range(5)])),
-     "spec.gate.decideAfterRounds", "must be at most 480, what a run's status can hold"),
     one("a pool that is smaller than its workloads", "spec.maxConcurrency", 16,
         "spec.maxConcurrency", "at least the largest concurrency"),
     one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
@@ -330,10 +323,6 @@ OF_A_RUN: tuple[Told, ...] = (
      "spec.gate.roundsOf", "left out where measured is set"),
     ("a search and a gate", (SEARCH,), "spec", "exactly one of gate, search and sweep must be set"),
     ("a run for nothing", (NO_GATE,), "spec", "exactly one of gate, search and sweep must be set"),
-    ("more rounds of a sweep than a run's status holds",
-     (NO_GATE, ("spec.sweep", {"rounds": 50}), ("spec.workloads", [
-         {"name": "code", "source": "builtin://code", "concurrency": 2**i} for i in range(5)])),
-     "spec.sweep.rounds", "must be at most 480, what a run's status can hold"),
     ("a search of a run at a rate", (SEARCH, NO_GATE, ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1}])),
      "spec.workloads", "requestRate must be left out for a search"),

@@ -13,6 +13,7 @@ from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, 
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
 from paceline.api.record import adapter, is_record
+from paceline.api.round import Round
 from paceline.api.rules import DeskRule, Rule, validations
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
@@ -29,8 +30,8 @@ class KindDefinition:
     plural: str
     short: str
     description: str
-    spec: type[Model]
-    status: type
+    spec: type
+    status: type | None
     columns: tuple[Mapping[str, Any], ...]
     rules: tuple[tuple[str, str], ...] = ()
     """Of the whole object, status included: CEL, and what must be."""
@@ -90,6 +91,24 @@ KINDS: Mapping[str, KindDefinition] = {
             ),
             rules=(FINAL,),
         ),
+        KindDefinition(
+            name="BenchmarkRound",
+            plural="benchmarkrounds",
+            short="benchround",
+            description="One round of a BenchmarkRun, with every measured point, valid or not. Never edited.",
+            spec=Round,
+            status=None,
+            columns=(
+                _column("Run", r".metadata.labels.paceline\.dev/run"),
+                _column("Round", ".spec.round", "integer"),
+                _column("Node", ".spec.node"),
+                _column("Failed", ".spec.reason"),
+                AGE,
+            ),
+            rules=(
+                ("self.spec == oldSelf.spec", "a round is measured once: delete it with its run, and measure again"),
+            ),
+        ),
     )
 }
 
@@ -112,7 +131,7 @@ KEPT = frozenset((
 
 
 def crds() -> list[dict[str, Any]]:
-    """Both CustomResourceDefinitions."""
+    """The CustomResourceDefinitions."""
     return [_definition(kind) for kind in KINDS.values()]
 
 
@@ -149,13 +168,14 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
         "kind": {"type": "string", "description": "Kind of this object."},
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": LONGEST_NAME}}},
         "spec": _explained(schema(kind.spec)),
-        "status": schema(kind.status),
     }
+    if kind.status:
+        properties["status"] = schema(kind.status)
     version = {
         "name": VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": {"status": {}} if kind.status else {},
         "additionalPrinterColumns": [dict(column) for column in kind.columns],
         "schema": {
             "openAPIV3Schema": {

@@ -10,7 +10,6 @@ from paceline.api.compatibility import ENGINE_AND_NODE, KINDS_OF_SHAPE, arm_rule
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
-    MOST_MEASURED,
     MOST_POINTS,
     MOST_SEARCHED,
     BudgetSpec,
@@ -269,14 +268,6 @@ class SpeculativeDeploymentSpec(Model):
             message=f"draft must be set in spec.draft where search is, with one of {', '.join(WITH_TREES)}: its trees "
             "are those of that head",
             field=".search",
-        ),
-        Rule(
-            each={"p": "self.pools"},
-            cel=f"has(p.search) || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
-            message="the last of decideAfterRounds x (1 + candidates) x datasets x concurrency must be at most "
-            f"{MOST_MEASURED} in every pool, what a run's status can hold; the last is {{{_LAST}}}, and the pool has "
-            f"{{{_POINTS}}} points a round: at most {{{MOST_MEASURED} / ({_POINTS})}} rounds of them",
-            field=".gate.decideAfterRounds",
         ),
     )
 

@@ -72,7 +72,3 @@ MOST_SEARCHED = 16
 """Workloads of a search: a third of the points of a round, as its last rounds have three arms."""
 MOST_COMPARED = 16
 """Arms whose answers fit there, too; a pool has no more."""
-MOST_MEASURED = 480
-"""Points of a run, over all of its rounds. Its status holds them all, each at up to 1.5 kB with what is told of its
-server, and etcd takes no object of more than 1.5 MiB: the rest is for the spec and for rounds that are tried again. Ten
-rounds of as many points as a message holds, forty of three arms on four sets."""

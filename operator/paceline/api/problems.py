@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, rules_of, schema
 from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
+from paceline.api.round import KIND
 from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
@@ -45,8 +46,9 @@ class InvalidManifestError(ValueError):
 
 
 def is_ours(manifest: Any) -> bool:
-    """True for every kind and version of our group, and for a SpeculativeDeployment, whose group then is mistyped."""
-    if not isinstance(manifest, Mapping):
+    """True for every version of our group's kinds that people write, and for a SpeculativeDeployment, whose group then
+    is mistyped."""
+    if not isinstance(manifest, Mapping) or manifest.get("kind") == KIND:
         return False
     group = str(manifest.get("apiVersion", "")).partition("/")[0]
     return group == GROUP or manifest.get("kind") == "SpeculativeDeployment"
@@ -59,9 +61,11 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
     if kind not in KINDS:
         return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
+    if not issubclass(spec := KINDS[kind].spec, Model):
+        return [*_metadata(manifest)]  # written by Paceline, and read as leniently as a status
     try:
         text = sent(manifest)
-        model = read(KINDS[kind].spec, text)
+        model = read(spec, text)
     except InvalidManifestError as invalid:
         return [*_metadata(manifest), *invalid.problems]
     return [*_metadata(manifest), *broken_rules(model, text)]

@@ -53,7 +53,8 @@ class Decimals:
     places: int | None = None
 
     def to_text(self, value: float) -> str:
-        return decimal(value) if self.places is None else f"{value:.{self.places}f}"
+        text = decimal(value) if self.places is None else f"{value:.{self.places}f}"
+        return text if len(text) <= LONGEST_NUMBER else "nan"
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"type": "string", "maxLength": LONGEST_NUMBER}

@@ -12,7 +12,6 @@ from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
     MOST_COMPARED,
-    MOST_MEASURED,
     MOST_POINTS,
     MOST_SEARCHED,
     BudgetSpec,
@@ -194,19 +193,6 @@ class BenchmarkRunSpec(Model):
             message=f"arms x workloads must be at most {MOST_POINTS}, as many as one round can report; "
             f"got {{{_POINTS}}}",
             field=".arms",
-        ),
-        Rule(
-            cel=f"!has(self.gate) || !has(self.gate.decideAfterRounds) || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
-            message=f"the last of decideAfterRounds x arms x workloads must be at most {MOST_MEASURED}, what a run's "
-            f"status can hold; the last is {{{_LAST}}}, and a round has {{{_POINTS}}} points: at most "
-            f"{{{MOST_MEASURED} / ({_POINTS})}} rounds of them",
-            field=".gate.decideAfterRounds",
-        ),
-        Rule(
-            cel=f"!has(self.sweep) || !has(self.sweep.rounds) || {_POINTS} * self.sweep.rounds <= {MOST_MEASURED}",
-            message=f"rounds x arms x workloads must be at most {MOST_MEASURED}, what a run's status can hold; got "
-            f"{{self.sweep.rounds}} rounds of {{{_POINTS}}} points: at most {{{MOST_MEASURED} / ({_POINTS})}}",
-            field=".sweep.rounds",
         ),
         Rule(
             each={"w": "self.workloads"},

@@ -1,22 +1,12 @@
-"""The status of a BenchmarkRun: its progress, its rounds (`round_status`) and its verdict."""
+"""The status of a BenchmarkRun: its progress, what its rounds show, and its verdict."""
 
 from dataclasses import field
 from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.record import ALWAYS, Number2, Number3, Number4, Number5, record
-from paceline.api.round_status import (
-    Inputs,
-    Point,
-    Raw,
-    Replicate,
-    ReplicateClocks,
-    ReplicateParity,
-    ReplicateThrottled,
-    Round,
-)
-from paceline.api.status import Conditions, Count, Name, Names, Strings, Text, Time
+from paceline.api.record import ALWAYS, Number, Number2, Number3, Number4, Number5, record
+from paceline.api.status import Conditions, Count, Counts, Name, Names, Strings, Text, Time
 from paceline.core.types import Arguments
 
 __all__ = [
@@ -25,15 +15,7 @@ __all__ = [
     "BenchmarkRunStatus",
     "Cost",
     "CrossoverSpot",
-    "Inputs",
-    "Point",
-    "Raw",
-    "Replicate",
-    "ReplicateClocks",
-    "ReplicateParity",
-    "ReplicateThrottled",
     "Result",
-    "Round",
     "RunProgress",
     "RunVerdict",
     "SearchProgress",
@@ -58,6 +40,12 @@ class Result:
     """Upper confidence bound of that, at the confidence of the whole table."""
     accept_length: Number3 | None = None
     """Mean acceptance length."""
+    concurrency: Number3 | None = None
+    """Candidate's mean number of requests under way."""
+    mean_ttft: Number | None = None
+    """Candidate's mean seconds to the first token."""
+    mean_tpot: Number | None = None
+    """Candidate's mean seconds per further token."""
     tokens: Number4 | None = None
     """Candidate's output tokens divided by the baseline's: geometric mean over rounds."""
     tokens_lower: Number4 | None = None
@@ -252,8 +240,12 @@ class BenchmarkRunStatus:
     """Version of the accelerators' driver, if it can be read."""
     gpus: Names | None = None
     """Ids of the accelerators."""
-    rounds: Annotated[tuple[Round, ...], Field(max_length=512)] | None = None
-    """Every round with every measured point, valid or not."""
+    arm_rounds: Counts = field(default_factory=dict)
+    """Arm → its rounds with a valid point. The rounds are BenchmarkRounds, found by the label paceline.dev/run."""
+    first_measured_time: Time = ""
+    """When the oldest round with a result ended."""
+    last_measured_time: Time = ""
+    """When the latest round with a result ended."""
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
     """Every candidate compared with the baseline."""
     search: SearchProgress | None = None

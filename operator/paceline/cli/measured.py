@@ -42,9 +42,9 @@ def watch(rounds: Rounds) -> None:
         for moment in rounds.until_the_end():
             if time.monotonic() - shown < DRAW_SECONDS:
                 continue
-            shown, status = time.monotonic(), moment.run.get("status") or {}
-            if len(status.get("rounds", ())) != measured:
-                measured, candidates = len(status.get("rounds", ())), so_far(moment.run)
+            shown, rounds_so_far = time.monotonic(), len(moment.run.get("rounds", ()))
+            if rounds_so_far != measured:
+                measured, candidates = rounds_so_far, so_far(moment.run)
             lines = standing(rounds.spec, moment.run, candidates, going_on=moment.plan is not None)
             screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
 

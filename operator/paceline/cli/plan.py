@@ -14,6 +14,7 @@ from itertools import groupby
 import yaml
 
 from paceline import api
+from paceline.api.round import KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
@@ -366,9 +367,8 @@ def _bounds(
     measured = sorted(
         float(replicate["startSeconds"])
         for stored in existing
-        if stored.get("kind") == "BenchmarkRun"
-        for entry in stored.get("status", {}).get("rounds", ())
-        for replicate in entry.get("replicates", ())
+        if stored.get("kind") == KIND
+        for replicate in stored["spec"].get("replicates", ())
         if "startSeconds" in replicate
     )
     starts, first = GUESSED_START, "a guess; set --start-seconds"

@@ -24,7 +24,7 @@ from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.routes import routes
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.run.searching import Searching
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.run.steps.check import unpinned
 from paceline.render import (
     Manifest,
@@ -186,7 +186,7 @@ def _printed(manifest: Manifest, one: Manifest) -> str:
 
 def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
     """What is still to be filled in, and the servers' commands as a person would type them."""
-    asked = Round(job=job, pod=None).plan
+    asked = RoundJob(job=job, pod=None).plan
     number = count(len(asked.arms), "server")
     yield f"The first round of {asked.run}: {number}, one after another on the same accelerators."
     yield from (f"{arm.name}: {shlex.join(arm.argv)}" for arm in asked.arms)

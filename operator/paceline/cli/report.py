@@ -20,7 +20,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "report",
         description="Write a deployment with its runs, single BenchmarkRuns, or what changed between two runs of one "
         "question, as one self-contained HTML page, as Markdown or as JSON.",
-        epilog="kubectl get specdep,bench -o json | paceline report - -o report.html",
+        epilog="kubectl get specdep,bench,benchround -o json | paceline report - -o report.html",
     )
     parser.add_argument(
         "names",

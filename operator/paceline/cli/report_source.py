@@ -12,15 +12,16 @@ from typing import Any
 
 import yaml
 
+from paceline.api.round import with_rounds
 from paceline.api.text import items, of_yaml
 from paceline.cli import cluster, top
 from paceline.cli.live.deployment import Deployment, deployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import load
+from paceline.cli.live.find import joined, load
 from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.core.names import DEPLOYMENT_LABEL
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.names import DEPLOYMENT_LABEL, RUN_LABEL
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.kube import ApiError, Forbidden, Ref, Resource, Transport, selector
 from paceline.kube.resources import REVISION
@@ -79,10 +80,14 @@ def of_file(name: str) -> Found:
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{name}: {error}") from error
     objects = [one for document in documents for one in items(document) if isinstance(one, dict)]
-    runs, deployments, revisions = (
+    runs, rounds, deployments, revisions = (
         [one for one in objects if one.get("kind") == kind]
-        for kind in (BENCHMARK_RUN.kind, SPECULATIVE_DEPLOYMENT.kind, REVISION.kind)
+        for kind in (BENCHMARK_RUN.kind, BENCHMARK_ROUND.kind, SPECULATIVE_DEPLOYMENT.kind, REVISION.kind)
     )
+    try:
+        runs = [with_rounds(run, rounds) for run in runs]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{name}: its runs and rounds are not as the API server stores them: {error!r}") from error
     served = [_of_a_file(one, runs, revisions) for one in deployments]
     theirs = [run for one in served for run in one.runs]
     return Found(deployments=tuple(served), runs=tuple(run for run in runs if run not in theirs))
@@ -128,7 +133,8 @@ async def named(api: Transport, namespace: str, name: str, interval: float = 0) 
     for resource in KINDS[kind.lower()]:
         manifest = await api.get(Ref(resource, namespace, bare))
         if manifest and resource is BENCHMARK_RUN:
-            return Found(runs=(manifest,))
+            (run,) = await joined(api, namespace, [manifest], selector({RUN_LABEL: bare}))
+            return Found(runs=(run,))
         if manifest:
             return Found(deployments=(await _served(api, namespace, bare, interval),))
     kinds = " or ".join(resource.kind for resource in KINDS[kind.lower()])
@@ -139,7 +145,7 @@ async def named(api: Transport, namespace: str, name: str, interval: float = 0) 
 
 async def _served(api: Transport, namespace: str, name: str, interval: float) -> Served:
     found, mine = await load(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
-    runs = (await api.list(BENCHMARK_RUN, namespace, mine)).items
+    runs = await joined(api, namespace, (await api.list(BENCHMARK_RUN, namespace, mine)).items, mine)
     try:
         revisions = _names((await api.list(REVISION, namespace, mine)).items)
     except Forbidden:

@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline import api, gate
-from paceline.api.record import from_status
-from paceline.api.run_status import BenchmarkRunStatus
+from paceline.api.round import KIND, rounds_of, with_rounds
 from paceline.cli.manifests import RUN, Manifest
 from paceline.core import BASELINE, PoolSpec, Workload
 from paceline.evidence.round_status import measurements
@@ -108,7 +107,7 @@ def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
 def _observed(pool: PoolSpec, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
     """From runs of a pool of this name that measured the same workloads."""
     names = {workload.name for workload in pool.workloads}
-    rounds = []
+    rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == KIND]
     for stored in existing:
         if stored.get("kind") != RUN or stored["spec"].get("pool") != pool.name:
             continue
@@ -117,9 +116,8 @@ def _observed(pool: PoolSpec, existing: Collection[Manifest]) -> tuple[Noise, st
         except api.InvalidManifestError:  # of another release
             continue
         if {workload.name for workload in run.workloads} == names:
-            status = from_status(BenchmarkRunStatus, stored.get("status") or {})
             weights = {workload.name: workload.weight for workload in _judged(run.workloads)}
-            rounds.append(gate.table(BASELINE, weights, measurements(status.rounds or ())))
+            rounds.append(gate.table(BASELINE, weights, measurements(rounds_of(with_rounds(stored, rounds_of_all)))))
     found = observed_noise(rounds)
     return found and (found[0], f"measured in {found[1]} rounds of earlier runs")
 

@@ -9,18 +9,21 @@ a round's pod    from the server when its Job has ended and the store's pod has 
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
 imported runs    from the store: those of the namespace that were measured without a cluster, where that is allowed
 warnings         Events of objects that wait without a reason in their status (plan.silence)
-a run's source   the run whose rounds it judges: from the server, until this run has rounds of its own
+a run's rounds   from the server: they are not watched
+a run's source   the run whose rounds it judges, and these: from the server, until this run has measured a round
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from paceline import api
+from paceline.api.round import belongs
 from paceline.controller.cluster import GUARDS, ROUTES, Cluster, Key
 from paceline.controller.kinds import (
+    BENCHMARK_ROUND,
     BENCHMARK_RUN,
     HTTP_ROUTE,
     INFERENCE_POOL,
@@ -51,7 +54,7 @@ from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.prompts import config_maps
 from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
 from paceline.plan.run.neighbours import neighbours
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.silence import waiting
 from paceline.render import Settings, group_name
 
@@ -148,39 +151,48 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
-    status = manifest.get("status") or {}
-    recorded = {record["job"] for record in status.get("rounds", ())}
+    rounds = () if finished(manifest) else await _rounds(cluster, key.namespace, key.name)
+    recorded = {one["metadata"]["name"] for one in rounds if belongs(one, manifest)}
     jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
     ended = [job for job in jobs if finished(job) and job["metadata"]["name"] not in recorded]
     if not all(_has_ended(_pod_of(job, pods)) for job in ended):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
-    rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
-    rounds = [
-        replace(round, neighbours=await _neighbours(cluster, round, spec.server.accelerator.resource_name))
-        if spec and round.node and round.ended and round.name not in recorded
-        else round
-        for round in rounds
+    of_jobs = [RoundJob(job=job, pod=_pod_of(job, pods)) for job in jobs]
+    of_jobs = [
+        replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
+        if spec and one.node and one.ended and one.name not in recorded
+        else one
+        for one in of_jobs
     ]
+    source = await _source(cluster, manifest, rounds)
     return run.Snapshot(
         manifest=manifest,
         spec=spec,
         invalid=invalid,
-        rounds=tuple(rounds),
+        jobs=tuple(of_jobs),
         namespaces=cluster.spaces(BENCHMARK_RUN.kind),
         suspended=suspended(manifest),
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
-        source=await _source(cluster, manifest),
+        objects=rounds,
+        source=source,
+        source_objects=await _rounds(cluster, key.namespace, source["metadata"]["name"]) if source else (),
         refusals=cluster.refusals.get(key, {}),
         absent=cluster.absent(key.namespace),
     )
 
 
-async def _source(cluster: Cluster, run: Manifest) -> Manifest | None:
-    """The run whose rounds this one judges; read only until this run has rounds in status."""
+async def _rounds(cluster: Cluster, namespace: str, run: str) -> tuple[Manifest, ...]:
+    """BenchmarkRounds are not watched: a run under way reads its own, and a finished run needs none."""
+    listing = await cluster.api.list(BENCHMARK_ROUND, namespace, f"{RUN_LABEL}={run}")
+    return tuple(one for one in listing.items if UNREAD not in one)
+
+
+async def _source(cluster: Cluster, run: Manifest, rounds: Sequence[Manifest]) -> Manifest | None:
+    """The run whose rounds this one judges; read only until this run has measured a round."""
     name = rounds_of(run["spec"]) if isinstance(run.get("spec"), dict) else ""
-    if not name or "rounds" in (run.get("status") or {}):
+    if not name or finished(run) or any(belongs(one, run) and not one["spec"].get("run") for one in rounds):
         return None
     source = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
     return None if source is None or UNREAD in source else source
@@ -206,7 +218,7 @@ async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Mani
     return [job] if job and owned_by(job, run["metadata"]["uid"]) else []
 
 
-async def _neighbours(cluster: Cluster, round: Round, resource: str) -> tuple[str, ...]:
+async def _neighbours(cluster: Cluster, round: RoundJob, resource: str) -> tuple[str, ...]:
     pods = [
         pod
         for namespace in cluster.namespaces or (None,)

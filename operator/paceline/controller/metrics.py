@@ -89,10 +89,10 @@ CLOSED = Gauge(
     "1 if a namespace that the installation names does not exist, or the operator may not read it",
     ["namespace"],
 )
-ROUNDS = Gauge("paceline_run_rounds", "Rounds recorded in a run's status", OF_OBJECT)
+ROUNDS = Gauge("paceline_run_rounds", "Rounds that a run has measured", OF_OBJECT)
 PROGRESS = Gauge(
     "paceline_run_progress_timestamp_seconds",
-    "When a run last recorded a round, or was made; absent at its end, while suspended, and outside its window",
+    "When a run last measured a round, or was made; absent at its end, while suspended, and outside its window",
     OF_OBJECT,
 )
 WAITS_BY_WISH = {Reason.RunSuspended.text, Reason.RunOutsideWindow.text}
@@ -188,8 +188,8 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
     true = {condition["type"] for condition in status.get("conditions", ()) if condition["status"] == "True"}
     for condition in CONDITIONS[kind]:
         CONDITION.labels(kind, namespace, name, condition).set(condition in true)
-    if "rounds" in status:
-        ROUNDS.labels(namespace, name).set(len(status["rounds"]))
+    if (rounds := (status.get("progress") or {}).get("round")) is not None and kind == BENCHMARK_RUN.plural:
+        ROUNDS.labels(namespace, name).set(rounds)
     reasons = {condition["type"]: condition["reason"] for condition in status.get("conditions", ())}
     if kind == BENCHMARK_RUN.plural:
         _progress(manifest, status, ended=bool(true & {*OF_RUNS}) or reasons.get("Complete") in WAITS_BY_WISH)
@@ -204,5 +204,5 @@ def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> 
     if ended:
         _remove(PROGRESS, *labels)
         return
-    rounds = [one["completionTime"] for one in status.get("rounds", ()) if one.get("completionTime")]
-    PROGRESS.labels(*labels).set(parse_time(max([metadata["creationTimestamp"], *rounds])).timestamp())
+    last = max(metadata["creationTimestamp"], status.get("lastMeasuredTime", ""))
+    PROGRESS.labels(*labels).set(parse_time(last).timestamp())

@@ -20,11 +20,9 @@ from paceline.core.verdict import Gate
 from paceline.core.window import Window
 from paceline.core.workload import Workload
 
-LONGEST_ROUND = 4096
-"""Characters of a round's message, as the kubelet keeps them."""
 LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
 MOST_ROUNDS = 64
-"""Rounds that a run brings along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
+"""Rounds that a run may bring along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
 
 
 class Purpose(StrEnum):
@@ -209,9 +207,8 @@ class Measured:
     differs: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_SENTENCE)], ...], Field(max_length=32)] = ()
     """What the servers had that this spec does not say, for example another program. Such rounds are no evidence of
     this spec."""
-    rounds: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_ROUND)], ...], Field(max_length=MOST_ROUNDS)] = ()
-    """What the client of each round has reported, in order: deflated JSON in base85, as in the termination message of a
-    round's pod. The operator judges it anew."""
+    rounds: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = 0
+    """Its rounds with a result, which stand beside it in the file as BenchmarkRounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from paceline.api import run_status
+from paceline.api import round as recorded
 from paceline.api.record import finite, from_status, inner, slots, to_status
-from paceline.api.run_status import ReplicateParity, Round
+from paceline.api.round import ReplicateParity, Round
 from paceline.core import BASELINE, Answers, Measurement, Workload
 from paceline.evidence import clocks
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
@@ -25,9 +25,9 @@ from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import RoundPlan, Scalar
 
-SHARED = tuple({f.name for f in fields(run_status.Point)} & {f.name for f in fields(Point)} - {"workload"})
+SHARED = tuple({f.name for f in fields(recorded.Point)} & {f.name for f in fields(Point)} - {"workload"})
 """Numbers of a point that status takes unchanged from the round's message."""
-METRICS = {slot.wire: slot.name for slot in slots(run_status.Point) if inner(slot.type) in (int, float)}
+METRICS = {slot.wire: slot.name for slot in slots(recorded.Point) if inner(slot.type) in (int, float)}
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the
 replicate's, comes on top."""
 UNSEEN = {
@@ -56,7 +56,7 @@ def round_record(
     held = lasted if held_seconds is None else max(held_seconds, lasted)
     workloads = {workload.name: workload for workload in plan.workloads}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
-    lines = run_status.Raw(path=plan.lines_path, sha256=result.lines_sha256, bytes=result.lines_bytes)
+    lines = recorded.Raw(path=plan.lines_path, sha256=result.lines_sha256, bytes=result.lines_bytes)
     record = Round(
         round=plan.round,
         try_=plan.try_,
@@ -94,12 +94,12 @@ def round_record(
     return from_status(Round, to_status(record))
 
 
-def _inputs(judged: Sequence[Judged]) -> Iterable[run_status.Inputs]:
+def _inputs(judged: Sequence[Judged]) -> Iterable[recorded.Inputs]:
     """One per workload: its prompts are the same on all arms."""
     counted = {entry.workload: entry.point for entry in reversed(judged) if entry.point and entry.point.mean_input}
     for workload in dict.fromkeys(entry.workload for entry in judged):
         if point := counted.get(workload):
-            yield run_status.Inputs(workload=workload, mean=point.mean_input, p50=point.p50_input, p99=point.p99_input)
+            yield recorded.Inputs(workload=workload, mean=point.mean_input, p50=point.p50_input, p99=point.p99_input)
 
 
 def _rest_notes(judged: Sequence[Judged]) -> list[str]:
@@ -176,8 +176,8 @@ def measurements(rounds: Iterable[Round]) -> list[Measurement]:
     ]
 
 
-def _replicate_of(record: Round, arm: str) -> run_status.Replicate:
-    return next((replicate for replicate in record.replicates if replicate.arm == arm), run_status.Replicate())
+def _replicate_of(record: Round, arm: str) -> recorded.Replicate:
+    return next((replicate for replicate in record.replicates if replicate.arm == arm), recorded.Replicate())
 
 
 def answers(rounds: Iterable[Round]) -> list[Answers]:
@@ -217,9 +217,9 @@ def point_noise(rounds: Iterable[Round]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> run_status.Replicate:
+def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.Replicate:
     failure = of_server(replicate.exit_code, replicate.error, replicate.failure) or _of_requests(replicate.arm, judged)
-    return run_status.Replicate(
+    return recorded.Replicate(
         arm=replicate.arm,
         start_seconds=replicate.start_seconds,
         exit_code=replicate.exit_code,
@@ -241,15 +241,15 @@ def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:
     return next((failure for failure in worst_first if failure in failures), None)
 
 
-def clocks_record(readings: clocks.Clocks) -> run_status.ReplicateClocks:
+def clocks_record(readings: clocks.Clocks) -> recorded.ReplicateClocks:
     """`clocks` of a replicate."""
-    return run_status.ReplicateClocks(
+    return recorded.ReplicateClocks(
         sm_mhz=readings.sm_mhz,
         most_sm_mhz=readings.most_sm_mhz,
         power_limit_watts=readings.limit_watts,
         celsius=readings.celsius,
         throttled=tuple(
-            run_status.ReplicateThrottled(
+            recorded.ReplicateThrottled(
                 workload=load.workload, reasons=tuple(clocks.names(load.reasons)), percent=load.percent
             )
             for load in readings.throttled
@@ -273,8 +273,8 @@ def _parity(outputs: Outputs) -> ReplicateParity:
     )
 
 
-def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status.Point:
-    record = run_status.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
+def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.Point:
+    record = recorded.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
     if judged.point is None:
         return record
     numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in SHARED}
@@ -298,14 +298,14 @@ def _finite(value: Any) -> Any:
     return value if isinstance(value, tuple) else finite(value)
 
 
-def judged_speed(point: run_status.Point) -> float | None:
+def judged_speed(point: recorded.Point) -> float | None:
     """The speed that the gate compares, in output tokens per second: at a rate (0014) and on a ramp (0070) that of a
     request under way, for a closed loop that of all requests in the steady window (0025). Without a substitute: None if
     it is missing."""
     return finite(point.steady_throughput if point.request_speed is None else point.request_speed)
 
 
-def _measurement(number: int, point: run_status.Point, replicate: run_status.Replicate) -> Measurement:
+def _measurement(number: int, point: recorded.Point, replicate: recorded.Replicate) -> Measurement:
     throughput = judged_speed(point)
     values = {wire: value for wire, name in METRICS.items() if (value := getattr(point, name)) is not None}
     if replicate.kv_tokens is not None:
@@ -327,7 +327,7 @@ def _measurement(number: int, point: run_status.Point, replicate: run_status.Rep
     )
 
 
-def _ended(replicate: run_status.Replicate) -> str:
+def _ended(replicate: recorded.Replicate) -> str:
     """Why its server did not last the round: any failure for the baseline; for a candidate only one that blames the
     server. "" if there is none."""
     blamed = replicate.arm == BASELINE or replicate.reason in {failure.name for failure in BLAMES_THE_SERVER}

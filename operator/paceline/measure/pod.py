@@ -19,7 +19,7 @@ from pathlib import Path
 from paceline.measure import devices, status
 from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies, to_hide
 from paceline.measure.status import Ended
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest, parse_time, timestamp
 from paceline.render.files import files_in
 
@@ -46,13 +46,13 @@ class Pod:
     """What else computed on its GPUs when it began."""
     ended: datetime | None = None
     late: bool = False
-    _seen: Round | None = field(default=None, init=False)
+    _seen: RoundJob | None = field(default=None, init=False)
 
     @property
     def name(self) -> str:
         return str(self.job["metadata"]["name"])
 
-    def seen(self, now: datetime) -> Round:
+    def seen(self, now: datetime) -> RoundJob:
         """As a cluster would show it now. What runs longer than it may is ended first."""
         if self.ended is None and (now - self.began).total_seconds() > self._deadline:
             self.late = True
@@ -98,7 +98,7 @@ class Pod:
 def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:
     """Start a round's processes, which keep `lock` open, as does what they start. Raises UnsetVariableError."""
     job = as_here(job, machine)
-    plan = Round(job=job, pod=None).plan
+    plan = RoundJob(job=job, pod=None).plan
     folder = machine.folder / f"round-{plan.round}-{plan.try_}"
     shutil.rmtree(folder, ignore_errors=True)
     for side in ("in", "out"):

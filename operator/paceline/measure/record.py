@@ -1,18 +1,21 @@
-"""The file that remembers a run: a BenchmarkRun with its status, whole at any time. Beside it lies a directory with the
-logs of each round, and the lock of whoever measures."""
+"""The file that remembers a run: a BenchmarkRun with its status, and its BenchmarkRounds, whole at any time. Beside it
+lies a directory with the logs of each round, and the lock of whoever measures."""
 
 import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from paceline.api.model import API_VERSION
+from paceline.api.round import KIND, rounds_of
 from paceline.api.text import of_yaml
 from paceline.core import Purpose, purpose_of
+from paceline.core.names import RUN_LABEL, child_name
 from paceline.evidence import question
 from paceline.plan.objects import Object, brings_rounds, finished
 from paceline.plan.step import Manifest
@@ -42,17 +45,22 @@ def load(file: Path) -> Manifest | None:
         return None
     try:
         documents = of_yaml(file.read_text())
-        stored = documents[0] if len(documents) == 1 else None
+        runs, rounds = (_of_kind(documents, kind) for kind in ("BenchmarkRun", KIND))
+        stored = runs[0] if len(runs) == 1 and len(documents) == 1 + len(rounds) else None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
-    if not isinstance(stored, dict) or stored.get("kind") != "BenchmarkRun" or "spec" not in stored:
+    if stored is None or "spec" not in stored:
         raise RecordError(f"{file}: it is no BenchmarkRun; name another file by -o")
-    if wrong := next(_out_of_shape(stored), ""):
+    if wrong := next(_out_of_shape(stored, rounds), ""):
         raise RecordError(f"{file}: {wrong}, so it was edited or cut off: restore it, or remove it to measure it again")
-    return stored
+    return {**stored, "rounds": [one["spec"] for one in rounds]}
 
 
-def _out_of_shape(run: Mapping[str, Any]) -> Iterator[str]:
+def _of_kind(documents: Sequence[Any], kind: str) -> list[Manifest]:
+    return [one for one in documents if isinstance(one, dict) and one.get("kind") == kind]
+
+
+def _out_of_shape(run: Mapping[str, Any], rounds: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """What of it could not have been written by us."""
     metadata, status = run.get("metadata"), run.get("status", {})
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
@@ -60,10 +68,13 @@ def _out_of_shape(run: Mapping[str, Any]) -> Iterator[str]:
     for field, part in (("spec", run["spec"]), ("status", status)):
         if not isinstance(part, dict):
             yield f"{field} is no object"
-    for field in ("rounds", "conditions"):
-        parts = status.get(field, []) if isinstance(status, dict) else []
-        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-            yield f"status.{field} is no list of objects"
+    conditions = status.get("conditions", []) if isinstance(status, dict) else []
+    if not isinstance(conditions, list) or not all(isinstance(one, dict) for one in conditions):
+        yield "status.conditions is no list of objects"
+    for one in rounds:
+        spec = one.get("spec")
+        if not isinstance(spec, dict) or not all(isinstance(spec.get(number), int) for number in ("round", "try")):
+            yield f"spec of a {KIND} has no number of a round and a try"
 
 
 def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -> Manifest:
@@ -77,7 +88,7 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
             f"{wanted['metadata']['name']}; name another file by -o, or remove it"
         )
     status = {key: value for key, value in (stored.get("status") or {}).items() if key != "progress"}
-    notes = [entry.get("notes") or () for entry in status.get("rounds", ()) if not entry.get("error")]
+    notes = [one.notes for one in rounds_of(stored) if not one.error]
     if not finished(stored) and any(note not in said for said in notes):
         raise RecordError(
             f"{file}: its rounds were measured in another way than now ({note}): go on as before, name another file by "
@@ -89,6 +100,7 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
         "metadata": stored["metadata"],
         "spec": {**wanted["spec"], **brought},
         "status": stored["status"] if finished(stored) else status,
+        "rounds": stored.get("rounds", []),
     }
 
 
@@ -97,47 +109,44 @@ def asked(run: Object) -> Manifest:
     return {**run, "spec": {key: value for key, value in run["spec"].items() if key != "measured"}}
 
 
-def with_message(run: Object, status: Mapping[str, Any], message: str, how: Mapping[str, Any]) -> Manifest:
-    """The run with this status, and with the message of a round's client if the round is new in it. `how`: machine,
-    note and differs of `spec.measured`. A file that an older release began has no messages, and gets none; nor does a
-    search, whose rounds no cluster takes."""
-    before, after = _results(run.get("status") or {}), _results(status)
-    messages = (run["spec"].get("measured") or {}).get("rounds", [])
-    if after == before or len(messages) != before or purpose_of(run["spec"]) is Purpose.SEARCH:
-        return {**run, "status": dict(status)}
-    measured = {**how, "rounds": [*messages, message.strip()]}
-    return {**run, "spec": {**run["spec"], "measured": measured}, "status": dict(status)}
+def with_round(run: Object, round: Mapping[str, Any], how: Mapping[str, Any]) -> Manifest:
+    """The run with one round more. `how`: machine, note and differs of `spec.measured`, which a search has not: no
+    cluster takes its rounds."""
+    gone_on = {**run, "rounds": [*run.get("rounds", ()), noted(round, how["note"])]}
+    if purpose_of(run["spec"]) is Purpose.SEARCH:
+        return gone_on
+    results = sum(1 for one in rounds_of(gone_on) if not one.error)
+    return {**gone_on, "spec": {**run["spec"], "measured": {**how, "rounds": results}}}
 
 
-def _results(status: Mapping[str, Any]) -> int:
-    """Number of rounds with a result."""
-    return sum(1 for entry in status.get("rounds", ()) if not entry.get("error"))
+def noted(round: Mapping[str, Any], note: str) -> Manifest:
+    """With the note, if it was measured here."""
+    if round.get("error") or round.get("run"):
+        return dict(round)
+    return {**round, "notes": [note, *round.get("notes", ())]}
+
+
+def documents(run: Object) -> Iterator[Manifest]:
+    """The run and its rounds as `kubectl apply` takes them."""
+    yield {key: value for key, value in run.items() if key != "rounds"}
+    for spec in run.get("rounds", ()):
+        name = run["metadata"]["name"]
+        namespace = {key: value for key, value in run["metadata"].items() if key == "namespace"}
+        metadata = {"name": child_name(name, spec["round"], spec["try"]), **namespace, "labels": {RUN_LABEL: name}}
+        yield {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
 
 
 def save(file: Path, run: Object, mark: str = "") -> None:
     """A reader of the file sees the old one or the new one. `mark` is a comment in its first line."""
-    text = f"# {mark}\n" * bool(mark) + yaml.dump(
-        json.loads(json.dumps(run)), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
+    text = f"# {mark}\n" * bool(mark) + yaml.dump_all(
+        json.loads(json.dumps(list(documents(run)))), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
     )
     beside = file.with_name(f".{file.name}.new")
     with beside.open("w") as out:
-        out.write(f"# {mark}\n{text}" if mark else text)
+        out.write(text)
         out.flush()
         os.fsync(out.fileno())
     beside.rename(file)
-
-
-def noted(status: Mapping[str, Any], note: str) -> Manifest:
-    """The status with the note in each round that was measured here."""
-    rounds = [
-        entry if entry.get("error") or entry.get("run") or note in entry.get("notes", ()) else _with(entry, note)
-        for entry in status.get("rounds", ())
-    ]
-    return {**status, "rounds": rounds} if rounds else dict(status)
-
-
-def _with(entry: Mapping[str, Any], note: str) -> Manifest:
-    return {**entry, "notes": [note, *entry.get("notes", ())]}
 
 
 def lock(folder: Path, waits: Callable[[], None]) -> int:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline import api
+from paceline.api.round import KIND
 from paceline.core import RunSpec
 from paceline.core.spec import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.evidence import RoundPlan
@@ -16,8 +17,7 @@ from paceline.measure.pod import Pod
 from paceline.measure.question import IN_MEMORY, SETTINGS
 from paceline.plan import run as planner
 from paceline.plan.objects import finished
-from paceline.plan.pods import terminated
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply, Delete, Manifest, Plan
 from paceline.pods.round.__main__ import check
 from paceline.render.benchmark import round_plan
@@ -66,7 +66,7 @@ class Rounds:
                 seen = self.pod.seen(now) if self.pod else None
                 if ask or (due and now >= due) or (self.pod and not was_over and self.pod.ended):
                     plan = planner.plan(self._snapshot(seen), now)
-                    ask = self._follow(plan, seen, now)
+                    ask = self._follow(plan, now)
                     due = plan.requeue_at
                 yield self.moment()
                 time.sleep(0 if ask or finished(self.run) else POLL_SECONDS)
@@ -80,17 +80,19 @@ class Rounds:
         said = self.pod.log("client")
         return Moment(
             run=self.run,
-            plan=Round(job=self.pod.job, pod=None).plan,
+            plan=RoundJob(job=self.pod.job, pod=None).plan,
             began=self.pod.began,
             said=tuple(said.read_text(errors="replace").splitlines()) if said.is_file() else (),
         )
 
-    def _snapshot(self, seen: Round | None) -> planner.Snapshot:
+    def _snapshot(self, seen: RoundJob | None) -> planner.Snapshot:
+        asked = {**record.asked(self.run), "metadata": {**IN_MEMORY, **self.run["metadata"]}}
         return planner.Snapshot(
-            manifest={**record.asked(self.run), "metadata": {**IN_MEMORY, **self.run["metadata"]}},
+            manifest=asked,
             spec=self.spec,
             invalid="",
-            rounds=(seen,) if seen else (),
+            jobs=(seen,) if seen else (),
+            objects=tuple(_owned(one) for one in record.documents(asked) if one["kind"] == KIND),
             namespaces=(IN_MEMORY["namespace"],),
             suspended=False,
             settings=SETTINGS,
@@ -102,23 +104,23 @@ class Rounds:
         how = {"machine": self.machine.name, "note": self.machine.note[:LONGEST_NOTE]}
         return {**how, "differs": differs} if differs else how
 
-    def _follow(self, plan: Plan, seen: Round | None, now: datetime) -> bool:
+    def _follow(self, plan: Plan, now: datetime) -> bool:
         """Status first, then actions, as the operator does it. True if the planner is to be asked again at once."""
         if plan.status is not None:
-            status, message = record.noted(plan.status, self.machine.note), _message(seen)
-            self.run = record.with_message(self.run, status, message, self._how)
+            self.run = {**self.run, "status": dict(plan.status)}
             record.save(self.file, self.run, self.machine.mark)
         for action in plan.actions:
             match action:
                 case Delete() if self.pod is not None:
                     self.pod.stop()
                     self.pod = None
+                case Apply(manifest) if manifest["kind"] == KIND:
+                    self.run = record.with_round(self.run, manifest["spec"], self._how)
+                    record.save(self.file, self.run, self.machine.mark)
                 case Apply(manifest) if manifest["kind"] == "Job":
                     self.pod = pod.start(manifest, self.machine, self.environ, now, self.lock)
         return bool(plan.actions)
 
 
-def _message(round: Round | None) -> str:
-    """What its client reported; "" while it has not."""
-    ended = terminated(round.pod, "client") if round and round.pod else None
-    return str((ended or {}).get("message", ""))
+def _owned(round: Manifest) -> Manifest:
+    return {**round, "metadata": {**round["metadata"], "ownerReferences": [{"uid": IN_MEMORY["uid"]}]}}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest, timestamp
 
 FAILED = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
@@ -19,7 +19,7 @@ class Ended:
     message: str
 
 
-def under_way(job: Manifest, node: str, began: datetime) -> Round:
+def under_way(job: Manifest, node: str, began: datetime) -> RoundJob:
     """Its containers run."""
     names = [container["name"] for container in job["spec"]["template"]["spec"]["containers"]]
     running = {"running": {"startedAt": timestamp(began)}}
@@ -28,12 +28,12 @@ def under_way(job: Manifest, node: str, began: datetime) -> Round:
         "containerStatuses": [{"name": name, "state": running} for name in names],
         **_placed(began),
     }
-    return Round(job={**job, "status": {}}, pod=_pod(job, node, status))
+    return RoundJob(job={**job, "status": {}}, pod=_pod(job, node, status))
 
 
 def over(
     job: Manifest, node: str, began: datetime, ended: datetime, how: Mapping[str, Ended], *, late: bool = False
-) -> Round:
+) -> RoundJob:
     """Its containers have ended; `late`: because activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
     outcome = {"type": "Complete"} if good else {"type": "Failed", **(LATE if late else FAILED)}
@@ -45,7 +45,7 @@ def over(
         **(LATE if late else {}),
     }
     condition = {**outcome, "status": "True", "lastTransitionTime": timestamp(ended)}
-    return Round(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status))
+    return RoundJob(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status))
 
 
 def _terminated(one: Ended, began: datetime, ended: datetime) -> Manifest:

@@ -21,7 +21,7 @@ from paceline.plan.deployment.surge import PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import Object, condition, finished
 from paceline.plan.pods import UNALLOCATED
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, admitted, key_of
@@ -248,7 +248,7 @@ def _hedged(simulation: Simulation, why: str) -> str:
 
 
 def _count(simulation: Simulation, job: Manifest) -> None:
-    plan, pool = Round(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
+    plan, pool = RoundJob(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
     each = accelerators(pod_template(job), simulation.cluster.objects)
     before, assumed = simulation.costs[pool], simulation.assumptions
     search = _and(before.search or Cost(), plan, each, assumed) if plan.cells else before.search
@@ -318,7 +318,7 @@ def _round_ends(simulation: Simulation) -> bool:
     job = next((job for job in jobs if any("nodeName" in pod["spec"] for pod in cluster.owned("Pod", job))), None)
     if job is None:
         return False
-    plan, began = Round(job=job, pod=None).plan, cluster.now.timestamp()
+    plan, began = RoundJob(job=job, pod=None).plan, cluster.now.timestamp()
 
     def speed(arm: ArmCommand, _workload: Workload) -> float:
         return BASELINE_SPEED * (simulation.scenario(plan.round) if arm.candidate else 1)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from paceline import __version__, core
 from paceline.api.record import finite, from_status
-from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunVerdict
+from paceline.api.round import rounds_of
+from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.api.status import Condition
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
@@ -53,13 +54,13 @@ def run(manifest: Manifest) -> Run:
     if searching:
         manifest = searched.measured_first(manifest, status)
     spec = manifest["spec"]
-    rule, rounds = read.gate(spec), status.rounds or ()
+    rule, rounds = read.gate(spec), rounds_of(manifest)
     arms = tuple(arm["name"] for arm in spec["arms"])
     workloads = tuple(read.workload(w) for w in spec["workloads"])
     sweeps = core.purpose_of(spec) is core.Purpose.SWEEP
     asks_nothing = sweeps or searching is not None
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
-        status = provisional(spec, rule, workloads, status)
+        status = provisional(spec, rule, workloads, status, rounds)
     candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
     crossing = None if searching else crossover(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
@@ -107,8 +108,8 @@ def run(manifest: Manifest) -> Run:
         notes=tuple(facts.notes(rounds)),
         noise=finite(status.noise),
         configuration=facts.configuration(searched.narrowed(manifest) if searching else manifest, rounds),
-        cost=facts.cost(status),
-        provenance=tuple(facts.provenance(manifest, status, rule)),
+        cost=facts.cost(status, rounds),
+        provenance=tuple(facts.provenance(manifest, status, rounds, rule)),
     )
 
 
@@ -212,7 +213,7 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: st
         return f"{'; '.join(whys) or verdict.message or 'after ' + count(verdict.rounds or 0, 'round')}."
     if ended := next(_ended(status), None):
         return ended.message or ended.reason
-    after = count(len({entry.round for entry in status.rounds or () if not entry.error}), "round")
+    after = count((status.progress or RunProgress()).round or 0, "round")
     means = [(one, one.mean.bounds) for one in candidates if one.mean]
     so_far = [f"{one.name} {ratio(bounds.ratio)} ({interval(bounds)}) {one.outcome}" for one, bounds in means]
     return f"{after} so far{': ' if so_far else ''}{', '.join(so_far)}."

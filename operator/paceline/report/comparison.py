@@ -5,6 +5,7 @@ from typing import Any
 
 from paceline import core, gate
 from paceline.api.record import from_status
+from paceline.api.round import Round, rounds_of
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.evidence import question
@@ -38,12 +39,13 @@ def refuse(first: Manifest, second: Manifest) -> None:
     begun = [status.start_time for status in statuses]
     if begun[0] and begun[1] and begun[0] > begun[1]:
         raise ValueError(f"{names[0]} began after {names[1]}: name the earlier one with --against")
-    emulated = [_emulated(status) for status in statuses]
-    if emulated[0] != emulated[1] and all(status.rounds for status in statuses):
+    rounds = [rounds_of(one) for one in (first, second)]
+    emulated = [any(entry.emulated for entry in one) for one in rounds]
+    if emulated[0] != emulated[1] and all(rounds):
         raise ValueError(f"{names[emulated.index(True)]} is emulated and the other is not: no model ran in it")
-    if shared := set.intersection(*_rounds_of((first, second), statuses)):
+    if shared := set.intersection(*_measurers((first, second), rounds)):
         raise ValueError(f"{' and '.join(names)} judge the same rounds, measured by {', '.join(sorted(shared))}")
-    if differs := tuple(_other_prompts(*statuses)):
+    if differs := tuple(_other_prompts(*rounds)):
         raise ValueError(f"{' and '.join(names)} do not ask the same question: {'; '.join(differs)}")
 
 
@@ -51,8 +53,8 @@ def compare(first: Manifest, second: Manifest, runs: tuple[Run, Run]) -> Compari
     """`runs` are what the report says of each by itself. Raises ValueError as `refuse`."""
     first, second = in_all_texts([first, second], printable_lines)
     refuse(first, second)
-    spec, statuses = second["spec"], [from_status(BenchmarkRunStatus, one.get("status")) for one in (first, second)]
-    rule, rounds = read.gate(spec), [status.rounds or () for status in statuses]
+    spec, rounds = second["spec"], [rounds_of(one) for one in (first, second)]
+    rule = read.gate(spec)
     arms = [arm["name"] for arm in spec["arms"]]
     weights = {read.workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}
     measured = [measurements(one) for one in rounds]
@@ -84,11 +86,11 @@ def _identity(run: Manifest) -> Any:
     return metadata.get("uid") or (metadata.get("namespace"), metadata["name"], metadata.get("creationTimestamp"))
 
 
-def _rounds_of(runs: Sequence[Manifest], statuses: Sequence[BenchmarkRunStatus]) -> list[set[str]]:
+def _measurers(runs: Sequence[Manifest], rounds: Sequence[Sequence[Round]]) -> list[set[str]]:
     """Of either run, the names of the runs that measured its rounds. Two clusters may have runs of one name."""
     own = [one["metadata"]["name"] for one in runs]
     names = own if own[0] != own[1] else [f"{name} of run {number}" for number, name in enumerate(own, 1)]
-    return [{entry.run or name for entry in status.rounds or ()} for name, status in zip(names, statuses, strict=True)]
+    return [{entry.run or name for entry in of} for name, of in zip(names, rounds, strict=True)]
 
 
 def _asked(spec: Manifest) -> Mapping[str, Any]:
@@ -106,20 +108,13 @@ def _other_question(first: Manifest, second: Manifest) -> Iterator[str]:
     yield from said or ("a field of spec that this release cannot name",)
 
 
-def _other_prompts(first: BenchmarkRunStatus, second: BenchmarkRunStatus) -> Iterator[str]:
+def _other_prompts(first: Sequence[Round], second: Sequence[Round]) -> Iterator[str]:
     """By digest: one name may stand for another file."""
-    sent = [
-        {name: digest for entry in status.rounds or () for name, digest in entry.datasets.items()}
-        for status in (first, second)
-    ]
+    sent = [{name: digest for entry in of for name, digest in entry.datasets.items()} for of in (first, second)]
     for name in sent[0].keys() & sent[1].keys():
         digests = [of[name] for of in sent]
         if digests[0] != digests[1]:
             yield f"the prompts of {name} are another file: sha256 {digests[0][:12]} and {digests[1][:12]}"
-
-
-def _emulated(status: BenchmarkRunStatus) -> bool:
-    return bool(status.emulated) or any(entry.emulated for entry in status.rounds or ())
 
 
 # What is said of them.

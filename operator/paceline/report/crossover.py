@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paceline import core, gate
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.evidence.round_status import measurements
 from paceline.report.model import MEAN, Crossover, Curve, CurvePoint, Manifest
 from paceline.report.read import at_one_load, workload

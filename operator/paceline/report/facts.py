@@ -6,9 +6,11 @@ from datetime import datetime
 from operator import attrgetter
 
 from paceline import api, core
+from paceline.api import round as recorded
 from paceline.api import run_status
 from paceline.api.record import finite
-from paceline.api.run_status import BenchmarkRunStatus, Round
+from paceline.api.round import Round
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.engines import ENGINES
 from paceline.report.model import Configuration, Cost, Difference, Manifest
@@ -106,9 +108,9 @@ def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ()
 
 
-def cost(status: BenchmarkRunStatus) -> Cost:
+def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> Cost:
     """Of its own rounds: those that are judged again have cost another run."""
-    rounds = [entry for entry in status.rounds or () if not entry.run]
+    rounds = [entry for entry in measured if not entry.run]
     took = status.cost or run_status.Cost()
     replicates = [replicate for entry in rounds for replicate in entry.replicates]
     points = [point for entry in rounds for point in entry.points]
@@ -125,7 +127,7 @@ def cost(status: BenchmarkRunStatus) -> Cost:
     )
 
 
-def _rate(point: run_status.Point) -> float:
+def _rate(point: recorded.Point) -> float:
     """Over the whole time; where the message had no room for it, the steady window's is near enough for a sum."""
     return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 
@@ -140,13 +142,17 @@ def notes(rounds: Sequence[Round]) -> list[str]:
     return _unique([note for entry in rounds for note in entry.notes] + neighbours)
 
 
-def provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate) -> Iterator[tuple[str, str]]:
+def provenance(
+    manifest: Manifest, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
+) -> Iterator[tuple[str, str]]:
     """Name and value, in the order a reader asks; what is not known is left out."""
-    return ((name, value) for name, value in _provenance(manifest, status, rule) if value)
+    return ((name, value) for name, value in _provenance(manifest, status, rounds, rule) if value)
 
 
-def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate) -> Iterator[tuple[str, str]]:
-    spec, rounds = manifest["spec"], status.rounds or ()
+def _provenance(
+    manifest: Manifest, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
+) -> Iterator[tuple[str, str]]:
+    spec = manifest["spec"]
     metadata, engine, accelerator = manifest["metadata"], spec["engine"], spec["accelerator"]
     made_by, nodes = metadata.get("annotations") or {}, accelerator.get("nodes") or 1
     yield "Run", "/".join(filter(None, [metadata.get("namespace", ""), metadata["name"]]))

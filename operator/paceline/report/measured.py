@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from paceline import core, gate
-from paceline.api import run_status
+from paceline.api import round as recorded
 from paceline.api.record import finite, inner, slots
-from paceline.api.run_status import Point, Round
+from paceline.api.round import Point, Round
 from paceline.evidence import round_status
 from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
@@ -211,7 +211,7 @@ def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Re
             )
 
 
-def _why_ended(entry: Round | run_status.Replicate) -> str:
+def _why_ended(entry: Round | recorded.Replicate) -> str:
     """Of a round or a replicate: what kind of failure, and the last useful line."""
     return ": ".join(filter(None, (entry.reason, entry.error)))
 

@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from paceline import core, gate
+from paceline.api.round import Round
 from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result
 from paceline.report.measured import verdict
 from paceline.report.model import MEANS, PROVISIONAL, Manifest
 
 
 def provisional(
-    spec: Manifest, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus
+    spec: Manifest, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
 ) -> BenchmarkRunStatus:
     """The status with the bounds of now for every candidate between two looks."""
-    found = verdict(gate.so_far, spec, rule, workloads, status.rounds or ()).arms
+    found = verdict(gate.so_far, spec, rule, workloads, rounds).arms
     between = {arm: one for arm, one in found.items() if one.mean and one.rounds not in rule.decide_after_rounds}
     of_looks = [result for result in status.results or () if result.arm not in between]
     known = {one.arm: one for one in status.arm_verdicts or ()}

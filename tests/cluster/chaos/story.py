@@ -173,7 +173,7 @@ def whole(story: Story, *, winner: str = "wide", outcome: str = "Promote", names
 
 def rounds_once(run: Manifest) -> list[str]:
     """Every round and try once; every round without an error once."""
-    entries = run["status"]["rounds"]
+    entries = run["rounds"]
     tries = [(entry["round"], entry["try"]) for entry in entries]
     good = sorted(entry["round"] for entry in entries if not entry.get("error"))
     wrong = [] if len(tries) == len(set(tries)) else [f"tries: {tries}"]

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tests.support.kubernetes import OPERATOR, STATE, Manifest
 
-from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Reflector, Throttle, connect
 from paceline.kube.resources import JOB, POD, Resource
 
 LOOK_SECONDS = 0.5
-WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, JOB, POD)
+WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, BENCHMARK_ROUND, JOB, POD)
 Name = tuple[str, str]
 """Namespace and name."""
 RoundOf = tuple[str, str, int, int]
@@ -46,7 +46,7 @@ class View:
         return [line for at, line in self.said if at >= since]
 
     async def run(self, kubeconfig: Path, began: threading.Event) -> None:
-        heard = {JOB.plural: self._job, BENCHMARK_RUN.plural: self._run}
+        heard = {JOB.plural: self._job, BENCHMARK_ROUND.plural: self._round}
         async with await connect(str(kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api:
             for resource in WATCHED:
                 on_change = heard.get(resource.plural, _ignore)
@@ -68,18 +68,16 @@ class View:
         if event != "DELETED" and of["uid"] not in [uid for uid, _ in known]:
             known.append((of["uid"], time.monotonic()))
 
-    def _run(self, event: str, found: Manifest, old: Manifest | None) -> None:
-        of = found["metadata"]
-        status = {} if event == "DELETED" else found.get("status") or {}
-        names = [(of["namespace"], of["uid"], entry["round"], entry["try"]) for entry in status.get("rounds", ())]
-        if len(names) != len(set(names)):
-            self.twice.append((of["namespace"], f"{of['name']}: a round stands there twice: {names}"))
-        before = ((old or {}).get("status") or {}).get("rounds", ()) if event != "DELETED" else ()
-        if old is not None and old["metadata"]["uid"] == of["uid"] and len(before) > len(names):
-            gone = f"{of['name']}: a recorded round is gone: {len(before)} before, {len(names)} now"
-            self.twice.append((of["namespace"], gone))
-        for name, entry in zip(names, status.get("rounds", ()), strict=True):
-            self.recorded.setdefault(name, (entry["job"], time.monotonic()))
+    def _round(self, event: str, found: Manifest, _: Manifest | None) -> None:
+        """Its name says run, round and try, so none is there twice; one that is gone while its run is there is told."""
+        of, entry = found["metadata"], found["spec"]
+        (run,) = (owner["uid"] for owner in of["ownerReferences"])
+        if event == "DELETED" and any(
+            one["metadata"]["uid"] == run for one in self.all(BENCHMARK_RUN, of["namespace"])
+        ):
+            self.twice.append((of["namespace"], f"{of['name']}: a recorded round is gone"))
+        name = of["namespace"], run, entry["round"], entry["try"]
+        self.recorded.setdefault(name, (entry["job"], time.monotonic()))
 
     def _logs(self, *, keep: bool) -> None:
         """What was written since, into the files of all containers that the operator has had."""

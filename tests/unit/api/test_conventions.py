@@ -18,7 +18,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A field of spec or status, or what a list or a map holds: `spec.pools[].load[]`, `status.rounds[].prompts{}`."""
+    """A field of spec or status, or what a list or a map holds: `spec.pools[].load[]`, `round.prompts{}`."""
 
     path: str
     schema: Schema
@@ -57,9 +57,15 @@ def walk(path: str, schema: Schema) -> Iterator[Node]:
 
 
 def nodes() -> list[Node]:
-    """Of both kinds. What both have, such as `spec.engine`, is there twice."""
+    """Of all kinds. What several have, such as `spec.engine`, is there more than once."""
     schemas = (crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] for crd in crds())
-    return [node for schema in schemas for side in ("spec", "status") for node in walk(side, schema[side])]
+    return [node for schema in schemas for side, of in _sides(schema).items() for node in walk(side, of)]
+
+
+def _sides(schema: Schema) -> Schema:
+    """What people write, and what Paceline does: a round has no status, and its spec is as one."""
+    spec, status = schema["spec"], schema.get("status")
+    return {"spec": spec, "status": status} if status else {"round": spec}
 
 
 def undescribed(node: Node) -> bool:
@@ -144,8 +150,8 @@ RULES: Mapping[Callable[[Node], bool], Mapping[str, str]] = {
     unmerged: {},
     endless: {},
     unbounded_integer: {
-        "status.rounds[].replicates[].exitCode": "as the system reports it; its reader holds it to 32 bits",
-        "status.rounds[].replicates[].parity.divergedAt[]": "prompts, counted from 0: the operator counts them itself",
+        "round.replicates[].exitCode": "as the system reports it; its reader holds it to 32 bits",
+        "round.replicates[].parity.divergedAt[]": "prompts, counted from 0: the operator counts them itself",
     },
     time_that_ends_in_at: {},
     other_duration: {
@@ -157,7 +163,7 @@ RULES: Mapping[Callable[[Node], bool], Mapping[str, str]] = {
 }
 """What is wrong with a field → the fields that are so all the same, and why."""
 
-METRIC = "the name of a field of status.rounds[], which has the metric's value"
+METRIC = "the name of a field of a round's points[], which has the metric's value"
 OTHER_WORDS = {
     "vLLM": "the engine's own spelling",
     "SGLang": "the engine's own spelling",
@@ -180,9 +186,9 @@ BOOLEANS = {
     "optional": "EnvVar's, of Kubernetes",
     "emulated": "evidence: there was an emulator or none",
     "imported": "evidence: measured without a cluster, at least in part, or not at all",
-    "status.rounds[].points[].valid": "the gate uses a point or does not",
-    "status.rounds[].points[].saturated": "a comparison with a threshold",
-    "status.rounds[].points[].atRest": "the engine speculated under the load or did not",
+    "round.points[].valid": "the gate uses a point or does not",
+    "round.points[].saturated": "a comparison with a threshold",
+    "round.points[].atRest": "the engine speculated under the load or did not",
     "status.progress.seen": "the Job has existed or has not",
 }
 """Path or last name of each boolean → why two values will always do."""
@@ -202,7 +208,7 @@ def test_values_of_enumerations_are_camel_case_or_proper_names() -> None:
 
 
 def test_a_metric_has_the_name_of_its_field() -> None:
-    measured = {node.name for node in nodes() if node.path.startswith("status.rounds[].")}
+    measured = {node.name for node in nodes() if node.path.startswith(("round.points[].", "round.replicates[]."))}
     assert {word for word, reason in OTHER_WORDS.items() if reason == METRIC} <= measured
 
 
@@ -229,7 +235,7 @@ def matching(pattern: str) -> Schema:
         (misnamed, "spec.gpu_hours", {"type": "string"}),
         (misnamed, "status.GPUs[]", {"type": "string"}),
         (is_float, "spec.share", {"type": "number"}),
-        (unmerged, "status.rounds", {"type": "array", "maxItems": 4}),
+        (unmerged, "status.models", {"type": "array", "maxItems": 4}),
         (endless, "spec.name", {"type": "string"}),
         (endless, "spec.args", {"type": "array"}),
         (endless, "spec.labels", {"type": "object", "additionalProperties": {"type": "string"}}),

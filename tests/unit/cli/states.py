@@ -4,7 +4,7 @@ from functools import cache
 
 from tests.support.campaigns import LATENCY
 from tests.support.guard import dropped
-from tests.support.imported import allowing, file
+from tests.support.imported import allowing, apply, file
 from tests.support.searched import Served, answered, searching
 from tests.support.stories import by_hand, measuring, promoted
 from tests.support.world import World, example
@@ -85,7 +85,7 @@ def both_promoted() -> World:
 def promoted_without_a_cluster() -> World:
     """On what somebody has measured and applied."""
     world = allowing()
-    world.apply(file())
+    apply(world, file())
     world.apply(example("latency"))
     world.prefetch_ends()
     world.servers_ready()

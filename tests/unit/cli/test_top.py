@@ -47,6 +47,7 @@ class Server:
         self.deployment = world.cluster.of("SpeculativeDeployment")[0]
         self.lists = {
             "benchmarkruns": world.cluster.of("BenchmarkRun") if keeps_runs else [],
+            "benchmarkrounds": world.cluster.of("BenchmarkRound") if keeps_runs else [],
             "pods": world.cluster.of("Pod", component="server"),
         }
         self.refuses = refuses

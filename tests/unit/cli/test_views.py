@@ -63,7 +63,7 @@ def test_json_of_a_search_has_its_arms_and_no_looks() -> None:
 def test_evidence_stays_emulated_when_its_run_is_deleted() -> None:
     world = rolled_back()
     now, seen = world.cluster.now, looked_at(world)
-    manifest, runs = world._deployed(), world.cluster.of("BenchmarkRun")
+    manifest, runs = world._deployed(), world.all_runs()
     without = deployment(manifest, [], {}, now)
     assert runs
     assert [pool.emulated for pool in without.pools] == [pool.emulated for pool in seen.pools]

@@ -19,7 +19,7 @@ from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import UNREAD, Conflict, Manifest, Ref, WorkQueue
 from paceline.kube.resources import JOB, POD
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply
 from paceline.render import Settings, round_job
 from paceline.render.benchmark import round_plan
@@ -83,13 +83,13 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     await ended_round(api, cluster)
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
-    (one,) = found.rounds
+    (one,) = found.jobs
     assert one.neighbours == seen
 
 
-@pytest.mark.parametrize(("phase", "lists"), [("Running", 2), ("Succeeded", 1)])
+@pytest.mark.parametrize(("phase", "lists"), [("Running", 3), ("Succeeded", 2)])
 async def test_the_pods_of_a_round_are_listed_only_where_the_store_has_not_seen_its_end(phase: str, lists: int) -> None:
-    """Its neighbours on the node are listed in any case."""
+    """Its rounds, and its neighbours on the node, are listed in any case."""
     api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
     cluster = Cluster(api)
     await ended_round(api, cluster)
@@ -105,7 +105,7 @@ async def test_the_pods_of_a_round_are_listed_only_where_the_store_has_not_seen_
     api.list = counting  # type: ignore[method-assign]
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
-    assert found.rounds[0].neighbours == ("models/served (4)", "others/training (2)")
+    assert found.jobs[0].neighbours == ("models/served (4)", "others/training (2)")
     assert len(asked) == lists
 
 
@@ -222,7 +222,7 @@ def test_of_a_rounds_job_the_store_keeps_what_it_was_asked() -> None:
     cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
     cluster.saw(made)
     (kept,) = cluster.select("Job", owner.namespace, {RUN_LABEL: owner.name})
-    found = Round(job=kept, pod=None)
+    found = RoundJob(job=kept, pod=None)
     assert (found.plan, found.suspended) == (asked, True)
     assert len(json.dumps(kept)) < len(json.dumps(made)) / 3
 
@@ -281,7 +281,7 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
     cluster.saw(await api.apply(run, manager="paceline-status", subresource="status"))
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
-    assert [one.name for one in found.rounds] == (["mine-0-0"] if there else [])
+    assert [one.name for one in found.jobs] == (["mine-0-0"] if there else [])
 
 
 @pytest.mark.parametrize(("allowed", "seen"), [(True, ["brought"]), (False, [])])

@@ -91,7 +91,7 @@ def complete(reason: str, status: str = "False") -> dict[str, Any]:
 
 
 def test_a_run_makes_progress_with_each_round_until_it_ends() -> None:
-    rounds = {"rounds": [{"completionTime": "1970-01-01T00:10:00Z"}, {"error": "lost"}]}
+    rounds = {"lastMeasuredTime": "1970-01-01T00:10:00Z", "progress": {"round": 1}}
     assert run_of({}) == 100
     assert run_of(complete("WaitingForCapacity")) == 100
     assert run_of(complete("Measuring") | rounds) == 600

@@ -122,7 +122,7 @@ def test_a_round_is_judged_by_what_its_own_job_was_asked() -> None:
     asked["value"] = dataclasses.replace(plan, workloads=plan.workloads[:1]).to_json()
     world.round_ends()
     (run,) = world.runs("latency")
-    (record,) = run["status"]["rounds"]
+    (record,) = run["rounds"]
     assert [(point["workload"], point["valid"]) for point in record["points"]] == [("code@1", True)] * 2
 
 

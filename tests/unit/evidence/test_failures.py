@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.api import run_status
+from paceline.api import round as recorded
 from paceline.api.crd import schema
 from paceline.evidence.failures import Failure, of_server
 
@@ -36,6 +36,6 @@ def test_how_a_server_failed(exit_code: int | None, error: str, seen: Failure | 
 def test_status_explains_every_reason() -> None:
     """Of a round without a result, of a server, or of both."""
     told = "".join(
-        schema(record)["properties"]["reason"]["description"] for record in (run_status.Round, run_status.Replicate)
+        schema(record)["properties"]["reason"]["description"] for record in (recorded.Round, recorded.Replicate)
     )
     assert [failure.name for failure in Failure if failure.name not in told] == []

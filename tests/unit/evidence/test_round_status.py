@@ -257,6 +257,7 @@ def test_there_is_a_sentence_for_whatever_may_be_unseen() -> None:
 
 def test_a_round_in_status() -> None:
     assert KEPT | {"points": KEPT["points"][2:3], "replicates": KEPT["replicates"][1:]} == {
+        "fingerprint": "",
         "round": 0,
         "try": 0,
         "job": "pair-latency-0123456789-1-0-0",

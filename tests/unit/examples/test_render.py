@@ -9,7 +9,7 @@ from tests.support.searched import searching
 from tests.support.world import World
 
 from paceline.cli import main
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 
@@ -118,6 +118,6 @@ def test_of_a_search_the_first_round_is_its_first_cells(tmp_path: Path, capsys: 
     assert ": 1 server, one after another on the same accelerators.\n" in out
     (job,) = yaml.safe_load_all(out)
     (first,) = world.under_way("round")
-    assert Round(job=job, pod=None).plan.cells == Round(job=first, pod=None).plan.cells
+    assert RoundJob(job=job, pod=None).plan.cells == RoundJob(job=first, pod=None).plan.cells
     assert main(["render", str(path), "--arm", "tree-3-4-8"]) == 0
     assert ": 2 servers, " in capsys.readouterr().out

@@ -11,7 +11,7 @@ from paceline import api
 from paceline.cli import main
 from paceline.core import Purpose, RunSpec
 from paceline.evidence import RoundPlan
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.run.steps.check import fault
 from paceline.render.benchmark import round_plan
 
@@ -48,7 +48,7 @@ def test_models_at_paths_of_ones_own_need_no_commit() -> None:
 def asked(capsys: pytest.CaptureFixture[str], path: Path, *arguments: str) -> RoundPlan:
     """What the Job that is printed asks of its client."""
     assert main(["render", str(path), *arguments]) == 0
-    return Round(job=yaml.safe_load(capsys.readouterr().out), pod=None).plan
+    return RoundJob(job=yaml.safe_load(capsys.readouterr().out), pod=None).plan
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)

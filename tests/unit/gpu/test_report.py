@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from dev.gpu.report import Power, page, power, shares, written
+from dev.gpu.report import Power, measured, page, power, shares, written
 
 ROOT = Path(__file__).parents[3]
 H200 = ROOT / "dev" / "gpu" / "h200-2026-11-26"
@@ -17,8 +16,7 @@ WITH_A_VERDICT = ROOT / "dev" / "gpu" / "h200-2026-11-27"
 
 @pytest.fixture
 def run() -> dict[str, Any]:
-    manifest: dict[str, Any] = yaml.safe_load(gzip.decompress((H200 / "run.yaml.gz").read_bytes()))
-    return manifest
+    return dict(measured(gzip.decompress((H200 / "run.yaml.gz").read_bytes()).decode()))
 
 
 @pytest.fixture
@@ -78,7 +76,7 @@ def a_load(tokens: int, speed: str) -> dict[str, Any]:
         "completionTime": "2026-11-27T00:00:30Z",
         "points": [point],
     }
-    return {"status": {"rounds": [entry]}}
+    return {"rounds": [entry]}
 
 
 def constant(watts: float) -> list[dict[str, str]]:

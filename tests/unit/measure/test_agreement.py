@@ -41,15 +41,15 @@ def other_server(run: dict[str, Any]) -> None:
 
 
 def other_arguments(run: dict[str, Any]) -> None:
-    run["status"]["rounds"][-1]["replicates"][0]["resolved"] = {"tp_size": "8"}
+    run["rounds"][-1]["replicates"][0]["resolved"] = {"tp_size": "8"}
 
 
 def other_order(run: dict[str, Any]) -> None:
-    run["status"]["rounds"][0]["replicates"].reverse()
+    run["rounds"][0]["replicates"].reverse()
 
 
 def invalid(run: dict[str, Any]) -> None:
-    run["status"]["rounds"][0]["points"][0] |= {"valid": False, "why": "6 of 6 requests failed"}
+    run["rounds"][0]["points"][0] |= {"valid": False, "why": "6 of 6 requests failed"}
 
 
 @pytest.mark.parametrize(

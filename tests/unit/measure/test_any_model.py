@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.measure.test_story import QUICK
+from tests.unit.measure.test_story import QUICK, the_run
 
 from paceline.api import deployment
 from paceline.core import Accelerator
@@ -62,11 +62,11 @@ def test_an_unknown_model_is_measured_and_every_output_begins_with_that(tmp_path
     assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if str(tmp_path) in line]
     written = (tmp_path / "run.yaml").read_text()
     assert written.startswith(f"# {mark}")
-    run = yaml.safe_load(written)
-    assert "emulated with invented speeds of a generic 70B model" in run["status"]["rounds"][0]["notes"][0]
+    run = the_run(tmp_path)
+    assert "emulated with invented speeds of a generic 70B model" in run["rounds"][0]["notes"][0]
     assert done.stdout.splitlines().count(done.stdout.splitlines()[0]) == 1
     # Half of a round with one short load is its prefill; speeds are of a busy machine.
-    speeds = [p["outputThroughput"] for r in run["status"]["rounds"] for p in r["points"] if p["arm"] == "baseline"]
+    speeds = [p["outputThroughput"] for r in run["rounds"] for p in r["points"] if p["arm"] == "baseline"]
     assert all(40 < float(speed) < 100 for speed in speeds), speeds
 
 

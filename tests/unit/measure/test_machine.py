@@ -22,7 +22,7 @@ from paceline.measure.machine import (
     plan_here,
     read_by_engines,
 )
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.where import ANYWHERE
@@ -96,7 +96,7 @@ def test_a_round_is_judged_by_the_plan_that_was_carried_out() -> None:
     run = example.run()
     plan = round_plan(example.RUN, run, run.arms, 0, 0)
     job = as_here(round_job(example.RUN, run, plan, ANYWHERE, example.SETTINGS), HERE)
-    assert Round(job=job, pod=None).plan == plan_here(plan, HERE)
+    assert RoundJob(job=job, pod=None).plan == plan_here(plan, HERE)
 
 
 @pytest.mark.parametrize(

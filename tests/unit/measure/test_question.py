@@ -64,7 +64,7 @@ def test_a_run_is_measured_as_it_is() -> None:
 def test_a_measured_file_is_measured_anew() -> None:
     """What it brings along is no part of the question."""
     manifest = yaml.safe_load((example.FILE.parent / "benchmark-only.yaml").read_text())
-    measured = {**manifest["spec"], "measured": {"machine": "desk", "rounds": ["paceline1:"]}}
+    measured = {**manifest["spec"], "measured": {"machine": "desk", "rounds": 1}}
     assert benchmark_run(asked({**manifest, "spec": measured}, None), {}, NOW)["spec"] == manifest["spec"]
     assert question(measured) == question(manifest["spec"])
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import yaml
-from tests.unit.measure.test_story import PATIENCE, measure, question, remembered
+from tests.unit.measure.test_story import PATIENCE, measure, question, remembered, the_run
 
 
 def test_a_ramp_is_measured_without_a_cluster(tmp_path: Path) -> None:
@@ -19,5 +19,5 @@ def test_a_ramp_is_measured_without_a_cluster(tmp_path: Path) -> None:
     points = [point for entry in rounds for point in entry["points"]]
     assert {point["workload"] for point in points} == {"code@1-4"}
     assert all(point["valid"] and point["completed"] == 20 and point["requestSpeed"] for point in points), points
-    verdict = yaml.safe_load((tmp_path / "run.yaml").read_text())["status"]["verdict"]
+    verdict = the_run(tmp_path)["status"]["verdict"]
     assert "code@1-4 is a ramp: requests under way rise from 1 to 4 and fall back" in verdict["message"]

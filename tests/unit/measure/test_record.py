@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support import runs
 
+from paceline import api
 from paceline.measure import record
 from paceline.measure.record import RecordError
 
@@ -23,8 +24,9 @@ def wanted() -> dict[str, Any]:
 
 def half_way(note: str = NOTE) -> dict[str, Any]:
     """Two rounds measured, the third one interrupted."""
-    rounds = [{**entry, "notes": [note]} for entry in runs.latency()["status"]["rounds"][:2]]
-    return {**wanted(), "status": {"rounds": rounds, "progress": {"step": "Measuring", "job": "run-2-0", "seen": True}}}
+    rounds = [{**entry, "notes": [note]} for entry in runs.latency()["rounds"][:2]]
+    progress = {"step": "Measuring", "job": "run-2-0", "seen": True}
+    return {**wanted(), "status": {"progress": progress}, "rounds": rounds}
 
 
 def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
@@ -35,40 +37,37 @@ def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_goes_on_without_its_last_round(tmp_path: Path) -> None:
     going = record.gone_on_with(half_way(), wanted(), NOTE, tmp_path / "run.yaml")
-    assert len(going["status"]["rounds"]) == 2
+    assert len(going["rounds"]) == 2
     assert "progress" not in going["status"]  # else its Job would count as deleted by somebody
 
 
-def test_a_run_that_goes_on_keeps_its_name_and_its_messages(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_keeps_its_name_and_its_rounds(tmp_path: Path) -> None:
     stored, another_day = half_way(), wanted()
-    stored["spec"] = {**stored["spec"], "measured": {**HOW, "rounds": ["one", "two"]}}
+    stored["spec"] = {**stored["spec"], "measured": {**HOW, "rounds": 2}}
     another_day["metadata"] = {"name": "of-another-day"}
     going = record.gone_on_with(stored, another_day, NOTE, tmp_path / "run.yaml")
     assert going["metadata"] == stored["metadata"]
-    assert going["spec"]["measured"]["rounds"] == ["one", "two"]
+    assert (going["spec"]["measured"]["rounds"], going["rounds"]) == (2, stored["rounds"])
     assert record.asked(going)["spec"] == wanted()["spec"]
 
 
-def test_the_message_of_each_round_with_a_result_is_kept_once() -> None:
-    rounds = half_way()["status"]["rounds"]
-    failed = {**rounds[1], "error": "its pod is gone"}
+def test_each_round_is_added_once_and_those_with_a_result_are_counted() -> None:
+    first, second = half_way("")["rounds"]
     run = wanted()
-    for status, message in (
-        ({"rounds": rounds[:1]}, "one\n"),
-        ({"rounds": rounds[:1]}, "one"),
-        ({"rounds": [rounds[0], failed]}, "none"),
-        ({"rounds": [rounds[0], failed, rounds[1]]}, "two"),
-    ):
-        run = record.with_message(run, status, message, HOW)
-        assert run["status"] == status
-    assert run["spec"]["measured"] == {**HOW, "rounds": ["one", "two"]}
+    for one in (first, {**second, "error": "its pod is gone"}, {**second, "try": 1}):
+        run = record.with_round(run, one, HOW)
+    assert run["spec"]["measured"] == {**HOW, "rounds": 2}
+    assert [one["notes"].count(NOTE) for one in run["rounds"]] == [1, 0, 1]
 
 
-def test_a_file_of_a_release_that_kept_no_messages_gets_none() -> None:
-    """Some of its rounds would be missing."""
-    rounds = half_way()["status"]["rounds"]
-    run = record.with_message({**wanted(), "status": {"rounds": rounds[:1]}}, {"rounds": rounds}, "two", HOW)
-    assert run == {**wanted(), "status": {"rounds": rounds}}
+def test_kubectl_takes_the_file(tmp_path: Path) -> None:
+    """The run, and each round as an object that is found by its run's label."""
+    run, *rounds = record.documents({**half_way(), "metadata": {"name": "mine"}})
+    assert "rounds" not in run
+    assert [one["metadata"] for one in rounds] == [
+        {"name": f"mine-{number}-0", "labels": {"paceline.dev/run": "mine"}} for number in range(2)
+    ]
+    assert [problem.path for one in (run, *rounds) for problem in api.problems(one)] == []
 
 
 def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:
@@ -101,21 +100,15 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, text: str) 
         ({"metadata": None}, "metadata.name is no text"),
         ({"spec": None}, "spec is no object"),
         ({"status": None}, "status is no object"),
-        ({"status": {"rounds": None}}, "status.rounds is no list of objects"),
-        ({"status": {"rounds": [None]}}, "status.rounds is no list of objects"),
+        ({"rounds": [{"round": None, "try": 0}]}, "spec of a BenchmarkRound has no number of a round and a try"),
         ({"status": {"conditions": ["Complete"]}}, "status.conditions is no list of objects"),
     ],
 )
 def test_a_file_that_was_cut_off_or_edited_is_told(tmp_path: Path, edit: dict[str, Any], wrong: str) -> None:
     file = tmp_path / "run.yaml"
-    record.save(file, {**half_way(), **edit})
+    record.save(file, {**half_way(), "rounds": [], **edit})
     with pytest.raises(RecordError, match=f"{wrong}, so it was edited or cut off: restore it, or remove it"):
         record.load(file)
-
-
-def test_a_note_stands_in_each_round_once() -> None:
-    status = record.noted(half_way("")["status"], NOTE)
-    assert all(entry["notes"].count(NOTE) == 1 for entry in record.noted(status, NOTE)["rounds"])
 
 
 def test_the_lock_is_kept_by_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

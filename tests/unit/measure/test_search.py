@@ -20,7 +20,7 @@ from paceline.core import Purpose
 from paceline.evidence import question
 from paceline.measure.applying import applying
 from paceline.measure.question import asked, benchmark_run, found_by
-from paceline.measure.record import with_message
+from paceline.measure.record import with_round
 from paceline.measure.rounds import Moment
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -78,8 +78,8 @@ def test_a_file_of_purpose_search_is_one_run() -> None:
 def test_a_searchs_rounds_are_for_no_cluster() -> None:
     """The API server refuses `measured` on a Search."""
     search = under_way(2)
-    before = search | {"status": {}}
-    assert "measured" not in with_message(before, search["status"], "paceline1:", {"machine": "desk"})["spec"]
+    gone_on = with_round({**search, "rounds": []}, search["rounds"][0], {"note": "desk"})
+    assert (len(gone_on["rounds"]), "measured" in gone_on["spec"]) == (1, False)
 
 
 def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:

@@ -12,6 +12,7 @@ from tests.unit.measure.test_story import (
     measure,
     question,
     remembered,
+    the_run,
     until_a_server_of_the_second_round_runs,
 )
 
@@ -53,10 +54,10 @@ def test_a_search_and_its_gate_go_on_where_they_were_killed(tmp_path: Path) -> N
     again = measure(tmp_path)
     output, _ = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0, output
-    search = yaml.safe_load((tmp_path / "run.search.yaml").read_text())
-    gate = yaml.safe_load((tmp_path / "run.yaml").read_text())
-    assert search["status"]["rounds"][0] == searched  # not measured again
-    assert gate["status"]["rounds"][0] == compared
+    search = the_run(tmp_path, "run.search.yaml")
+    gate = the_run(tmp_path)
+    assert search["rounds"][0] == searched  # not measured again
+    assert gate["rounds"][0] == compared
     found = search["status"]["verdict"]["winner"]
     assert [arm["name"] for arm in gate["spec"]["arms"]] == ["baseline", found]
     assert (purpose_of(search["spec"]), purpose_of(gate["spec"])) == ("Search", "Gate")

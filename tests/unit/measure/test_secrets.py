@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from tests.unit.measure.test_refused import EXAMPLES, models
+from tests.unit.measure.test_story import the_run
 from tests.unit.round import leaking_server
 from tests.unit.round.leaking_server import CUTS, DIES, NAMES, REFUSES, UNKNOWN
 
@@ -75,8 +76,8 @@ def measured(tmp_path: Path) -> str:
 def test_no_secret_of_a_server_is_in_what_is_kept_of_it(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     printed = measured(tmp_path)
-    run = yaml.safe_load((tmp_path / "kept" / "run.yaml").read_text())
-    (first, *_) = run["status"]["rounds"]
+    run = the_run(tmp_path / "kept")
+    (first, *_) = run["rounds"]
     errors = {one["arm"]: one.get("error", "") for one in first["replicates"]}
     assert errors["dies"].startswith("ValueError: cannot reach the database: *** *** *** *** *** db_password='***'")
     assert errors["names"].startswith("the server serves *** *** *** ***")

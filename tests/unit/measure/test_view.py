@@ -25,10 +25,10 @@ def moment(rounds: int) -> Moment:
     """So many rounds measured, and the next one under way since half a minute."""
     run = runs.latency()
     progress = {"step": "Measuring", "job": "run-2-0", "round": rounds, "secondsPerRound": 190, "message": "round"}
-    status = {"rounds": run["status"]["rounds"][:rounds], "progress": progress, "emulated": True}
+    status = {"progress": progress, "emulated": True}
     plan = replace(PLAN, round=rounds)
     began = datetime(2026, 11, 20, 10, 19, 30, tzinfo=UTC)
-    return Moment(run={**run, "status": status}, plan=plan, began=began, said=SAID)
+    return Moment(run={**run, "status": status, "rounds": run["rounds"][:rounds]}, plan=plan, began=began, said=SAID)
 
 
 def test_the_round_under_way_the_looks_and_the_time_left() -> None:

@@ -16,7 +16,7 @@ def told(**of: dict[str, Any]) -> dict[str, Any]:
     """A run of four rounds whose points of code@1 say so much more, by arm; two more seconds each round."""
     run = latency()
     run["spec"]["workloads"][0]["slo"] = {"ttft": "500ms", "itl": "50ms"}
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         seconds = 10 + 2 * entry["round"]
         for point in entry["points"]:
             if point["workload"] == "code@1" and point["arm"] in of:
@@ -34,7 +34,7 @@ def told(**of: dict[str, Any]) -> dict[str, Any]:
 
 def test_goodput_is_over_all_rounds_those_without_a_good_request_too() -> None:
     run = told(baseline={"asked": 10, "goodRequests": 2}, wide={"asked": 10, "goodRequests": 8})
-    first = next(p for p in run["status"]["rounds"][0]["points"] if (p["workload"], p["arm"]) == ("code@1", "baseline"))
+    first = next(p for p in run["rounds"][0]["points"] if (p["workload"], p["arm"]) == ("code@1", "baseline"))
     first |= {"goodRequests": 0, "goodput": "0", "goodThroughput": "0"}
     base, wide = said(run).goodput
     assert (base.slo, base.good, base.asked) == ("TTFT ≤ 500ms, ITL ≤ 50ms", 6, 40)
@@ -49,7 +49,7 @@ def test_goodput_is_over_all_rounds_those_without_a_good_request_too() -> None:
 
 def test_where_a_message_had_no_room_for_the_time_goodput_is_a_share() -> None:
     run = told(wide={"asked": 10, "goodRequests": 8})
-    for point in run["status"]["rounds"][2]["points"]:
+    for point in run["rounds"][2]["points"]:
         point.pop("outputThroughput", None)
         point.pop("goodput", None)
     (wide,) = said(run).goodput
@@ -112,7 +112,7 @@ def test_one_load_is_no_line() -> None:
 
 def test_a_load_that_was_not_measured_is_left_out() -> None:
     run = shared_out(*GB10)
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         entry["points"] = [p for p in entry["points"] if (p["arm"], p["workload"]) != ("wide", "code@8")]
     (found,) = said(run).trade_offs
     assert list(found.lines) == ["baseline"]

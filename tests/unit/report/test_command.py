@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.support.memory import Cluster, MemoryApi
 from tests.support.pages import later
-from tests.support.reports import demo
+from tests.support.reports import demo, listed
 from tests.support.runs import latency, throughput
 from tests.unit.cli.states import both_promoted
 
@@ -21,6 +21,7 @@ from paceline import cli
 from paceline.cli.report_source import named
 from paceline.controller.kinds import KINDS
 from paceline.core.names import DEPLOYMENT_LABEL
+from paceline.measure import record
 
 
 def call(*words: str) -> int:
@@ -29,9 +30,9 @@ def call(*words: str) -> int:
 
 def test_runs_come_from_files_and_from_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, written = tmp_path / "latency.yaml", tmp_path / "report.json"
-    one.write_text(yaml.safe_dump(latency()), encoding="utf-8")
+    one.write_text(yaml.safe_dump_all(record.documents(latency())), encoding="utf-8")
     other = {"kind": "ConfigMap", "metadata": {"name": "not-ours"}}
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"kind": "List", "items": [throughput(), other]})))
+    monkeypatch.setattr("sys.stdin", io.StringIO(listed(throughput(), other)))
 
     assert call(str(one), "-", "-o", str(written)) == 0
     assert [run["pool"] for run in json.loads(written.read_text())["runs"]] == ["latency", "throughput"]
@@ -51,7 +52,7 @@ def test_the_ending_or_the_format_says_what_is_written(
     tmp_path: Path, name: str, words: tuple[str, ...], begins: str
 ) -> None:
     run = tmp_path / "run.json"
-    run.write_text(json.dumps(latency()), encoding="utf-8")
+    run.write_text(listed(latency()), encoding="utf-8")
     assert call(str(run), "-o", str(tmp_path / name), *words) == 0
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(begins)
 
@@ -62,7 +63,7 @@ def test_the_ending_or_the_format_says_what_is_written(
         ('{"kind": "List", "items": []}', (), "no BenchmarkRun or SpeculativeDeployment in"),
         ('{"kind": ', (), "run.json: "),
         ('{"kind": "BenchmarkRun"}', (), "metadata.name: must be the name of a BenchmarkRun"),
-        (json.dumps(latency()), ("-o", "report.pdf"), "report.pdf: must end in .html, .md, .json, or say --format"),
+        (listed(latency()), ("-o", "report.pdf"), "report.pdf: must end in .html, .md, .json, or say --format"),
     ],
 )
 def test_what_cannot_be_written_is_said(
@@ -76,11 +77,12 @@ def test_what_cannot_be_written_is_said(
 
 
 def test_a_file_of_a_deployment_and_its_runs_is_a_page_about_the_deployment(tmp_path: Path) -> None:
-    """As `kubectl get specdep,bench,controllerrevisions -o yaml` writes it; a run of another deployment stays a run."""
+    """As `kubectl get specdep,bench,benchround,controllerrevisions -o yaml` writes it; a run of another deployment
+    stays a run."""
     world = both_promoted()
-    kinds = ("SpeculativeDeployment", "BenchmarkRun", "ControllerRevision")
+    kinds = ("SpeculativeDeployment", "BenchmarkRun", "BenchmarkRound", "ControllerRevision")
     items = [one for kind in kinds for one in world.cluster.of(kind)]
-    (tmp_path / "all.yaml").write_text(yaml.safe_dump({"kind": "List", "items": [*items, latency()]}))
+    (tmp_path / "all.yaml").write_text(listed(*items, latency()))
     assert call(str(tmp_path / "all.yaml"), "-o", str(tmp_path / "report.json")) == 0
     found = json.loads((tmp_path / "report.json").read_text())
     (deployment,) = found["deployments"]
@@ -94,23 +96,23 @@ def test_two_runs_are_compared_and_a_format_alone_goes_to_stdout(
 ) -> None:
     files = [tmp_path / name for name in ("then.json", "now.json")]
     for file, run in zip(files, (latency(), later(latency(), wide=0.9)), strict=True):
-        file.write_text(json.dumps(run))
+        file.write_text(listed(run))
     assert call(str(files[1]), "--against", str(files[0]), "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["comparison"]["moved"] == {"wide": "fell"}
 
 
 @pytest.mark.parametrize(
-    ("run", "why"),
+    ("runs", "why"),
     [
-        (throughput(), "do not ask the same question: "),
-        ({"kind": "List", "items": [latency(), throughput()]}, "--against compares one BenchmarkRun with one other"),
+        ([throughput()], "do not ask the same question: "),
+        ([latency(), throughput()], "--against compares one BenchmarkRun with one other"),
     ],
 )
 def test_what_cannot_be_compared_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: dict[str, Any], why: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: list[dict[str, Any]], why: str
 ) -> None:
-    (tmp_path / "then.json").write_text(json.dumps(latency()))
-    (tmp_path / "now.json").write_text(json.dumps(run))
+    (tmp_path / "then.json").write_text(listed(latency()))
+    (tmp_path / "now.json").write_text(listed(*runs))
     words = (str(tmp_path / "now.json"), "--against", str(tmp_path / "then.json"))
     assert call(*words, "-o", str(tmp_path / "report.html")) == 1
     assert why in capsys.readouterr().err
@@ -187,7 +189,7 @@ async def test_a_name_that_nothing_has_is_said(cluster: MemoryApi, name: str, wh
 def test_kubectl_finds_the_plugin_and_it_reports(tmp_path: Path) -> None:
     plugin = Path(sys.executable).with_name("kubectl-paceline")
     assert os.access(plugin, os.X_OK)
-    (tmp_path / "run.json").write_text(json.dumps(demo()[0]))
+    (tmp_path / "run.json").write_text(listed(demo()[0]))
     subprocess.run([plugin, "report", "run.json", "-o", "report.html"], cwd=tmp_path, check=True)
     assert "<!doctype html>" in (tmp_path / "report.html").read_text()
 
@@ -215,7 +217,7 @@ def test_no_command_imports_what_draws_before_it_is_asked_to(command: str) -> No
 
 def test_without_the_extra_it_says_how_to_get_it(tmp_path: Path) -> None:
     """The operator's image has neither matplotlib nor jinja2; Markdown and JSON do without."""
-    (tmp_path / "run.json").write_text(json.dumps(latency()))
+    (tmp_path / "run.json").write_text(listed(latency()))
     code = (
         "import sys; sys.modules |= {'matplotlib': None, 'jinja2': None}; from paceline.cli import main\n"
         "sys.exit(main(sys.argv[1:]))"

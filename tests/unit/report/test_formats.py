@@ -133,7 +133,7 @@ def test_drift_is_told_round_by_round(shown: Reader) -> None:
 
 def test_an_invalid_point_is_drawn_with_its_reason() -> None:
     run = demo()[0]
-    run["status"]["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
+    run["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
     text = page(run).text
     assert "wide, round 2 " in text
     assert "not used: 3 of 6 requests completed" in text
@@ -143,7 +143,7 @@ def test_an_invalid_point_is_drawn_with_its_reason() -> None:
 def told_by_position() -> dict[str, Any]:
     """Two rounds of code, of three draft tokens; the other workloads' rounds had no room for it."""
     run = latency()
-    for entry, shares in zip(run["status"]["rounds"], (["0.8", "0.5", "0.1"], ["0.9", "0.7", "0.3"]), strict=False):
+    for entry, shares in zip(run["rounds"], (["0.8", "0.5", "0.1"], ["0.9", "0.7", "0.3"]), strict=False):
         point = next(p for p in entry["points"] if (p["arm"], p["workload"]) == ("wide", "code@1"))
         point["acceptedAt"] = shares
     return run
@@ -152,7 +152,7 @@ def told_by_position() -> dict[str, Any]:
 def test_requests_errors_and_retractions_are_added_up_over_rounds() -> None:
     """Those of a round that was not used, too: 4 rounds of 160 requests, one of them with two errors."""
     run = latency()
-    first = next(p for p in run["status"]["rounds"][0]["points"] if (p["arm"], p["workload"]) == ("wide", "code@1"))
+    first = next(p for p in run["rounds"][0]["points"] if (p["arm"], p["workload"]) == ("wide", "code@1"))
     first |= {"valid": False, "why": "2 requests failed", "completed": 158, "errors": 2, "retractions": 0}
     (found,) = [one for one in report([run]).runs[0].counts if (one.arm, one.workload) == ("wide", "code@1")]
     assert (found.rounds, found.asked, found.completed, found.errors) == (4, 640, 638, 2)
@@ -198,7 +198,7 @@ def test_the_same_run_is_the_same_text(form: str) -> None:
 @pytest.mark.parametrize("form", ["html", "md"])
 def test_an_emulated_engine_is_not_to_be_overlooked(form: str) -> None:
     real = latency(emulated=False)
-    for entry in real["status"]["rounds"]:
+    for entry in real["rounds"]:
         entry["emulated"] = False
     assert FORMATS[form](report([latency()])).count(EMULATED) >= (2 if form == "html" else 1)
     assert "mulated" not in re.sub(r"<style>.*?</style>", "", FORMATS[form](report([real])), flags=re.DOTALL)

@@ -13,7 +13,7 @@ from paceline.report.tables import latencies, limits, speed_ups
 
 def test_an_interval_says_what_it_shows_of_its_threshold() -> None:
     run = demo()[1]
-    del run["status"]["rounds"][3:]  # the look was after three
+    del run["rounds"][3:]  # the look was after three
     narrow, wide = said(run).candidates
     assert narrow.mean
     assert narrow.mean.threshold == pytest.approx(1.02)
@@ -31,7 +31,7 @@ def test_what_cannot_be_an_interval_is_left_out() -> None:
 
 def test_latency_is_a_mean_over_rounds_and_its_change_that_of_pairs() -> None:
     run = latency()
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         for point in entry["points"]:
             slow = 2 ** entry["round"]  # both arms in the same round
             point["p95TTFT"] = f"{slow * (0.010 if point['arm'] == 'wide' else 0.020):.6g}"
@@ -44,7 +44,7 @@ def test_latency_is_a_mean_over_rounds_and_its_change_that_of_pairs() -> None:
 def test_a_percentile_that_only_the_record_names_is_shown() -> None:
     """p90TTFT: no list of the report's has it."""
     run = latency()
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         for point in entry["points"]:
             point["p90TTFT"] = "0.04"
     assert value(said(run), "p90TTFT", "wide", "code@1").typical == pytest.approx(0.04)
@@ -53,8 +53,8 @@ def test_a_percentile_that_only_the_record_names_is_shown() -> None:
 
 def test_a_point_that_was_not_valid_is_in_no_mean_but_is_told() -> None:
     run = demo()[0]
-    run["status"]["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
-    run["status"]["rounds"].append(lost_round(3, "the client fell silent") | {"reason": "ClientFailed"})
+    run["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
+    run["rounds"].append(lost_round(3, "the client fell silent") | {"reason": "ClientFailed"})
     found = said(run)
     assert value(found, "outputThroughput", "wide", "code@1").rounds == 2
     assert found.unused == (
@@ -67,10 +67,10 @@ def test_a_point_that_was_not_valid_is_in_no_mean_but_is_told() -> None:
 
 def test_the_last_try_of_a_round_counts() -> None:
     run = demo()[0]
-    again = json.loads(json.dumps(run["status"]["rounds"][0])) | {"try": 1}
+    again = json.loads(json.dumps(run["rounds"][0])) | {"try": 1}
     for point in again["points"]:
         point["steadyThroughput"] = "100"
-    run["status"]["rounds"].append(again)
+    run["rounds"].append(again)
     series = said(run).series[0]
     assert series.dots[0].speed == 100
 
@@ -78,7 +78,7 @@ def test_the_last_try_of_a_round_counts() -> None:
 def test_a_workload_at_a_rate_is_judged_by_the_speed_of_a_request() -> None:
     run = latency()
     run["spec"]["workloads"][0]["requestRate"] = "8"
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         entry["points"] = [
             {"arm": arm, "workload": "code@8/s", "valid": True, "outputThroughput": "500", "requestSpeed": speed}
             for arm, speed in (("baseline", "50"), ("wide", "60"))
@@ -115,7 +115,7 @@ def test_capacity_that_is_limited_is_one_line_of_the_server() -> None:
         {"metric": "kvTokens", "maxDecrease": "10%"},
         {"metric": "retractions", "max": 0},
     ]
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         for replicate in entry["replicates"]:
             replicate["kvTokens"] = 800_000 if replicate["arm"] == "baseline" else 600_000
     (found,) = said(run).limits
@@ -150,7 +150,7 @@ def test_the_baseline_takes_over_between_two_concurrencies() -> None:
 def test_of_several_datasets_the_mean_comes_first() -> None:
     run = over(*GB10)
     run["spec"]["workloads"] += [w | {"name": "chat"} for w in run["spec"]["workloads"]]
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         entry["points"] += [p | {"workload": p["workload"].replace("code", "chat")} for p in entry["points"]]
     found = said(run).crossover
     assert found
@@ -164,7 +164,7 @@ def test_one_concurrency_crosses_nothing() -> None:
 def test_where_every_workload_is_at_a_rate_nothing_crosses() -> None:
     run = demo()[0]
     run["spec"]["workloads"] = [one | {"requestRate": "8"} for one in run["spec"]["workloads"]]
-    run["status"]["rounds"] = []
+    run["rounds"] = []
     assert said(run).crossover is None
 
 

@@ -22,7 +22,7 @@ def test_what_differs_is_told_and_what_is_equal_too() -> None:
 
 def test_a_compared_argument_that_differs_is_named() -> None:
     run = demo()[0]
-    run["status"]["rounds"][0]["replicates"][1]["resolved"]["page_size"] = "64"
+    run["rounds"][0]["replicates"][1]["resolved"]["page_size"] = "64"
     assert said(run).configuration.unequal == ("page_size",)
 
 
@@ -77,7 +77,7 @@ def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
 def test_provenance_tells_how_the_gpus_were_clocked_if_a_driver_said_so() -> None:
     assert "Around its loads" not in dict(said(demo()[0]).provenance)
     run = copy.deepcopy(demo()[0])
-    for n, entry in enumerate(run["status"]["rounds"]):
+    for n, entry in enumerate(run["rounds"]):
         for replicate in entry["replicates"]:
             replicate["clocks"] = {"smMHz": 1980 - n, "mostSMMHz": 1980, "powerLimitWatts": 700, "celsius": 60 + n}
     assert dict(said(run).provenance)["Around its loads"] == (
@@ -95,7 +95,7 @@ def test_cost_is_split_into_starts_and_measuring() -> None:
 
 def test_what_is_judged_again_has_cost_another_run() -> None:
     run = demo()[0]
-    for entry in run["status"]["rounds"][:2]:
+    for entry in run["rounds"][:2]:
         entry["run"] = "the-one-before"
     run["status"]["cost"] = {"gpuSeconds": 205, "serverStarts": 2}
     found = said(run)
@@ -124,7 +124,7 @@ def test_the_physical_floor_stands_beside_the_cost() -> None:
 def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenance() -> None:
     run = latency()
     run["spec"]["workloads"][0] |= {"temperature": "model"}
-    for entry in run["status"]["rounds"]:
+    for entry in run["rounds"]:
         entry["prompts"] = {"code": 512}
     found = dict(said(run).provenance)
     assert found["Data of code@1"] == (
@@ -144,7 +144,7 @@ def test_what_was_asked_of_ones_own_traffic_is_told() -> None:
     form = {"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "object"}}}
     own = {"adapter": "sql", "responseFormat": json.dumps(form), "requestRate": "8", "arrivals": "Replayed"}
     run["spec"]["workloads"] = [run["spec"]["workloads"][0] | own]
-    rounds = run["status"]["rounds"]
+    rounds = run["rounds"]
     for entry in rounds:
         code = [point for point in entry["points"] if point["workload"] == "code@1"]
         entry["points"] = [

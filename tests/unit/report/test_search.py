@@ -102,7 +102,7 @@ def test_before_its_first_round_there_is_nothing_to_show() -> None:
     ],
 )  # fmt: skip
 def test_other_ends(verdict: dict[str, str], outcome: str, sentence: str) -> None:
-    run = said(ended() | {"status": ended()["status"] | {"verdict": verdict, "emulated": False, "rounds": []}})
+    run = said(ended() | {"status": ended()["status"] | {"verdict": verdict, "emulated": False}, "rounds": []})
     assert (run.outcome, run.sentence) == (outcome, sentence)
 
 

@@ -9,6 +9,7 @@ import yaml
 from tests.support.reports import said
 from tests.support.runs import latency
 
+from paceline.api.round import with_rounds
 from paceline.report import FORMATS, report
 from paceline.report.model import Shown
 
@@ -17,13 +18,13 @@ H200 = Path(__file__).parents[3] / "dev" / "gpu" / "h200-2026-11-26" / "run.yaml
 
 def on_the_h200() -> dict[str, Any]:
     """Two rounds of a real engine on a GPU; the first look is after the third."""
-    run: dict[str, Any] = yaml.safe_load(gzip.decompress(H200.read_bytes()))
-    return run
+    run, *rounds = yaml.safe_load_all(gzip.decompress(H200.read_bytes()))
+    return with_rounds(run, rounds)
 
 
 def after(rounds: int) -> dict[str, Any]:
     run = latency()
-    return run | {"status": {"rounds": run["status"]["rounds"][:rounds]}}
+    return run | {"status": {"progress": {"round": rounds}}, "rounds": run["rounds"][:rounds]}
 
 
 def test_two_rounds_of_a_gpu_have_provisional_estimates_and_no_error() -> None:
@@ -57,7 +58,7 @@ def test_one_round_has_no_estimate_and_is_no_error() -> None:
 
 def test_a_lost_round_is_told_beside_the_estimate() -> None:
     run = after(3)
-    run["status"]["rounds"][1]["points"][-1] |= {"valid": False, "why": "too few requests"}
+    run["rounds"][1]["points"][-1] |= {"valid": False, "why": "too few requests"}
     (wide,) = said(run).candidates
     assert wide.reason.startswith("2 of 4 rounds; no decision before round 4; 1 of 3 rounds was lost: ")
 

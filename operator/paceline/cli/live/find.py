@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from paceline.api.record import from_status
+from paceline.api.round import with_rounds
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.cli.live.deployment import Deployment, Manifest, deployment
 from paceline.cli.live.words import time_of
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.kube import Api, Forbidden, Ref, selector
@@ -44,6 +46,15 @@ async def load(api: Api, namespace: str, name: str, now: Callable[[], datetime] 
     runs = (await api.list(BENCHMARK_RUN, namespace, selector({DEPLOYMENT_LABEL: name}))).items
     safe = in_all_texts([manifest, *runs], printable_lines)
     return deployment(safe[0], safe[1:], await _started(api, namespace, runs), now())
+
+
+async def joined(api: Api, namespace: str, runs: Sequence[Manifest], mine: str) -> list[dict[str, Any]]:
+    """The runs with their rounds, which have the labels `mine`; without them for who may not read rounds."""
+    try:
+        rounds = (await api.list(BENCHMARK_ROUND, namespace, mine)).items
+    except Forbidden:
+        rounds = []
+    return [with_rounds(run, rounds) for run in runs]
 
 
 async def _started(api: Api, namespace: str, runs: Sequence[Manifest]) -> Mapping[str, datetime]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.api.record import decimal, from_status, to_camel
-from paceline.api.run_status import BenchmarkRunStatus
+from paceline.api.record import decimal, to_camel
+from paceline.api.round import rounds_of
 from paceline.cli.live.deployment import Deployment, Manifest, Pool
 from paceline.engines import ENGINES, Counts
 from paceline.report import measured, read
@@ -103,7 +103,7 @@ def _now(deployment: Deployment, counted: Sequence[tuple[Counts, Counts]], secon
 
 def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
     spec = run["spec"]
-    rounds = from_status(BenchmarkRunStatus, run.get("status")).rounds or ()
+    rounds = rounds_of(run)
     arms, workloads = [each["name"] for each in spec["arms"]], [read.workload(each) for each in spec["workloads"]]
     values = measured.values(arms, workloads, rounds)
     typical = {(value.workload, value.metric): value.typical for value in values if value.arm == arm}

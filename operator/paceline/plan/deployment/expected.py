@@ -1,16 +1,12 @@
 """What the evidence has measured of the candidate that is served: kept in status, so that it outlives the run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
-from math import fsum
 
 from paceline import api
-from paceline.api.record import finite
-from paceline.api.run_status import Point
 from paceline.api.status import Expected, ExpectedLoad
-from paceline.core import BASELINE, Arm, RunSpec, Workload
+from paceline.core import BASELINE, Arm, RunSpec
 from paceline.engines import ENGINES
-from paceline.evidence.round_status import last_tries
 from paceline.plan.deployment.choose import Choice
 from paceline.plan.deployment.crossover import crossover
 from paceline.plan.deployment.pool import Pool
@@ -46,7 +42,7 @@ def _of_run(pool: Pool, run: Run, choice: Choice) -> Expected | None:
         revision=choice.revision,
         evidence=run.name,
         verify_tokens=ENGINES[pool.server.engine.type].verify_tokens(arm),
-        loads=tuple(_loads(run, arm.name, spec.workloads)),
+        loads=tuple(_loads(run, arm.name, {one.name for one in spec.workloads})),
     )
 
 
@@ -54,33 +50,16 @@ def _arm(spec: RunSpec, name: str | None) -> Arm | None:
     return next((arm for arm in spec.arms if arm.name == name), None)
 
 
-def _loads(run: Run, arm: str, workloads: Iterable[Workload]) -> Iterator[ExpectedLoad]:
-    points = [point for record in last_tries(run.results) for point in record.points if point.arm == arm]
-    for workload in workloads:
-        valid = [point for point in points if point.valid and point.workload == workload.name]
-        if not valid:
-            continue
-        yield ExpectedLoad(
-            workload=workload.name,
-            concurrency=_mean(_under_way(point, workload) for point in valid),
-            accept_length=_mean(point.accept_length for point in valid),
-            mean_ttft=_mean(point.mean_ttft for point in valid),
-            mean_tpot=_mean(point.mean_tpot for point in valid),
-        )
-
-
-def _under_way(point: Point, workload: Workload) -> float | None:
-    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which is at all of its loads."""
-    if workload.levels:
-        return None
-    if workload.rate is None:
-        return point.mean_concurrency or float(workload.concurrency)
-    return (point.kept_rate or workload.rate) * point.mean_e2e if point.mean_e2e else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if finite(value) is not None and value is not None]
-    return fsum(known) / len(known) if known else None
+def _loads(run: Run, arm: str, workloads: Container[str]) -> Iterator[ExpectedLoad]:
+    for result in run.status.results or ():
+        if result.arm == arm and result.workload in workloads:
+            yield ExpectedLoad(
+                workload=result.workload,
+                concurrency=result.concurrency,
+                accept_length=result.accept_length,
+                mean_ttft=result.mean_ttft,
+                mean_tpot=result.mean_tpot,
+            )
 
 
 def _crossover(pool: Pool, run: Run, choice: Choice) -> float | None:

@@ -123,5 +123,5 @@ def _newer_evidence(pool: Pool, held: Hold) -> bool:
     judging old rounds again is no newer evidence."""
     if pool.decided is None or pool.decided.outcome == "Error":  # says nothing of the candidate
         return False
-    ends = [round.completion_time for round in pool.decided.results]
-    return bool(ends) and max(map(parse_time, ends)) > parse_time(held.since)
+    measured = pool.decided.measured_at
+    return bool(measured) and parse_time(measured) > parse_time(held.since)

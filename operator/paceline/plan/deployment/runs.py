@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from paceline.api import Reason, run_status
+from paceline.api import Reason
 from paceline.api.record import kept_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.core import Purpose, purpose_of
@@ -153,7 +153,7 @@ class Run:
     @property
     def measured_at(self) -> str:
         """When its latest round ended."""
-        return max((record.completion_time for record in self.results), default="")
+        return self.status.last_measured_time
 
     @property
     def winner(self) -> str | None:
@@ -166,12 +166,7 @@ class Run:
     @property
     def image(self) -> str:
         """The image that its servers ran from, as the kubelet reported it; "" if it did not."""
-        return next((record.image for record in self.results if record.image), "")
-
-    @property
-    def results(self) -> tuple[run_status.Round, ...]:
-        """Rounds that gave a result."""
-        return tuple(record for record in self.status.rounds or () if not record.error)
+        return self.status.image_digests.get("server", "")
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
         """Whether its verdict holds for the question of `wanted`, although it compared more candidates by the same

@@ -19,7 +19,7 @@ SHOWN = 19
 
 def is_aged(run: Run, oldest: datetime) -> bool:
     """Rounds that were judged again are as old as they are."""
-    ends = [end for end in (run.completion_time, *(round.completion_time for round in run.results)) if end]
+    ends = [end for end in (run.completion_time, run.status.first_measured_time) if end]
     return bool(ends) and min(map(parse_time, ends)) < oldest
 
 

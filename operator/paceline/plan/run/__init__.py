@@ -1,17 +1,18 @@
 """A BenchmarkRun: what to do now. Read this first.
 
     1. check      end a run whose spec cannot be carried out, and name the field to change
-    2. take_in    the rounds that spec.measured brings along are judged; such a run ends in this pass
+    2. take_in    the rounds that were measured without a cluster are checked; such a run measures nothing
     3. take_over  before its first round: copy the rounds of the run that gate.roundsOf names
     4. collect    add the rounds whose Jobs have ended since the last pass, each once
-    5. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
-    6. measure    start the next round, watch or remove the Job of the current one
+    5. record     write what is new as BenchmarkRounds; it counts from the next pass on
+    6. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
+    7. measure    start the next round, watch or remove the Job of the current one
 
 A step returns what it has learnt (`Evidence`, for the steps after it), the run's end (`Conclusion`), what to do
-(`StepResult`), or None. Steps import no steps.
+(`StepResult`; it ends the pass), or None. Steps import no steps.
 
-`status.rounds` is all that a run remembers, and the next round's name follows from it. So a crash repeats an action
-(the same Job under the same name), never a round.
+Its BenchmarkRounds are all that a run remembers, and the next round's name follows from them. So a crash repeats an
+action (the same Job under the same name), never a round, and a run that has lost its status comes to the same verdict.
 """
 
 from collections.abc import Callable
@@ -27,18 +28,20 @@ from paceline.evidence.round_status import point_noise
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import latest_node
-from paceline.plan.run.results import cost, events, results
+from paceline.plan.run.results import cost, results, round_events, verdict_events
+from paceline.plan.run.rounds import fitting, new, orphans
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.steps.check import check
 from paceline.plan.run.steps.collect import collect
 from paceline.plan.run.steps.conclude import conclude
 from paceline.plan.run.steps.measure import measure
+from paceline.plan.run.steps.record import record
 from paceline.plan.run.steps.take_in import take_in
 from paceline.plan.run.steps.take_over import take_over
-from paceline.plan.step import Delete, Plan, StepResult, timestamp
+from paceline.plan.step import Adopt, Delete, Plan, StepResult, timestamp
 
 Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
-STEPS: tuple[Step, ...] = (check, take_in, take_over, collect, conclude, measure)
+STEPS: tuple[Step, ...] = (check, take_in, take_over, collect, record, conclude, measure)
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
@@ -46,70 +49,72 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     if snapshot.finished:
         return Plan(status=None, actions=_stop(snapshot, "the run has ended"))  # after a crash a Job may be left
     if snapshot.spec is None:
-        return _end(snapshot, snapshot.status, error(snapshot.invalid), now)
-    recorded = evidence = Evidence(spec=snapshot.spec, records=snapshot.status.rounds or ())
-    result = StepResult()
+        return _end(snapshot, None, error(snapshot.invalid), now)
+    evidence = Evidence(spec=snapshot.spec, records=fitting(snapshot.spec, snapshot.rounds))
     for step in STEPS:
         match step(snapshot, evidence, now):
             case Evidence() as learnt:
                 evidence = learnt
             case StepResult() as result:
-                pass
+                return _go_on(snapshot, evidence, result, now)
             case Conclusion() as conclusion:
-                status = snapshot.status if evidence is recorded else _status(snapshot, evidence)
-                return _end(snapshot, status, conclusion, now)
-    return _go_on(snapshot, _status(snapshot, evidence), result, now)
+                return _end(snapshot, evidence, conclusion, now)
+    return _go_on(snapshot, evidence, StepResult(), now)
 
 
 def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
     return BenchmarkRunStatus(
         start_time=snapshot.status.start_time,
         node=latest_node(evidence.records) or snapshot.status.node,
-        rounds=evidence.records,
         cost=cost(evidence),
         noise=point_noise(evidence.records),
         **results(evidence, snapshot),
     )
 
 
-def _go_on(snapshot: Snapshot, status: BenchmarkRunStatus, result: StepResult, now: datetime) -> Plan:
+def _go_on(snapshot: Snapshot, evidence: Evidence, result: StepResult, now: datetime) -> Plan:
+    """Rounds that are only now recorded leave the status as it is: the next pass counts them."""
+    recording = new(evidence.records, snapshot.rounds)
+    actions = (*_adopt(snapshot), *result.actions)
+    if recording and not result.causes:
+        return Plan(status=None, actions=actions, events=round_events(recording), requeue_at=result.requeue_at)
     status = replace(
-        status,
+        snapshot.status if recording else _status(snapshot, evidence),
         conditions=_conditions(snapshot, result.causes, now),
         observed_generation=snapshot.generation,
         **result.status,
     )
-    return Plan(
-        status=to_status(status),
-        actions=result.actions,
-        events=events(snapshot.status, status),
-        requeue_at=result.requeue_at,
-    )
+    return Plan(status=to_status(status), actions=actions, requeue_at=result.requeue_at)
 
 
-def _end(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion, now: datetime) -> Plan:
+def _end(snapshot: Snapshot, evidence: Evidence | None, conclusion: Conclusion, now: datetime) -> Plan:
     """The run ends; a round under way is stopped and its result discarded."""
+    status = _status(snapshot, evidence) if evidence else snapshot.status
     final = replace(
         status,
         observed_generation=snapshot.generation,
         completion_time=timestamp(now),
         progress=RunProgress(
-            step="Finished",
-            round=sum(1 for record in status.rounds or () if not record.error),
-            message=conclusion.message,
+            step="Finished", round=len(evidence.results) if evidence else None, message=conclusion.message
         ),
         conditions=_conditions(snapshot, (Cause(conclusion.reason, None, conclusion.message),), now),
         verdict=conclusion.verdict or status.verdict,
     )
     return Plan(
         status=to_status(final),
-        actions=_stop(snapshot, conclusion.message),
-        events=events(snapshot.status, final),
+        actions=(*_adopt(snapshot), *_stop(snapshot, conclusion.message)),
+        events=verdict_events(snapshot.status, final),
     )
 
 
 def _conditions(snapshot: Snapshot, causes: tuple[Cause, ...], now: datetime) -> tuple[Condition, ...]:
     return conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
+
+
+def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:
+    """Rounds of a backup or a file: they go with their run."""
+    reference = snapshot.owner.reference
+    return tuple(Adopt(one, reference, "a round of this run") for one in orphans(snapshot.manifest, snapshot.objects))
 
 
 def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:

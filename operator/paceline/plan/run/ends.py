@@ -9,7 +9,7 @@ from paceline.engines.log_tail import failure_line
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
 from paceline.plan.objects import Object, condition
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
-from paceline.plan.run.snapshot import End, Round
+from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
 
@@ -34,7 +34,7 @@ TAKEN_AWAY: Mapping[str, Failure] = {
 """Reason of a pod that the cluster ended, or of its condition DisruptionTarget → failure."""
 
 
-def end_of(round: Round, unread: str) -> End:
+def end_of(round: RoundJob, unread: str) -> End:
     """Why a Job that has ended gave no result; `unread`: why its client's message could not be read."""
     pod, failed = round.pod or {}, condition(round.job, "Failed") or {}
     if end := taken_away(round):
@@ -57,7 +57,7 @@ def end_of(round: Round, unread: str) -> End:
     return End(failure=Failure.Unreadable, line=job_failed or unread)
 
 
-def hopeless(round: Round, warning: str, now: datetime) -> End | None:
+def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:
     """Why a round under way can give no result any more, although it holds GPUs. A round without a node holds none and
     may wait for any time. `warning`: the latest Event about its pod."""
     if round.unreadable:
@@ -69,7 +69,7 @@ def hopeless(round: Round, warning: str, now: datetime) -> End | None:
     return _unpulled(pod, now) or hopeless_start(round, warning, now)
 
 
-def deadlines(round: Round) -> tuple[datetime, ...]:
+def deadlines(round: RoundJob) -> tuple[datetime, ...]:
     """Times at which a round that does not start becomes hopeless."""
     pod = round.pod or {}
     began = placed_since(pod)
@@ -77,7 +77,7 @@ def deadlines(round: Round) -> tuple[datetime, ...]:
     return tuple(time for time in (pulled_by, gives_up(round)) if time)
 
 
-def held_seconds(round: Round, now: datetime) -> int | None:
+def held_seconds(round: RoundJob, now: datetime) -> int | None:
     """How long its pod has held accelerators; None if the start is not recorded."""
     pod = round.pod or {}
     began = placed_since(pod)
@@ -91,7 +91,7 @@ def held_seconds(round: Round, now: datetime) -> int | None:
     return max(0, math.ceil((over - began).total_seconds()))
 
 
-def taken_away(round: Round) -> End | None:
+def taken_away(round: RoundJob) -> End | None:
     """Why the cluster ended the round for reasons of its own."""
     status = (round.pod or {}).get("status", {})
     if failure := TAKEN_AWAY.get(status.get("reason", "")) or _refused(status):

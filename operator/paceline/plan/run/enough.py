@@ -8,8 +8,8 @@ them, which is what keeps the gate's error rates (decision 0068).
 from collections.abc import Sequence
 from dataclasses import replace
 
-from paceline.api import run_status
 from paceline.api.record import finite
+from paceline.api.round import Round
 from paceline.core import BASELINE, Gate, Purpose, RunSpec, Workload
 from paceline.gate import enough_requests
 
@@ -17,7 +17,7 @@ OF_REQUESTS = ("p95TTFT", "p95TPOT", "p95E2E")
 """Metrics whose limits need a percentile of a round's requests."""
 
 
-def next_workloads(run: RunSpec, records: Sequence[run_status.Round]) -> tuple[Workload, ...]:
+def next_workloads(run: RunSpec, records: Sequence[Round]) -> tuple[Workload, ...]:
     """The workloads of the next round."""
     if run.purpose is not Purpose.GATE or not by_noise(run.gate):
         return run.workloads
@@ -30,7 +30,7 @@ def by_noise(gate: Gate) -> bool:
     return not any(limit.metric in OF_REQUESTS for limit in gate.limits)
 
 
-def spread_of(workload: str, records: Sequence[run_status.Round]) -> float | None:
+def spread_of(workload: str, records: Sequence[Round]) -> float | None:
     """Between the baseline's requests, in the first round in which it is valid and told; None without one."""
     points = (point for record in records if not record.error for point in record.points)
     spreads = (

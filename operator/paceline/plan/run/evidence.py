@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from paceline.api import run_status
+from paceline.api.round import Round
 from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verdict
 from paceline.evidence import Failure
 from paceline.evidence.round_status import answers, measurements
@@ -29,7 +29,7 @@ class Evidence:
     """A run's rounds, those that ended in this pass included."""
 
     spec: RunSpec
-    records: tuple[run_status.Round, ...]
+    records: tuple[Round, ...]
 
     @property
     def sweep(self) -> bool:
@@ -45,12 +45,12 @@ class Evidence:
         return Searching(spec=self.spec, records=self.records)
 
     @cached_property
-    def results(self) -> tuple[run_status.Round, ...]:
+    def results(self) -> tuple[Round, ...]:
         """Rounds with a result."""
         return tuple(record for record in self.records if not record.error)
 
     @property
-    def since_result(self) -> tuple[run_status.Round, ...]:
+    def since_result(self) -> tuple[Round, ...]:
         """The consecutive tries without a result up to now, newest first."""
         return tuple(itertools.takewhile(lambda record: bool(record.error), reversed(self.records)))
 
@@ -111,7 +111,7 @@ class Evidence:
         return tuple(failed for failed in itertools.takewhile(bool, failures) if failed)
 
 
-def _failed(record: run_status.Round, arm: str, *, every: bool) -> FailedReplicate | None:
+def _failed(record: Round, arm: str, *, every: bool) -> FailedReplicate | None:
     points = [point for point in record.points if point.arm == arm]
     whys = [point.why for point in points if not point.valid]
     if not whys or (every and len(whys) < len(points)):

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.plan.step import parse_time
 from paceline.render.where import Where
 

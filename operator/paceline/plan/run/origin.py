@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.plan.run.evidence import Evidence
 
 

@@ -1,6 +1,7 @@
 """A candidate's answers compared with the baseline's, over all rounds."""
 
-from paceline.api.run_status import ArmParity, ReplicateParity
+from paceline.api.round import ReplicateParity
+from paceline.api.run_status import ArmParity
 from paceline.gate import compare_outputs
 from paceline.plan.run.evidence import Evidence
 

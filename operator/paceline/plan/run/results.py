@@ -1,16 +1,19 @@
 """What status shows of the rounds: results per arm and workload, provenance and cost; and Events about them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from paceline.api import run_status
 from paceline.api.record import finite
+from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, Cost
 from paceline.core import ArmVerdict, Bounds, Purpose
 from paceline.evidence import fingerprint
 from paceline.gate import explain
 from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.means import means_of
 from paceline.plan.run.origin import own
 from paceline.plan.run.own_args import own_args
 from paceline.plan.run.parity import parity
@@ -29,10 +32,14 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     if not evidence.results:
         return measured
     last = evidence.results[-1]
+    ends = [one.completion_time for one in evidence.results]
     images = {"server": last.image, "client": last.client_image}
     return {
         **measured,
         **RESULTS[evidence.spec.purpose](evidence),
+        "arm_rounds": _arm_rounds(evidence),
+        "first_measured_time": min(ends),
+        "last_measured_time": max(ends),
         "crossover": crossover_status(evidence),
         "engine_version": last.engine_version,
         "emulated": any(record.emulated for record in evidence.results),
@@ -43,6 +50,13 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         "image_digests": {container: digest for container, digest in images.items() if digest},
         "paceline": ", ".join(dict.fromkeys(record.paceline for record in evidence.results if record.paceline)),
     }
+
+
+def _arm_rounds(evidence: Evidence) -> dict[str, int]:
+    """Arm → its rounds with a valid point."""
+    valid = ({point.arm for point in record.points if point.valid} for record in evidence.results)
+    counts = Counter(arm for arms in valid for arm in arms)
+    return {arm.name: counts[arm.name] for arm in evidence.spec.arms if counts[arm.name]}
 
 
 def cost(evidence: Evidence) -> Cost | None:
@@ -111,25 +125,35 @@ def _bounded(arm: str, workload: str, bounds: Bounds) -> run_status.Result:
 
 def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> run_status.Result:
     """With the lengths of the answers where the gate compares them, which it does not in a Sweep."""
-    result = replace(_bounded(arm, workload, bounds), accept_length=evidence.accept_lengths.get((arm, workload)))
+    means = means_of(evidence, arm, workload)
+    result = replace(
+        _bounded(arm, workload, bounds),
+        accept_length=evidence.accept_lengths.get((arm, workload)),
+        concurrency=means.concurrency,
+        mean_ttft=means.mean_ttft,
+        mean_tpot=means.mean_tpot,
+    )
     tokens = None if evidence.sweep else evidence.verdict.arms[arm].lengths.get(workload)
     if tokens is None:
         return result
     return replace(result, tokens=tokens.ratio, tokens_lower=tokens.lower, tokens_upper=tokens.upper)
 
 
-def events(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Event, ...]:
-    """One Event for each round that is new in status, and one for the verdict."""
-    recorded = {record.job for record in before.rounds or ()}
-    rounds = [_round_event(record) for record in own(after.rounds or ()) if record.job not in recorded]
+def round_events(rounds: Iterable[Round]) -> tuple[Event, ...]:
+    """One for each of these that the run has measured itself."""
+    return tuple(map(_round_event, own(rounds)))
+
+
+def verdict_events(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Event, ...]:
+    """One for a verdict that is new."""
     verdict = after.verdict
     if verdict is None or before.verdict is not None:
-        return tuple(rounds)
+        return ()
     outcome = verdict.outcome or (FOUND if verdict.winner else "Swept")
-    return (*rounds, Event(reason=outcome, note=verdict.message, type="Warning" if outcome == "Error" else "Normal"))
+    return (Event(reason=outcome, note=verdict.message, type="Warning" if outcome == "Error" else "Normal"),)
 
 
-def _round_event(record: run_status.Round) -> Event:
+def _round_event(record: Round) -> Event:
     number = record.round + 1
     if record.error:
         note = f"round {number}: {record.reason}: {record.error.removeprefix(f'{record.reason}: ')}"

@@ -4,7 +4,7 @@ that were sent."""
 from collections.abc import Iterable
 from dataclasses import replace
 
-from paceline.api.run_status import Round
+from paceline.api.round import Round
 from paceline.core import RunSpec, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import of_these_prompts

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from paceline.api import run_status
 from paceline.api.gate import MOST_POINTS
+from paceline.api.round import Round
 from paceline.core import BASELINE, Arm, Draft, RunSpec
 from paceline.engines import ENGINES
 from paceline.evidence.round_status import judged_speed, last_tries
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Searching:
     spec: RunSpec
-    records: tuple[run_status.Round, ...]
+    records: tuple[Round, ...]
 
     @cached_property
     def question(self) -> "Question":
@@ -133,7 +133,7 @@ def _so_far(question: Asked, points: "tuple[Point, ...]") -> "tuple[ArmSoFar, ..
     return so_far(question.question, points)
 
 
-def _points(records: tuple[run_status.Round, ...]) -> "Iterator[Point]":
+def _points(records: tuple[Round, ...]) -> "Iterator[Point]":
     from paceline.search import Cell, Point
 
     for record in last_tries(records):

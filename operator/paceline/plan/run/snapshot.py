@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from paceline.api.record import kept_status
+from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import RunSpec
 from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
 from paceline.plan.objects import Object, aborted, finished, opens_at, superseded
+from paceline.plan.run.rounds import counted
 from paceline.render import Owner, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class RoundJob:
     """A round's Job and its pod."""
 
     job: Object
@@ -88,15 +90,19 @@ class Snapshot:
     manifest: Object
     spec: RunSpec | None
     invalid: str
-    rounds: tuple[Round, ...]
+    jobs: tuple[RoundJob, ...]
     namespaces: tuple[str, ...]
     """Namespaces that have BenchmarkRuns."""
     suspended: bool
     settings: Settings
     warnings: Mapping[str, str] = field(default_factory=dict)
     """uid → message of the latest Event, for objects whose status does not explain why they wait."""
+    objects: tuple[Object, ...] = ()
+    """BenchmarkRounds with the run's label."""
     source: Object | None = None
-    """The BenchmarkRun that gate.roundsOf names, if it exists; only read while status has no rounds."""
+    """The BenchmarkRun that gate.roundsOf names, if it exists; only read while this run has no round of its own."""
+    source_objects: tuple[Object, ...] = ()
+    """Its BenchmarkRounds."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(kind, name) → the API server's message, for each object of the last pass that it refused."""
     absent: frozenset[str] = frozenset()
@@ -113,6 +119,11 @@ class Snapshot:
     @cached_property
     def status(self) -> BenchmarkRunStatus:
         return kept_status(BenchmarkRunStatus, self.manifest.get("status"))
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds that are recorded, in order."""
+        return counted(self.manifest, self.objects) if self.spec else ()
 
     @property
     def finished(self) -> bool:
@@ -152,10 +163,10 @@ class Snapshot:
     def labels(self) -> Mapping[str, str]:
         return {RUN_LABEL: self.name}
 
-    def warning_of(self, round: Round) -> str:
+    def warning_of(self, round: RoundJob) -> str:
         """Message of the latest Event about the round's pod; "" if there is none."""
         return self.warnings.get((round.pod or {}).get("metadata", {}).get("uid", ""), "")
 
     @property
-    def active(self) -> Round | None:
-        return next((round for round in self.rounds if not round.ended), None)
+    def active(self) -> RoundJob | None:
+        return next((job for job in self.jobs if not job.ended), None)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from paceline.evidence.failures import Failure
 from paceline.plan.objects import Object
-from paceline.plan.run.snapshot import End, Round
+from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE
 
@@ -27,7 +27,7 @@ def placed_since(pod: Object) -> datetime | None:
     return min((parse_time(time) for time in times if time), default=None)
 
 
-def gives_up(round: Round) -> datetime | None:
+def gives_up(round: RoundJob) -> datetime | None:
     """When waiting ends; None for a round that has started or has no node."""
     pod = round.pod or {}
     began = placed_since(pod)
@@ -36,7 +36,7 @@ def gives_up(round: Round) -> datetime | None:
     return began + (START_PATIENCE if _without_sandbox(pod) else IMAGES_PATIENCE)
 
 
-def hopeless_start(round: Round, warning: str, now: datetime) -> End | None:
+def hopeless_start(round: RoundJob, warning: str, now: datetime) -> End | None:
     """Why the round will not start. `warning`: the last that Events report of its pod."""
     end = gives_up(round)
     if end is None or now < end:
@@ -49,7 +49,7 @@ def hopeless_start(round: Round, warning: str, now: datetime) -> End | None:
     return End(failure=failure, line=_line(f"its containers were not started within {minutes} minutes", round, warning))
 
 
-def _line(what: str, round: Round, warning: str) -> str:
+def _line(what: str, round: RoundJob, warning: str) -> str:
     node = f" on {round.node}" if round.node else ""
     return f"{what}{node}: {warning or 'no reason was reported'}"
 

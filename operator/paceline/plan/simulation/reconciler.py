@@ -6,7 +6,7 @@ from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.routes import ROUTES
 from paceline.plan.objects import brings_rounds, suspended
-from paceline.plan.run.snapshot import Round
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
 from paceline.plan.step import Action, Adopt, Apply, Plan
 from paceline.render import Settings
@@ -56,17 +56,20 @@ def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> 
         spec, invalid = api.run(manifest), ""
     except api.InvalidManifestError as error:
         spec, invalid = None, str(error)
+    source = rounds_of(manifest["spec"])
     return run.Snapshot(
         manifest=manifest,
         spec=spec,
         invalid=invalid,
-        rounds=tuple(
-            Round(job=job, pod=next(iter(cluster.owned("Pod", job)), None)) for job in cluster.owned("Job", manifest)
+        jobs=tuple(
+            RoundJob(job=job, pod=next(iter(cluster.owned("Pod", job)), None)) for job in cluster.owned("Job", manifest)
         ),
         namespaces=(manifest["metadata"]["namespace"],),
         suspended=suspended(manifest),
         settings=settings,
-        source=cluster.objects.get(("BenchmarkRun", rounds_of(manifest["spec"]))),
+        objects=tuple(cluster.of("BenchmarkRound", run=name)),
+        source=cluster.objects.get(("BenchmarkRun", source)),
+        source_objects=tuple(cluster.of("BenchmarkRound", run=source)),
     )
 
 

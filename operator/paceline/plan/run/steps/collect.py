@@ -1,10 +1,11 @@
-"""Step 4: the results of Jobs that have ended go into status, each once."""
+"""Step 4: the results of Jobs that have ended, each once."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from paceline.api import run_status
+from paceline.api.round import Round, in_order
 from paceline.evidence import AnswerError, Failure, decode, judge
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.images import differ
@@ -12,17 +13,17 @@ from paceline.plan.pods import terminated
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import next_try
-from paceline.plan.run.snapshot import End, Round, Snapshot
+from paceline.plan.run.snapshot import End, RoundJob, Snapshot
 
 LONGEST = 600
-"""Characters of an error in status."""
+"""Characters of an error."""
 
 
 def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
     """The evidence with the rounds that have ended since the last pass, or never will, in order."""
     records = list(evidence.records)
     recorded = {record.job for record in records}
-    for round in snapshot.rounds:
+    for round in snapshot.jobs:
         if round.name in recorded:
             continue
         end = None if round.ended else hopeless(round, snapshot.warning_of(round), now)
@@ -30,18 +31,18 @@ def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
             records.append(_record(round, end, records, now))
     if job := _deleted_job(snapshot, recorded):
         records.append(_deleted(job, records, now))
-    return replace(evidence, records=tuple(sorted(records, key=lambda record: (record.round, record.try_))))
+    return replace(evidence, records=in_order(records))
 
 
 def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
     """The unrecorded Job that existed in the last pass and was deleted since, not by us; "" if there is none. A Job
     that had only been planned is planned again."""
     progress = snapshot.status.progress or run_status.RunProgress()
-    existing = {round.name for round in snapshot.rounds}
+    existing = {job.name for job in snapshot.jobs}
     return progress.job if progress.seen and progress.job not in recorded and progress.job not in existing else ""
 
 
-def image_moved(image: str, before: Sequence[run_status.Round]) -> str | None:
+def image_moved(image: str, before: Sequence[Round]) -> str | None:
     """Message if this is not the image of the run's first round; None if it is, or the two cannot be compared."""
     first = next((record.image for record in before if record.image), "")
     if not differ(image, first):
@@ -52,7 +53,7 @@ def image_moved(image: str, before: Sequence[run_status.Round]) -> str | None:
     )
 
 
-def _record(round: Round, end: End | None, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
+def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: datetime) -> Round:
     """A round that has ended, or that `end` gives up. A client that had written its result counts, no matter what
     became of its node afterwards."""
     if round.unreadable:
@@ -79,7 +80,7 @@ def _record(round: Round, end: End | None, before: Sequence[run_status.Round], n
     return replace(record, neighbours=round.neighbours)
 
 
-def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
+def _lost(round: RoundJob, end: End, before: Sequence[Round], now: datetime) -> Round:
     number, try_ = next_try(before) if round.unreadable else (round.plan.round, round.plan.try_)
     return failed_round(
         round=number,
@@ -93,7 +94,7 @@ def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datet
     )
 
 
-def _deleted(job: str, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
+def _deleted(job: str, before: Sequence[Round], now: datetime) -> Round:
     """Counts as a try: what deleted this Job (a janitor, a TTL) will delete the next one too."""
     number, try_ = next_try(before)
     return failed_round(

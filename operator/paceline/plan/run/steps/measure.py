@@ -1,10 +1,11 @@
-"""Step 6: the next round, one Job, preferably on the node where the run measured last."""
+"""Step 7: the next round, one Job, preferably on the node where the run measured last."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api import Cause, Reason, run_status
+from paceline.api import Cause, Reason
+from paceline.api.round import Round
 from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.devices import WITHOUT_CLAIMS
@@ -16,7 +17,8 @@ from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
 from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
-from paceline.plan.run.snapshot import Round, Snapshot
+from paceline.plan.run.refusal import refusal
+from paceline.plan.run.snapshot import RoundJob, Snapshot
 from paceline.plan.silence import recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_claims, round_job
@@ -42,7 +44,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
     return _start(snapshot, evidence, now)
 
 
-def _outside_window(snapshot: Snapshot, evidence: Evidence, active: Round | None) -> StepResult:
+def _outside_window(snapshot: Snapshot, evidence: Evidence, active: RoundJob | None) -> StepResult:
     """No round starts; the Job of one that has no node yet goes, so that it gets none."""
     message = f"the next round of {len(evidence.results)} so far starts at {snapshot.opens_at} or later"
     stop = (Delete(active.job, "benchmark.window has closed before it had a node"),) if active else ()
@@ -52,7 +54,7 @@ def _outside_window(snapshot: Snapshot, evidence: Evidence, active: Round | None
     )
 
 
-def _clear(evidence: Evidence, active: Round) -> StepResult:
+def _clear(evidence: Evidence, active: RoundJob) -> StepResult:
     """Remove the Job of a round that was recorded before the Job ended; the next try starts once it is gone."""
     error = next(record.error for record in evidence.records if record.job == active.name)
     measured = len(evidence.results)
@@ -69,7 +71,7 @@ def _clear(evidence: Evidence, active: Round) -> StepResult:
     )
 
 
-def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime) -> StepResult:
+def _watch(snapshot: Snapshot, evidence: Evidence, active: RoundJob, now: datetime) -> StepResult:
     plan = active.plan
     placed = {"node": active.node} if active.node else {}
     arms = ", ".join(arm.name for arm in plan.arms)
@@ -97,7 +99,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     )
 
 
-def _has_begun(snapshot: Snapshot, active: Round) -> bool:
+def _has_begun(snapshot: Snapshot, active: RoundJob) -> bool:
     """Whether this Job, if it disappears, was a try: it has had a node. One that never had may be made again. Written
     with the node, which saves a write a round."""
     before = snapshot.status.progress
@@ -128,7 +130,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
         *(Apply(one, "the devices that rounds claim") for one in round_claims(snapshot.owner, spec)),
         Apply(job, f"measure {order} one after another on the same GPUs"),
     )
-    refused = _refusal(snapshot, actions)
+    refused = refusal(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"
     return StepResult(
@@ -139,15 +141,6 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
             "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
     )
-
-
-def _refusal(snapshot: Snapshot, actions: Iterable[Apply]) -> str:
-    """Message about the first of these that the API server refused in the last pass; "" if it refused none. A refused
-    NetworkPolicy delays a round too."""
-    for kind, name in ((action.manifest["kind"], action.manifest["metadata"]["name"]) for action in actions):
-        if message := snapshot.refusals.get((kind, name)):
-            return f"its {kind} is refused: {message}"
-    return ""
 
 
 def _isolate(snapshot: Snapshot, spec: RunSpec) -> tuple[Apply, ...]:
@@ -198,17 +191,17 @@ def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Se
     return tuple(remaining[shift:] + remaining[:shift])
 
 
-def came_first(records: Iterable[run_status.Round]) -> list[str]:
+def came_first(records: Iterable[Round]) -> list[str]:
     """The first arm of each round that is evidence of that arm: of the baseline, or of a candidate beside it."""
     return [first for record in records if (first := record.replicates[0].arm) in _compared(record)]
 
 
-def _arms(record: run_status.Round) -> set[str]:
+def _arms(record: Round) -> set[str]:
     """The arms of a round. A round of another run may lack a candidate; it then has no part in that one's turns."""
     return {replicate.arm for replicate in record.replicates}
 
 
-def _compared(record: run_status.Round) -> set[str]:
+def _compared(record: Round) -> set[str]:
     """The arms that a round compares: none if the baseline or all candidates were invalid."""
     valid = {point.arm for point in record.points} - {point.arm for point in record.points if not point.valid}
     return valid if BASELINE in valid and len(valid) > 1 else set()
@@ -237,6 +230,6 @@ def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
     )
 
 
-def _seconds(record: run_status.Round) -> float:
+def _seconds(record: Round) -> float:
     """Duration by the node's clock; 0 if that was set back in between."""
     return max(0.0, (parse_time(record.completion_time) - parse_time(record.start_time)).total_seconds())

@@ -1,29 +1,38 @@
 """Step 2: the rounds that the run brings along, measured without a cluster (0059). It starts no round."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from paceline.api import Reason
+from paceline.api import Cause, Reason
 from paceline.plan.run.conclusion import Conclusion
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import UnfitError, brought
 from paceline.plan.run.snapshot import Snapshot
+from paceline.plan.step import StepResult, parse_time
 
 ASK = (
     "to have its rounds judged here, ask the administrator for evidence.imported=true in the chart's values, delete "
     "this run and apply it again; to have them measured here, apply it without spec.measured"
 )
+APPLIED_WITHIN, AGAIN = timedelta(minutes=5), timedelta(seconds=2)
+"""A file has the run first: its rounds follow in the same apply."""
 
 
-def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | None:
-    """The evidence with these rounds, judged anew; or the end of a run whose rounds do not count here. It has no
-    verdict then: no pool may take it for an answer."""
+def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | StepResult | None:
+    """The evidence with these rounds; or the end of a run whose rounds do not count here. It has no verdict then: no
+    pool may take it for an answer."""
     measured = evidence.spec.measured
     if measured is None or snapshot.superseded:
         return None
     if not snapshot.settings.imported_evidence:
         return Conclusion(reason=Reason.ImportNotAllowed, message=ASK)
+    there = sum(not one.error for one in snapshot.rounds)
+    if there < measured.rounds:
+        message = f"spec.measured.rounds: {measured.rounds}, and {there} of its BenchmarkRounds are there"
+        if now > parse_time(snapshot.manifest["metadata"]["creationTimestamp"]) + APPLIED_WITHIN:
+            return Conclusion(reason=Reason.ImportRefused, message=f"{message}; delete it and apply the whole file")
+        return StepResult(causes=(Cause(Reason.RunWaiting, None, message),), requeue_at=now + AGAIN)
     try:
-        return replace(evidence, records=brought(snapshot.owner, evidence.spec, measured, now))
+        return replace(evidence, records=brought(evidence.spec, measured, snapshot.rounds, now))
     except UnfitError as error:
         return Conclusion(reason=Reason.ImportRefused, message=str(error))

@@ -1,28 +1,30 @@
 """Step 3: the rounds of another run, to be judged by this run's gate (0033)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api.record import from_status
-from paceline.api.run_status import BenchmarkRunStatus, Round
+from paceline.api.round import Round
 from paceline.core import BASELINE
 from paceline.evidence import same_arms, surroundings
-from paceline.plan.objects import Object
+from paceline.plan.objects import Object, brings_rounds
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.imported import of_elsewhere
+from paceline.plan.run.origin import own
+from paceline.plan.run.rounds import counted
 from paceline.plan.run.snapshot import Snapshot
 
 
 def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | None:
-    """On the first pass, the rounds of the run that gate.roundsOf names, if it still exists. Ends a run whose
-    roundsOf names rounds that cannot be judged here; the operator itself never asks for those."""
+    """Before this run has a round of its own, the rounds of the run that gate.roundsOf names, if it still exists. Ends
+    a run whose roundsOf names rounds that cannot be judged here; the operator itself never asks for those."""
     source = snapshot.source
-    if source is None or snapshot.status.rounds is not None:
+    if source is None or own(evidence.records):
         return None
     if not snapshot.superseded and (why := unlike(snapshot.manifest, source)):
         return error(why)
-    return replace(evidence, records=_rounds_of(source, snapshot.manifest))
+    return replace(evidence, records=_rounds_of(source, snapshot.source_objects, snapshot.manifest))
 
 
 def unlike(run: Object, source: Object) -> str | None:
@@ -37,9 +39,11 @@ def unlike(run: Object, source: Object) -> str | None:
     return None
 
 
-def _rounds_of(source: Object, run: Object) -> tuple[Round, ...]:
+def _rounds_of(source: Object, objects: Iterable[Object], run: Object) -> tuple[Round, ...]:
     arms = {BASELINE, *same_arms(run["spec"], source["spec"])}
-    records = from_status(BenchmarkRunStatus, source.get("status")).rounds or ()
+    records = counted(source, objects)
+    if brings_rounds(source):
+        records = tuple(map(of_elsewhere, records))
     return tuple(_narrowed(record, source, arms) for record in records if not record.error)
 
 

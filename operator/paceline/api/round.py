@@ -1,12 +1,14 @@
-"""What the status of a BenchmarkRun keeps of each round: its servers and what was measured on them."""
+"""A BenchmarkRound: what one round of a BenchmarkRun has measured, written once, before it counts (decision 0102)."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.record import ALWAYS, Number, Number2, record
+from paceline.api.record import ALWAYS, Number, Number2, from_status, record
 from paceline.api.status import Count, Counts, Name, Names, Strings, Text, Time
+from paceline.core.names import RUN_LABEL
 
 
 @record
@@ -229,6 +231,8 @@ class Raw:
 class Round:
     """One Job: one replicate of every undecided arm, on the same accelerators."""
 
+    fingerprint: Annotated[Name, ALWAYS] = ""
+    """Fingerprint of its run: a round counts for no run that measures anything else."""
     round: Annotated[Count, ALWAYS] = 0
     """Counted from 0."""
     try_: Annotated[Count, ALWAYS] = 0
@@ -290,3 +294,34 @@ class Round:
     VolumeInUse."""
     error: Annotated[Text, ALWAYS] = ""
     """Why there is no result: the last useful line of the log."""
+
+
+KIND = "BenchmarkRound"
+Object = Mapping[str, Any]
+
+
+def belongs(round: Object, run: Object) -> bool:
+    """Whether this BenchmarkRound is of this BenchmarkRun: by its label, and by its owner if it has one. A round that
+    was restored from a backup has none, and one of a deleted run of the same name has another."""
+    metadata, owner = round["metadata"], run["metadata"]
+    if (metadata.get("labels") or {}).get(RUN_LABEL) != owner["name"]:
+        return False
+    if metadata.get("namespace", "") != owner.get("namespace", ""):
+        return False
+    owners = [one.get("uid") for one in metadata.get("ownerReferences") or ()]
+    return not owners or owner.get("uid") in owners
+
+
+def in_order(rounds: Iterable[Round]) -> tuple[Round, ...]:
+    return tuple(sorted(rounds, key=lambda one: (one.round, one.try_)))
+
+
+def with_rounds(run: Object, objects: Iterable[Object]) -> dict[str, Any]:
+    """The run with its rounds under `rounds`, as commands hand it on; nothing of the API has this form."""
+    specs = [one["spec"] for one in objects if belongs(one, run)]
+    return {**run, "rounds": sorted(specs, key=lambda spec: (spec.get("round", 0), spec.get("try", 0)))}
+
+
+def rounds_of(run: Object) -> tuple[Round, ...]:
+    """The rounds of a run `with_rounds`, in order."""
+    return in_order(from_status(Round, one) for one in run.get("rounds") or ())

@@ -1,0 +1,50 @@
+"""What the guard compares a promoted candidate's servers with: means over the rounds that showed it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import fsum
+
+from paceline.api.record import finite
+from paceline.api.round import Point
+from paceline.core import Workload
+from paceline.evidence.round_status import last_tries
+from paceline.plan.run.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """Requests under way, and the times of a request, in seconds."""
+
+    concurrency: float | None
+    mean_ttft: float | None
+    mean_tpot: float | None
+
+
+def means_of(evidence: Evidence, arm: str, name: str) -> Means:
+    """Of an arm on the workload of this name."""
+    workload = next(one for one in evidence.spec.workloads if one.name == name)
+    points = [
+        point
+        for record in last_tries(evidence.results)
+        for point in record.points
+        if point.arm == arm and point.workload == name and point.valid
+    ]
+    return Means(
+        concurrency=_mean(_under_way(point, workload) for point in points),
+        mean_ttft=_mean(point.mean_ttft for point in points),
+        mean_tpot=_mean(point.mean_tpot for point in points),
+    )
+
+
+def _under_way(point: Point, workload: Workload) -> float | None:
+    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which is at all of its loads."""
+    if workload.levels:
+        return None
+    if workload.rate is None:
+        return point.mean_concurrency or float(workload.concurrency)
+    return (point.kept_rate or workload.rate) * point.mean_e2e if point.mean_e2e else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if finite(value) is not None and value is not None]
+    return fsum(known) / len(known) if known else None

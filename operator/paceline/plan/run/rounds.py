@@ -1,0 +1,55 @@
+"""A run's rounds as BenchmarkRounds: written once, and counted only once they are there (decision 0102)."""
+
+from collections.abc import Iterable
+
+from paceline.api.record import from_status, to_status
+from paceline.api.round import KIND, Round, belongs, in_order
+from paceline.core import RunSpec
+from paceline.core.names import DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, child_name
+from paceline.evidence import fingerprint
+from paceline.plan.objects import Object
+from paceline.plan.step import Manifest
+from paceline.render import Owner
+from paceline.render.common import API_VERSION, metadata
+
+
+def counted(run: Object, objects: Iterable[Object]) -> tuple[Round, ...]:
+    """The rounds of this run among these BenchmarkRounds, in order: those that measured what it asks."""
+    measured = fingerprint(run["spec"])
+    rounds = (from_status(Round, one["spec"]) for one in objects if belongs(one, run))
+    return in_order(one for one in rounds if one.fingerprint == measured)
+
+
+def fitting(spec: RunSpec, rounds: Iterable[Round]) -> tuple[Round, ...]:
+    """Those of arms and workloads that the run has: anybody may have written the others."""
+    arms, loads = {arm.name for arm in spec.arms}, {workload.name for workload in spec.workloads}
+    return tuple(
+        one
+        for one in rounds
+        if arms >= {replicate.arm for replicate in one.replicates} | {point.arm for point in one.points}
+        and loads >= {point.workload for point in one.points}
+    )
+
+
+def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]:
+    """Those that are not recorded yet."""
+    known = {(one.round, one.try_) for one in recorded}
+    return tuple(one for one in rounds if (one.round, one.try_) not in known)
+
+
+def orphans(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
+    """Those without an owner, as a backup or a file brings them, by name."""
+    found = (one for one in objects if belongs(one, run) and not one["metadata"].get("ownerReferences"))
+    return tuple(sorted(found, key=lambda one: str(one["metadata"]["name"])))
+
+
+def manifest(owner: Owner, run: Object, round: Round) -> Manifest:
+    """The BenchmarkRound, with the labels by which its run is found."""
+    name, labels = child_name(owner.name, round.round, round.try_), run["metadata"].get("labels") or {}
+    found_by = {label: labels[label] for label in (DEPLOYMENT_LABEL, POOL_LABEL) if label in labels}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(name, owner, {RUN_LABEL: owner.name, **found_by}),
+        "spec": {**to_status(round), "fingerprint": fingerprint(run["spec"])},
+    }

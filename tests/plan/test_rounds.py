@@ -1,0 +1,139 @@
+"""A round becomes a BenchmarkRound before it counts, and these alone are what a run remembers (0102)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.support.stories import measuring
+from tests.support.world import World
+
+from paceline.plan import run
+from paceline.plan.step import Apply, Plan
+
+Manifest = dict[str, Any]
+
+
+def world_with(rounds: int) -> World:
+    """One pool, whose run has so many rounds."""
+    world = World()
+    measuring(world, "latency")
+    for _ in range(rounds):
+        world.round_ends()
+    return world
+
+
+def the_run(world: World) -> Manifest:
+    (found,) = world.cluster.of("BenchmarkRun")
+    return found
+
+
+def rounds(world: World) -> list[Manifest]:
+    return world.cluster.of("BenchmarkRound")
+
+
+def jobs(world: World) -> int:
+    return len(world.cluster.of("Job", component="round"))
+
+
+def planned(world: World, **changes: Any) -> Plan:
+    snapshot = world.run_snapshot(the_run(world)["metadata"]["name"])
+    return run.plan(replace(snapshot, **changes), world.cluster.now)
+
+
+def applied(plan: Plan) -> list[str]:
+    return [action.manifest["kind"] for action in plan.actions if isinstance(action, Apply)]
+
+
+def test_a_round_counts_once_it_is_recorded() -> None:
+    """The pass that finds its result writes it and nothing else; the next one counts it and starts another."""
+    world = world_with(0)
+    world.away = True
+    world.round_ends()
+    finds = planned(world)
+    assert (applied(finds), finds.status, finds.requeue_at) == (["BenchmarkRound"], None, world.cluster.now)
+    assert [event.reason for event in finds.events] == ["RoundMeasured"]
+    world.reconcile(("BenchmarkRun", the_run(world)["metadata"]["name"]))
+    counts = planned(world)
+    assert counts.status is not None
+    assert (applied(counts), counts.status["progress"]["round"], counts.events) == (["Job"], 1, ())
+
+
+def test_a_round_that_cannot_be_recorded_is_told_and_waits() -> None:
+    """Its Job stays; a run that nobody wants any more does not wait for it."""
+    world = world_with(0)
+    world.away = True
+    world.round_ends()
+    (name,) = (action.manifest["metadata"]["name"] for action in planned(world).actions if isinstance(action, Apply))
+    refusals = {("BenchmarkRound", name): "exceeded quota: count/benchmarkrounds.paceline.dev=0"}
+    told = planned(world, refusals=refusals)
+    assert told.status is not None
+    assert applied(told) == ["BenchmarkRound"]
+    assert told.status["conditions"][0]["message"].endswith(
+        "round 1 cannot be recorded: its BenchmarkRound is refused: exceeded quota: "
+        "count/benchmarkrounds.paceline.dev=0"
+    )
+    manifest = the_run(world)
+    unwanted = {**manifest["metadata"], "annotations": {"paceline.dev/superseded": "true"}}
+    ended = planned(world, refusals=refusals, manifest={**manifest, "metadata": unwanted})
+    assert ended.status is not None
+    assert [one["reason"] for one in ended.status["conditions"]] == ["Superseded"]
+
+
+@pytest.mark.parametrize("measured", [2, 3], ids=["under way", "finished"])
+def test_a_run_without_its_status_comes_to_the_same(measured: int) -> None:
+    """Whatever is lost, no round is measured twice."""
+    world = world_with(measured)
+    before, started = dict(the_run(world)["status"]), jobs(world)
+    del the_run(world)["status"]
+    world.wait(1)
+    after = the_run(world)["status"]
+    assert {key: after.get(key) for key in ("results", "verdict", "armRounds", "cost", "noise")} == {
+        key: before.get(key) for key in ("results", "verdict", "armRounds", "cost", "noise")
+    }
+    assert jobs(world) == started
+
+
+def restored(world: World) -> None:
+    """As Velero does it: without status, owners and Jobs, under new uids."""
+    for kind in ("Job", "Pod"):
+        for one in world.cluster.of(kind, component="round"):
+            world.cluster.objects.pop((kind, one["metadata"]["name"]))
+    for one in (the_run(world), *rounds(world)):
+        one["metadata"] = {**one["metadata"], "uid": f"restored-{one['metadata']['uid']}", "ownerReferences": []}
+        one.pop("status", None)
+
+
+def test_a_restored_run_is_judged_again_from_its_rounds() -> None:
+    world = world_with(3)
+    verdict, uids = the_run(world)["status"]["verdict"], {one["metadata"]["uid"] for one in rounds(world)}
+    restored(world)
+    world.wait(1)
+    assert (the_run(world)["status"]["verdict"], jobs(world)) == (verdict, 0)
+    owners = [one["metadata"]["ownerReferences"] for one in rounds(world)]
+    assert [[owner["uid"] for owner in of] for of in owners] == [[the_run(world)["metadata"]["uid"]]] * 3
+    assert {one["metadata"]["uid"] for one in rounds(world)} == {f"restored-{uid}" for uid in uids}
+
+
+def test_rounds_of_a_deleted_run_of_the_same_name_count_for_nothing() -> None:
+    """Its garbage is collected later. The next round of that name is refused until then."""
+    world = world_with(2)
+    the_run(world)["metadata"]["uid"] = "another"
+    assert world.run_snapshot(the_run(world)["metadata"]["name"]).rounds == ()
+
+
+def test_rounds_of_another_question_count_for_nothing() -> None:
+    world = world_with(2)
+    for one in rounds(world):
+        one["spec"] = {**one["spec"], "fingerprint": "0123456789"}
+    assert world.run_snapshot(the_run(world)["metadata"]["name"]).rounds == ()
+
+
+def test_a_round_of_arms_that_the_run_does_not_have_counts_for_nothing() -> None:
+    """Anybody may have written it."""
+    world = world_with(2)
+    restored(world)
+    foreign = rounds(world)[0]
+    foreign["spec"] = {**foreign["spec"], "points": [{**foreign["spec"]["points"][0], "arm": "other"}]}
+    plan = planned(world)
+    assert plan.status is not None
+    assert (plan.status["progress"]["round"], applied(plan)) == (1, ["Job"])
