@@ -111,7 +111,7 @@ def test_the_volume_keeps_as_many_revisions_as_asked_and_what_is_served(world: W
     request = fetch_request(world)
     assert (request["keepRevisions"], request["inUse"], request["user"]) == (5, [], f"models/{NAME}")
     world.prefetch_ends()
-    served = {model["commit"] for model in world.status()["models"]}
+    served = {model["commit"] for model in world.artifacts()}
     world.edit("another head", lambda spec: spec["draft"].update(source="hf://other/head"))
     assert fetch_request(world)["inUse"] == sorted(served)
 
@@ -122,7 +122,7 @@ def test_facts_that_an_older_release_believed_stop_nobody() -> None:
     promoted(world, "latency")
     for job in world.cluster.of("Job"):
         world.delete("Job", job["metadata"]["name"])
-    models = world.status()["models"]
+    models = world.artifacts()
     models[0]["facts"] = json.dumps(json.loads(models[0]["facts"]) | {"num_hidden_layers": 2 * 10**9})
     world.edit("another image", lambda spec: spec["engine"].update(image="another"))
     world.servers_ready()

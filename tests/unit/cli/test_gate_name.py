@@ -212,7 +212,7 @@ def test_it_waits_no_longer_than_it_may() -> None:
 def test_the_verdict_on_an_earlier_spec_is_none_on_this_one() -> None:
     """The spec is edited and the gate asked in the same moment: the operator has not even read it."""
     before = tell_once(PROMOTED)
-    run_before = before.found()["status"]["pools"][0]["verdict"]["benchmarkRun"]
+    run_before = before.found()["status"]["pools"][0]["verdict"]["evidence"]["run"]
     code, heard, found = waited(lambda world: world.edit(another_image), 24 * HOUR, after=before)
     assert code == 0
     assert heard[0] == "latency: Undecided: the operator has not read generation 2 yet"

@@ -74,8 +74,8 @@ class Deployment:
 
 def emulated_runs(entry: PoolStatus) -> set[str]:
     """Names of the runs that its entry of status marks as emulated: they may have been deleted."""
-    evidence = {one.evidence for one in (entry.serving, entry.target, *entry.history) if one and one.emulated}
-    return evidence | ({entry.verdict.benchmark_run} if entry.verdict and entry.verdict.emulated else set())
+    named = (one.evidence for one in (entry.serving, entry.target, entry.verdict, *entry.history) if one)
+    return {evidence.run for evidence in named if evidence.emulated}
 
 
 def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
@@ -100,7 +100,7 @@ def deployment(
     for asked in (pool for pool in spec.get("pools") or [{"name": MAIN}] if isinstance(pool, Mapping)):
         name = str(asked.get("name", ""))
         entry = entries.pop(name, PoolStatus(name=name))
-        run = by_name.get(entry.progress.benchmark_run if entry.progress else "")
+        run = by_name.get(entry.benchmark_run)
         pools.append(
             Pool(
                 name=name,
