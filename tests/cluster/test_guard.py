@@ -47,7 +47,7 @@ def test_acceptance_drops_is_told_recovers_and_falls_back(here: Namespace) -> No
     fallen = here.wait("the baseline to be served", served(here, "stale", "baseline"), 2 * SOON)
     assert says(fallen, "SpeculationDegraded", "True", "FellBack")
     assert (pool_of(fallen)["holds"][0]["reason"], pool_of(fallen)["holds"][0]["arm"]) == ("Fallback", "wide")
-    assert pool_of(fallen)["history"][0]["kind"] == "Fallback"
+    assert pool_of(fallen)["history"][0]["reason"] == "Fallback"
 
     here.kubectl("annotate", "specdep", "stale", f"retry.paceline.dev/{POOL}=once-more")
     again = here.wait("a person to serve it again", served(here, "stale", "wide"), SOON)

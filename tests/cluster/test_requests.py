@@ -44,7 +44,7 @@ def test_promote_anyway_serves_what_nothing_has_shown(here: Namespace) -> None:
     ask(here, "promote-anyway", "@tuesday")
     here.wait("the candidate to be served", served(here, NAME, "wide"), 60)
     assert kinds(here) == ["PromotedAnyway", "Started"]
-    assert "speedup" not in entry(here)["serving"]
+    assert "evidence" not in entry(here)["serving"]
     assert says(here.get("specdep", NAME), "Promoted", "True", "PromotedAnyway")
 
 

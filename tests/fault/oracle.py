@@ -159,7 +159,7 @@ def promoted_is_served(view: View, change: Change) -> str:
             _revision(found) != entry["internal"]["target"]["revision"]
             or entry["internal"]["target"]["arm"] == BASELINE
         ):
-            return f"{name} serves {_revision(found)}, not {entry['target']['revision']}"
+            return f"{name} serves {_revision(found)}, not {entry['internal']['target']['revision']}"
         if found["status"].get("observedGeneration") != found["metadata"]["generation"]:
             return f"{name} has not begun to roll out"
         if found["status"].get("readyReplicas", 0) < found["spec"]["replicas"]:

@@ -116,7 +116,7 @@ def test_status_names_as_many_nodes_as_it_can_hold() -> None:
     world.prefetch_ends()
     world.servers_ready()
     world.wait(1)
-    assert (replicas(world), len(memory(world)["loan"]["nodes"])) == (69, 32)
+    assert (replicas(world), len(memory(world)["loan"]["nodes"])) == (69, 16)
 
 
 def test_a_server_that_is_not_ready_is_no_reason_to_give_up_another() -> None:

@@ -22,7 +22,7 @@ def test_a_promotion_has_its_evidence_and_its_speed() -> None:
     (run,) = world.runs("latency")
     assert latest.keys() == {"time", "revision", "arm", "reason", "message", "evidence"}
     assert (latest["reason"], latest["arm"]) == ("Promoted", "wide")
-    assert latest["evidence"] == {"run": run["metadata"]["name"], "speedup": "1.3601", "caveats": ["Emulated"]}
+    assert latest["evidence"] == {"run": run["metadata"]["name"], "speedup": "1.3650", "caveats": ["Emulated"]}
     assert latest["time"] == world.pool("latency")["serving"]["startTime"]
     assert first.keys() == {"time", "revision", "arm", "reason", "message"}
     assert (first["reason"], first["arm"]) == ("Started", "baseline")

@@ -81,7 +81,7 @@ def test_json_has_the_request_and_the_pool_afterwards(capsys: pytest.CaptureFixt
     assert asked(HELD, ("retry", "-o", "json", "--token", "one")).code == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["request"], said["value"], said["handled"]) == ("retry.paceline.dev/latency", "one", True)
-    assert (said["pool"]["name"], said["pool"]["handled"]) == ("latency", {"retry": "one"})
+    assert (said["pool"]["name"], said["pool"]["internal"]["handled"]) == ("latency", {"retry": "one"})
 
 
 def test_what_is_refused_is_taken_back() -> None:

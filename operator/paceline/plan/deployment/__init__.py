@@ -159,7 +159,7 @@ def _status(
     notes = [note for result in results for note in result.notes]
     return SpeculativeDeploymentStatus(
         observed_generation=snapshot.generation,
-        summary=" ".join(_in_a_word(entry) for entry in entries),
+        summary=" ".join(_in_a_word(entry) for entry in entries if entry.progress),  # not before its models are there
         notes=tuple(notes[:MOST_NOTES]),
         state=state(conditions),
         conditions=conditions,
