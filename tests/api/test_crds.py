@@ -87,6 +87,18 @@ def test_status_and_spec_are_written_apart(apiserver: Running, specdep: str) -> 
     assert (stored["metadata"]["generation"], stored["status"]["summary"]) == (2, "latency=baseline")
 
 
+def test_kubectl_waits_for_one_pool(apiserver: Running, specdep: str) -> None:
+    """By the form of docs/gitops.md; the other pool, and the whole, are not decided."""
+    of_latency, of_both = conditions(Cause(Reason.AllDecided)), conditions(Cause(Reason.Undecided))
+    pools = [{"name": "latency", "conditions": of_latency}, {"name": "throughput", "conditions": of_both}]
+    publish(apiserver, "speculativedeployments", specdep, {"conditions": of_both, "pools": pools})
+    form = """--for=jsonpath={.status.pools[?(@.name=="%s")].conditions[?(@.type=="Decided")].status}=True"""
+    waited = apiserver.kubectl("wait", f"specdep/{specdep}", form % "latency", "--timeout=5s").stdout
+    assert waited == f"speculativedeployment.paceline.dev/{specdep} condition met\n"
+    late = apiserver.kubectl("wait", f"specdep/{specdep}", form % "throughput", "--timeout=1s", check=False)
+    assert "timed out waiting for the condition" in late.stderr
+
+
 EVIDENCE = {"run": "run-1", "speedup": "1.36", "caveats": ["Emulated"]}
 POOL = {
     "name": "latency",

@@ -78,7 +78,7 @@ def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> 
 
 
 def verdict(outcome: str) -> Manifest:
-    return {"verdict": {"outcome": outcome, "message": "said so", "benchmarkRun": "a-run"}}
+    return {"verdict": {"outcome": outcome, "message": "said so", "evidence": {"run": "a-run"}}}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def verdict(outcome: str) -> Manifest:
         (of(("a", verdict("Promote")), generation=2), 13),
         (of(("a", {})), 13),
         (of(("a", {}), stalled="ServerFailed"), 14),
-        (of(("a", {"progress": {"step": "NotMeasurable", "message": "two nodes"}})), 14),
+        (of(("a", {"internal": {"progress": {"step": "NotMeasurable", "message": "two nodes"}}})), 14),
         (of(("a", verdict("Promote")), stalled="ServerFailed"), 0),
         (of(("a", verdict("Promote")), ("b", verdict("Reject"))), 10),
         (of(("a", verdict("Error")), ("b", verdict("Reject"))), 12),
