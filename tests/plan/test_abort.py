@@ -145,10 +145,8 @@ def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:
     world.edit("in place", lambda spec: spec.update(promotion={"surge": "Never"}))
     world.edit("another image", another_image)
     world.server_exits("latency", 2, "error: bad image")
-    assert [world.memory("latency")["target"][name] for name in ("arm", "reason")] == (
-        "wide",
-        "TakenDown",
-    )
+    target = world.memory("latency")["target"]
+    assert (target["arm"], target["reason"]) == ("wide", "TakenDown")
     world.annotate(KEY, "monday")
     entry = world.pool("latency")
     assert (entry["internal"]["target"]["arm"], entry["holds"][0]["reason"], entry["holds"][0]["arm"]) == (

@@ -116,14 +116,15 @@ def test_the_volume_keeps_as_many_revisions_as_asked_and_what_is_served(world: W
     assert fetch_request(world)["inUse"] == sorted(served)
 
 
-def test_facts_that_an_older_release_believed_stop_nobody() -> None:
-    """Two billion layers, which it had taken from a config.json: nothing is known of such a model then."""
+def test_facts_that_nobody_believes_stop_nobody() -> None:
+    """Two billion layers, or words: nothing is known of such a model then."""
     world = World()
     promoted(world, "latency")
     for job in world.cluster.of("Job"):
         world.delete("Job", job["metadata"]["name"])
     models = world.artifacts()
-    models[0]["facts"] = json.dumps(json.loads(models[0]["facts"]) | {"num_hidden_layers": 2 * 10**9})
+    models[0]["internal"]["facts"]["num_hidden_layers"] = 2 * 10**9
+    models[1]["internal"]["facts"] = "of another release"
     world.edit("another image", lambda spec: spec["engine"].update(image="another"))
     world.servers_ready()
     assert world.condition("Ready") == "True Serving"
