@@ -1,6 +1,6 @@
 """A deployment as a person looks at it: status, what was asked for, and the runs that its pools refer to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,9 @@ class Pool:
     """Names of runs in which no model ran."""
     stored: Manifest
     """Its entry in status as the API server holds it; empty if there is none."""
+
+    def condition(self, kind: str) -> Condition | None:
+        return _condition(self.status.conditions, kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,11 @@ class Deployment:
         return found
 
     def condition(self, kind: str) -> Condition | None:
-        return next((condition for condition in self.status.conditions if condition.type == kind), None)
+        return _condition(self.status.conditions, kind)
+
+
+def _condition(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    return next((condition for condition in conditions if condition.type == kind), None)
 
 
 def emulated_runs(entry: PoolStatus) -> set[str]:

@@ -148,7 +148,7 @@ def _pool(
         under_way=progress.run if progress else "",
         search=searches[-1]["metadata"]["name"] if searches else "",
         progress=tuple(_progress(pool)),
-        guard=_guard(deployment, pool),
+        guard=_guard(pool),
         rates=tuple(_rates(pool, traffic)) if traffic else (),
         unread=tuple(filter(None, (*(traffic.errors if traffic else ()), unread))),
         history=_history(pool, runs, revisions),
@@ -181,10 +181,10 @@ def _progress(pool: Pool) -> Iterator[str]:
         yield from standing(progress.search, going_on=progress.going_on)
 
 
-def _guard(deployment: Deployment, pool: Pool) -> str:
+def _guard(pool: Pool) -> str:
     if degraded := pool.status.degraded:
         return f"{degraded.reason} since {when(degraded.since)}: {degraded.message}."
-    watched = deployment.condition("SpeculationDegraded")
+    watched = pool.condition("SpeculationDegraded")
     serving = pool.status.serving
     if watched is None or serving is None or serving.arm == BASELINE:
         return ""

@@ -136,7 +136,7 @@ def _measuring(deployment: Deployment, pool: Pool) -> Sentences:
 
 
 def _awaiting(deployment: Deployment, pool: Pool) -> Sentences:
-    if revision := promotable(deployment, pool):
+    if revision := promotable(pool):
         yield f"Revision {revision} waits for a person: {advice(deployment, pool)}."
 
 
