@@ -62,6 +62,9 @@ class Artifact:
         return self.source.startswith(Scheme.HUB_DATASET)
 
 
+Caveat = Literal["Emulated", "Imported"]
+
+
 @record
 class Evidence:
     """By what an arm was shown to be faster than the baseline, and what one must know of that."""
@@ -70,7 +73,7 @@ class Evidence:
     """The BenchmarkRun; it may have been deleted since."""
     speedup: Number4 | None = None
     """Throughput divided by the baseline's: geometric mean over workloads."""
-    caveats: Annotated[tuple[Literal["Emulated", "Imported"], ...], Field(max_length=2)] = ()
+    caveats: Annotated[tuple[Caveat, ...], Field(max_length=2)] = ()
     """Emulated: an emulator served, and no model ran; Imported: rounds were measured without a cluster."""
 
     @property

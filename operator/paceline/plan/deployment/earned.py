@@ -2,10 +2,10 @@
 person replaces it, or until the spec asks for another server."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from paceline.api.run_status import Result
-from paceline.api.status import Evidence, Target
+from paceline.api.status import Caveat, Evidence, Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
 from paceline.plan.deployment.alike import LOAD, same_argv
@@ -41,9 +41,9 @@ def _promoted_servers(pool: Pool) -> Target | None:
 def evidence_of(run: Run, winner: str) -> Evidence:
     """The run that has shown `winner` to be faster, or has none."""
     speed = run.ratio(winner)
-    emulated: tuple[Literal["Emulated"], ...] = ("Emulated",) if run.status.emulated else ()
-    imported: tuple[Literal["Imported"], ...] = ("Imported",) if run.status.imported else ()
-    return Evidence(run=run.name, speedup=speed.ratio if speed else None, caveats=(*emulated, *imported))
+    marks: dict[Caveat, bool] = {"Emulated": run.status.emulated is True, "Imported": run.status.imported}
+    caveats = tuple(caveat for caveat, holds in marks.items() if holds)
+    return Evidence(run=run.name, speedup=speed.ratio if speed else None, caveats=caveats)
 
 
 def _candidate_at(pool: Pool, revision: str) -> Arm | None:
