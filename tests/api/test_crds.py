@@ -65,7 +65,7 @@ def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) 
         "observedGeneration": 1,
         "summary": "latency=wide 1.36x throughput=narrow 1.03x",
         "state": "Serving",
-        "effective": {"engine": "SGLang 0.5.23"},
+        "engine": "SGLang 0.5.23",
         "conditions": conditions(*marks),
     }
     publish(apiserver, "speculativedeployments", specdep, status)
@@ -87,47 +87,58 @@ def test_status_and_spec_are_written_apart(apiserver: Running, specdep: str) -> 
     assert (stored["metadata"]["generation"], stored["status"]["summary"]) == (2, "latency=baseline")
 
 
+def test_kubectl_waits_for_one_pool(apiserver: Running, specdep: str) -> None:
+    """By the form of docs/gitops.md; the other pool, and the whole, are not decided."""
+    of_latency, of_both = conditions(Cause(Reason.AllDecided)), conditions(Cause(Reason.Undecided))
+    pools = [{"name": "latency", "conditions": of_latency}, {"name": "throughput", "conditions": of_both}]
+    publish(apiserver, "speculativedeployments", specdep, {"conditions": of_both, "pools": pools})
+    form = """--for=jsonpath={.status.pools[?(@.name=="%s")].conditions[?(@.type=="Decided")].status}=True"""
+    waited = apiserver.kubectl("wait", f"specdep/{specdep}", form % "latency", "--timeout=5s").stdout
+    assert waited == f"speculativedeployment.paceline.dev/{specdep} condition met\n"
+    late = apiserver.kubectl("wait", f"specdep/{specdep}", form % "throughput", "--timeout=1s", check=False)
+    assert "timed out waiting for the condition" in late.stderr
+
+
+EVIDENCE = {"run": "run-1", "speedup": "1.36", "caveats": ["Emulated"]}
 POOL = {
     "name": "latency",
-    "serving": {"revision": "5d41402abc", "arm": "wide", "evidence": "run-1", "since": NOW},
-    "target": {
-        "revision": "5d41402abc", "arm": "wide", "evidence": "run-1", "fingerprint": "0123456789", "since": NOW,
-        "why": "proven",
-    },
-    "progress": {
-        "step": "measure", "benchmarkRun": "run-1", "round": 2, "message": "round 3 of at most 8",
-    },
-    "verdict": {
-        "outcome": "Promote", "winner": "wide", "speedup": "1.36", "lower": "1.34", "upper": "1.38",
-        "reason": "Faster", "message": "faster on every workload", "benchmarkRun": "run-1", "fingerprint": "0123456789",
-    },
-    "hold": {"reason": "NotReady", "since": NOW, "revision": "5d41402abc"},
-    "handled": {"promote": "t1", "retry": "t3"},
-    "attempts": 1,
+    "conditions": conditions(Cause(Reason.Serving)),
+    "candidates": ["wide"],
+    "gate": {"minImprovement": "5%", "decideAfterRounds": [4, 6, 8]},
+    "serving": {"revision": "5d41402abc", "arm": "wide", "evidence": EVIDENCE, "startTime": NOW},
     "readyReplicas": 1,
     "endpoint": "http://qwen3-coder-next-latency.default.svc:80",
+    "benchmarkRun": "run-1",
+    "verdict": {
+        "outcome": "Promote", "winner": "wide", "evidence": EVIDENCE, "lower": "1.34", "upper": "1.38",
+        "message": "faster on every workload",
+    },
+    "holds": [
+        {"revision": "5d41402abc", "reason": "NotReady", "startTime": NOW, "internal": {"deadlineSeconds": 1800}},
+        {"revision": "", "reason": "Aborted", "startTime": NOW},
+    ],
+    "internal": {
+        "target": {
+            "revision": "5d41402abc", "arm": "wide", "evidence": EVIDENCE, "startTime": NOW,
+            "fingerprint": "0123456789", "reason": "Promoted", "message": "proven",
+        },
+        "progress": {"step": "measure", "message": "round 3 of at most 8"},
+        "handled": {"promote": "t1", "retry": "t3"},
+        "attempts": 1,
+    },
 }  # fmt: skip
 DEPLOYMENT_STATUS = {
     "observedGeneration": 1,
     "summary": "latency=wide 1.36x",
-    "modelsHash": "abcdef0123",
-    "models": [
+    "internal": {"modelsHash": "abcdef0123"},
+    "artifacts": [
         {
             "source": "hf://a/b",
             "revision": "main",
             "commit": "0" * 40,
-            "bytes": 160_000_000_000,
-            "path": "/models/hub/x",
-        }
-    ],
-    "datasets": [
-        {
-            "source": "hf://datasets/a/b/c.jsonl",
-            "revision": "main",
-            "commit": "0" * 40,
-            "bytes": 12_345,
-            "path": "/models/hub/x/c.jsonl",
-        }
+            "internal": {"facts": {"hidden_size": 2048, "architectures": ["Qwen3NextForCausalLM"]}},
+        },
+        {"source": "hf://datasets/a/b/c.jsonl", "revision": "main", "commit": "0" * 40},
     ],
     "pools": [POOL],
 }

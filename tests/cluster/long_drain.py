@@ -87,7 +87,7 @@ def ends_well(here: Namespace, node: str) -> None:
     (server,) = here.list("pods", LABELS)
     assert node_of(server) == node
     entry = pool_of(here.get("specdep", NAME))
-    assert not entry.keys() & {"borrowed", "loan", "hold"}
+    assert not (entry.keys() | entry["internal"].keys()) & {"borrowed", "loan", "holds"}
 
 
 def node_of(pod: Manifest) -> str:

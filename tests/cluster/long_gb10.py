@@ -34,7 +34,7 @@ def test_one_is_faster_with_the_head_and_eight_are_not(here: Namespace, hub: str
     verdicts = here.wait("both verdicts", decided(here, manifest["metadata"]["name"]), BOTH_SECONDS)
     alone, parallel = verdicts["alone"], verdicts["parallel"]
     assert (alone["outcome"], alone["winner"]) == ("Promote", "four")
-    assert abs(float(alone["speedup"]) - 1.4) < 0.1
+    assert abs(float(alone["evidence"]["speedup"]) - 1.4) < 0.1
     assert parallel["outcome"] == "Reject"
     assert "winner" not in parallel or not parallel["winner"]
 

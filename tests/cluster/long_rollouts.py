@@ -53,7 +53,7 @@ def progress(here: Namespace, name: str = NAME) -> str:
 
 
 def target(here: Namespace, name: str = NAME) -> Manifest:
-    found: Manifest = pool_of(here.get("specdep", name)).get("target", {})
+    found: Manifest = pool_of(here.get("specdep", name)).get("internal", {}).get("target", {})
     return found
 
 

@@ -31,7 +31,7 @@ def test_a_schedule_that_is_faster_than_a_chain_is_served(here: Namespace, hub: 
     here.wait("the schedule to be served", served(here, NAME, "falls"), WHOLE_SECONDS)
 
     verdict = pool_of(here.get("specdep", NAME))["verdict"]
-    run = here.get("bench", verdict["benchmarkRun"])
+    run = here.get("bench", verdict["evidence"]["run"])
     assert (run["status"]["verdict"]["outcome"], run["status"]["verdict"]["winner"]) == ("Promote", "falls")
     for entry in run["rounds"]:
         points = {(point["arm"], point["workload"]): point for point in entry["points"]}

@@ -84,13 +84,13 @@ def decided(here: Namespace, names: Sequence[str]) -> bool:
 def all_back(here: Namespace, names: Sequence[str]) -> bool:
     servers = [here.list("deploy", f"paceline.dev/deployment={name}")[0] for name in names]
     counts = [(found["spec"]["replicas"], found["status"].get("readyReplicas")) for found in servers]
-    return counts == [(2, 2)] * len(names) and not any("borrowed" in entry(here, name) for name in names)
+    return counts == [(2, 2)] * len(names) and not any("borrowed" in entry(here, name)["internal"] for name in names)
 
 
 @pytest.mark.timeout(400)
 def test_a_full_cluster_lends_a_server_and_gets_it_back(here: Namespace, hub: str) -> None:
     served_by_two(here, hub, ["full"], crowded=False)
-    here.wait("the loan", watched(here, ["full"], lambda: entry(here, "full").get("borrowed") == 1), 60)
+    here.wait("the loan", watched(here, ["full"], lambda: entry(here, "full")["internal"].get("borrowed") == 1), 60)
     message = here.wait("the round to measure", watched(here, ["full"], lambda: measuring(here, "full")), 60)
     assert "1 of 2 servers, one is lent to full-" in message
     here.wait("the verdict", watched(here, ["full"], lambda: decided(here, ["full"])), 120)

@@ -31,8 +31,8 @@ def test_a_memory_limit_that_is_too_small(here: Namespace) -> None:
     assert says(deployment, "Measuring", "False", "BaselineHeld")
 
     here.kubectl("annotate", "specdep", "memory", f"retry.paceline.dev/{POOL}=now")
-    here.wait("it to be tried again", lambda: pool_of(here.get("specdep", "memory")).get("hold") is None, 10)
-    assert pool_of(here.get("specdep", "memory"))["handled"] == {"retry": "now"}
+    here.wait("it to be tried again", lambda: "holds" not in pool_of(here.get("specdep", "memory")), 10)
+    assert pool_of(here.get("specdep", "memory"))["internal"]["handled"] == {"retry": "now"}
 
 
 def edit(here: Namespace, name: str, engine: Manifest) -> None:

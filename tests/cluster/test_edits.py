@@ -66,7 +66,7 @@ def test_a_candidate_comes_is_rejected_and_goes(here: Namespace, hub: str) -> No
     runs, jobs = names(here, "bench"), names(here, "jobs", ROUNDS)
     here.apply(small(NAME, hub, gate=LENIENT))
     decided = here.wait("the same answer", lambda: decided_for(here), 20)
-    assert pool_of(decided)["verdict"]["benchmarkRun"] == run["metadata"]["name"]
+    assert pool_of(decided)["verdict"]["evidence"]["run"] == run["metadata"]["name"]
     assert says(decided, "Promoted", "True", "AllPromoted")
     assert (names(here, "bench"), names(here, "jobs", ROUNDS) <= jobs) == (runs, True)
     assert uninterrupted(here) == before
@@ -140,7 +140,8 @@ def verdicts(run: Manifest) -> dict[str, str]:
 
 
 def evidence(here: Namespace) -> str:
-    return str(pool_of(here.get("specdep", NAME)).get("target", {}).get("evidence", ""))
+    target = pool_of(here.get("specdep", NAME)).get("internal", {}).get("target", {})
+    return str(target.get("evidence", {}).get("run", ""))
 
 
 def names(here: Namespace, kind: str, labels: str = "") -> set[str]:

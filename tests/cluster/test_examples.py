@@ -115,7 +115,8 @@ def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
     here.apply(manifest)
     status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
     check(here, manifest, status, case.argument)
-    (brought,) = here.get("specdep", manifest["metadata"]["name"])["status"]["datasets"]
+    artifacts = here.get("specdep", manifest["metadata"]["name"])["status"]["artifacts"]
+    (brought,) = (one for one in artifacts if one["source"] == source)
     (run,) = here.list("bench")
     (workload,) = run["spec"]["workloads"]
     assert (workload["source"], workload["commit"]) == (source, brought["commit"])

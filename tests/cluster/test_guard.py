@@ -46,8 +46,8 @@ def test_acceptance_drops_is_told_recovers_and_falls_back(here: Namespace) -> No
     emulate(here, "stale", accepting=0.2)
     fallen = here.wait("the baseline to be served", served(here, "stale", "baseline"), 2 * SOON)
     assert says(fallen, "SpeculationDegraded", "True", "FellBack")
-    assert (pool_of(fallen)["hold"]["reason"], pool_of(fallen)["hold"]["arm"]) == ("Fallback", "wide")
-    assert pool_of(fallen)["history"][0]["kind"] == "Fallback"
+    assert (pool_of(fallen)["holds"][0]["reason"], pool_of(fallen)["holds"][0]["arm"]) == ("Fallback", "wide")
+    assert pool_of(fallen)["history"][0]["reason"] == "Fallback"
 
     here.kubectl("annotate", "specdep", "stale", f"retry.paceline.dev/{POOL}=once-more")
     again = here.wait("a person to serve it again", served(here, "stale", "wide"), SOON)
@@ -59,8 +59,8 @@ def test_a_server_that_hangs_gives_way_to_the_baseline(here: Namespace) -> None:
     load(here, "hangs")
     emulate(here, "hangs", hung=True)
     fallen = here.wait("the fallback", degraded(here, "hangs", "FellBack"), SOON)
-    assert "under way and not a token" in pool_of(fallen)["hold"]["message"]
-    assert pool_of(fallen)["target"]["arm"] == "baseline"
+    assert "under way and not a token" in pool_of(fallen)["holds"][0]["message"]
+    assert pool_of(fallen)["internal"]["target"]["arm"] == "baseline"
 
 
 def degraded(here: Namespace, name: str, reason: str) -> Callable[[], Manifest | None]:

@@ -16,6 +16,8 @@ from tests.cluster.example import small
 from tests.support.kubernetes import KUBECTL, STATE, Manifest, Namespace, condition, kubectl, says
 from tests.support.queries import RUN, finished, lines_of, pool_of, run_of, served
 
+from paceline.core.names import snapshot_path
+
 NAME = "coder"
 PUBLISHED = """
     --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-num-draft-tokens 8 --speculative-eagle-topk 4
@@ -35,8 +37,8 @@ def test_one_line_says_it(here: Namespace) -> None:
     columns = here.kubectl("get", "specdep", "--no-headers").split()
     assert columns[:3] == [NAME, "True", "Serving"]
     verdict = pool_of(here.get("specdep", NAME))["verdict"]
-    assert float(verdict["speedup"]) == pytest.approx(1.39, rel=0.05)  # published; the machine may be busy
-    assert f"latency=wide {float(verdict['speedup']):.2f}x" in here.kubectl("get", "specdep")
+    assert float(verdict["evidence"]["speedup"]) == pytest.approx(1.39, rel=0.05)  # published; the machine may be busy
+    assert f"latency=wide {float(verdict['evidence']['speedup']):.2f}x" in here.kubectl("get", "specdep")
     run = here.kubectl("get", "bench", "--no-headers").split()
     assert run[1:5] == ["latency", "2", "Promote", "wide"]
 
@@ -63,13 +65,12 @@ def test_a_served_pod_is_what_was_published(here: Namespace) -> None:
 def test_its_models_are_in_the_cache_at_their_commits(here: Namespace) -> None:
     pod = server(here)
     flags = flags_of(pod["spec"]["containers"][0]["command"])
-    models = {model["source"]: model for model in here.get("specdep", NAME)["status"]["models"]}
+    models = {model["source"]: model for model in here.get("specdep", NAME)["status"]["artifacts"]}
     for flag, source in (
         ("--model-path", "hf://Qwen/Qwen3-Coder-Next"),
         ("--speculative-draft-model-path", "hf://your-org/Qwen3-Coder-Next-Eagle3"),
     ):
-        assert flags[flag] == models[source]["path"]
-        assert flags[flag].endswith(models[source]["commit"])
+        assert flags[flag] == snapshot_path(source, models[source]["commit"])
         config = here.kubectl("exec", pod["metadata"]["name"], "--", "cat", f"{flags[flag]}/config.json")
         assert json.loads(config)["hidden_size"] == 2048
 
@@ -127,11 +128,11 @@ def test_a_second_apply_measures_nothing(here: Namespace, hub: str) -> None:
     here.wait("it to be looked at", served(here, NAME, "wide"), 5)
     time.sleep(10)
     assert measured(here) == before
-    assert pool_of(here.get("specdep", NAME))["serving"]["evidence"] == before[0][0]
+    assert pool_of(here.get("specdep", NAME))["serving"]["evidence"]["run"] == before[0][0]
 
 
 def test_the_plugin_tells_what_serves_and_why(here: Namespace) -> None:
-    evidence = pool_of(here.get("specdep", NAME))["serving"]["evidence"]
+    evidence = pool_of(here.get("specdep", NAME))["serving"]["evidence"]["run"]
     status = plugin(here, "status").stdout
     assert re.search(r"serves +wide 1\.\d\dx \(emulated\) at \w{10}, since .* 1 of 1 servers ready", status), status
     assert f"Its evidence is {evidence}, 1." in plugin(here, "why", NAME).stdout
@@ -200,7 +201,7 @@ def test_an_old_question_is_answered_by_its_evidence(here: Namespace, hub: str) 
     superseded = here.wait("the second run", lambda: other_than(here, first), 1)
     here.apply(small(NAME, hub, accelerator={"count": 4}))
     deployment = here.wait("the winner to be served", served(here, NAME, "wide"), 90)
-    assert pool_of(deployment)["serving"]["evidence"] == first["metadata"]["name"]
+    assert pool_of(deployment)["serving"]["evidence"]["run"] == first["metadata"]["name"]
     assert says(here.get("bench", superseded["metadata"]["name"]), "Failed", "True", "Superseded")
     jobs = {job["metadata"]["labels"][RUN] for job in here.list("jobs", "paceline.dev/component=round")}
     assert jobs <= {run["metadata"]["name"] for run in (first, superseded)}

@@ -27,7 +27,7 @@ def entry(here: Namespace) -> Manifest:
 
 
 def kinds(here: Namespace) -> list[str]:
-    return [change["kind"] for change in entry(here)["history"]]
+    return [change["reason"] for change in entry(here)["history"]]
 
 
 def test_abort_ends_the_run_and_frees_its_accelerators(here: Namespace) -> None:
@@ -37,14 +37,14 @@ def test_abort_ends_the_run_and_frees_its_accelerators(here: Namespace) -> None:
     ended = here.wait("the run to end", lambda: aborted(here, run), 30)
     assert "abort=monday" in next(c["message"] for c in ended["status"]["conditions"] if c["type"] == "Failed")
     here.wait("its rounds to go", lambda: not jobs_of(here, run), 30)
-    assert (entry(here)["hold"]["reason"], entry(here)["handled"]) == ("Aborted", {"abort": "monday"})
+    assert (entry(here)["holds"][0]["reason"], entry(here)["internal"]["handled"]) == ("Aborted", {"abort": "monday"})
 
 
 def test_promote_anyway_serves_what_nothing_has_shown(here: Namespace) -> None:
     ask(here, "promote-anyway", "@tuesday")
     here.wait("the candidate to be served", served(here, NAME, "wide"), 60)
     assert kinds(here) == ["PromotedAnyway", "Started"]
-    assert "speedup" not in entry(here)["serving"]
+    assert "evidence" not in entry(here)["serving"]
     assert says(here.get("specdep", NAME), "Promoted", "True", "PromotedAnyway")
 
 
@@ -52,7 +52,7 @@ def test_rollback_serves_what_served_before_and_measures_nothing(here: Namespace
     ask(here, "rollback", "@wednesday")
     here.wait("the baseline to be served", served(here, NAME, "baseline"), 60)
     assert kinds(here) == ["RolledBack", "PromotedAnyway", "Started"]
-    assert entry(here)["hold"]["reason"] == "RolledBack"
+    assert entry(here)["holds"][0]["reason"] == "RolledBack"
     rounds = here.list("pods", "paceline.dev/component=round")
     assert all("deletionTimestamp" in pod["metadata"] for pod in rounds)  # of the run beside what was promoted anyway
 
@@ -61,9 +61,9 @@ def test_retry_releases_the_hold_and_measures(here: Namespace) -> None:
     ask(here, "retry", "thursday")
     here.wait("the winner to be served", served(here, NAME, "wide"), 120)
     latest = entry(here)["history"][0]
-    assert latest["kind"] == "Promoted"
-    assert float(latest["speedup"]) == pytest.approx(1.39, rel=0.1)
-    assert "hold" not in entry(here)
+    assert latest["reason"] == "Promoted"
+    assert float(latest["evidence"]["speedup"]) == pytest.approx(1.39, rel=0.1)
+    assert "holds" not in entry(here)
 
 
 def test_a_rollback_to_a_revision_by_name_and_promote_undoes_it(here: Namespace) -> None:

@@ -59,7 +59,7 @@ def test_a_wrong_tag_takes_nothing_down(here: Namespace) -> None:
     here.wait("it to be forgotten", lambda: not condition(here.get("specdep", NAME), "Stalled"), 20)
     here.wait("its Job to go", lambda: not here.list("jobs", "paceline.dev/component=pull"), 20)
     assert {pod["metadata"]["uid"] for pod in standing(here)} == before
-    assert "hold" not in pool_of(here.get("specdep", NAME))
+    assert "holds" not in pool_of(here.get("specdep", NAME))
 
 
 def test_a_fallback_loses_no_request(here: Namespace) -> None:

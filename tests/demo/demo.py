@@ -124,7 +124,10 @@ def settled(deployment: Mapping[str, Any]) -> bool:
         and condition(deployment, "Ready")
         and not condition(deployment, "Reconciling")
         and len(pools) == len(deployment["spec"]["pools"])
-        and all("verdict" in pool and pool["serving"]["revision"] == pool["target"]["revision"] for pool in pools)
+        and all(
+            "verdict" in pool and pool["serving"]["revision"] == pool["internal"]["target"]["revision"]
+            for pool in pools
+        )
     )
 
 

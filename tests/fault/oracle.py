@@ -128,7 +128,7 @@ def intent_is_written_first(view: View, change: Change) -> str:
     new, old = _revision(change.new), _revision(change.old)
     if new in ("", old):
         return ""
-    targets = {entry.get("target", {}).get("revision") for entry in _pools(view)}
+    targets = {entry.get("internal", {}).get("target", {}).get("revision") for entry in _pools(view)}
     return "" if new in targets else f"{new} is rolled out, but nobody said so"
 
 
@@ -156,8 +156,11 @@ def promoted_is_served(view: View, change: Change) -> str:
     for entry in new["status"]["pools"]:
         name = child_name(new["metadata"]["name"], entry["name"])
         found = view.get(Ref(DEPLOYMENT, change.ref.namespace, name), {})
-        if _revision(found) != entry["target"]["revision"] or entry["target"]["arm"] == BASELINE:
-            return f"{name} serves {_revision(found)}, not {entry['target']['revision']}"
+        if (
+            _revision(found) != entry["internal"]["target"]["revision"]
+            or entry["internal"]["target"]["arm"] == BASELINE
+        ):
+            return f"{name} serves {_revision(found)}, not {entry['internal']['target']['revision']}"
         if found["status"].get("observedGeneration") != found["metadata"]["generation"]:
             return f"{name} has not begun to roll out"
         if found["status"].get("readyReplicas", 0) < found["spec"]["replicas"]:

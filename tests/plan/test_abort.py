@@ -39,7 +39,7 @@ def test_the_run_ends_and_no_other_begins() -> None:
     world = aborted()
     (run,) = world.runs("latency")
     assert world.condition("Failed", run) == "True Aborted"
-    assert world.pool("latency")["handled"] == {"abort": "monday"}
+    assert world.memory("latency")["handled"] == {"abort": "monday"}
     assert (world.condition("Measuring"), world.condition("Decided")) == ("False Held", "False Held")
     assert (world.condition("Promoted"), world.condition("Ready")) == ("False Held", "True Serving")
     assert "annotate retry.paceline.dev/latency=TOKEN" in world.message("Decided")
@@ -75,12 +75,16 @@ def test_a_candidate_that_is_rolled_out_gives_way_to_the_baseline() -> None:
     measuring(world, "latency")
     for _ in range(3):
         world.round_ends()
-    assert world.pool("latency")["target"]["arm"] == "wide"
+    assert world.memory("latency")["target"]["arm"] == "wide"
     world.annotate(KEY, "monday")
     world.servers_ready()
     entry = world.pool("latency")
-    assert (entry["serving"]["arm"], entry["hold"]["reason"], entry["hold"]["arm"]) == ("baseline", "Aborted", "wide")
-    assert (entry["history"][0]["kind"], world.condition("Promoted")) == ("Aborted", "False Held")
+    assert (entry["serving"]["arm"], entry["holds"][0]["reason"], entry["holds"][0]["arm"]) == (
+        "baseline",
+        "Aborted",
+        "wide",
+    )
+    assert (entry["history"][0]["reason"], world.condition("Promoted")) == ("Aborted", "False Held")
     world.wait(24 * 60)
     assert world.serving("latency") == "baseline"
     ((key, value),) = world.requests("promote")
@@ -95,10 +99,10 @@ def test_it_gives_way_to_what_was_promoted_before() -> None:
     world.edit("another candidate", added)
     while world.under_way("round"):
         world.round_ends(truth=BETTER)
-    assert world.pool("latency")["target"]["arm"] == "narrow"
+    assert world.memory("latency")["target"]["arm"] == "narrow"
     world.annotate(KEY, "monday")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["hold"]["arm"]) == ("wide", "narrow")
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["arm"]) == ("wide", "narrow")
     assert world.condition("Promoted") == "True StillPromoted"
     world.annotate(RETRY, "tuesday")
     world.servers_ready()
@@ -115,7 +119,11 @@ def test_a_second_one_does_not_undo_the_way_back_of_the_first() -> None:
     world.annotate(KEY, "monday")
     world.annotate(KEY, "again")
     entry = world.pool("latency")
-    assert (entry["target"]["arm"], entry["hold"]["arm"], entry["handled"]["abort"]) == ("wide", "narrow", "again")
+    assert (entry["internal"]["target"]["arm"], entry["holds"][0]["arm"], entry["internal"]["handled"]["abort"]) == (
+        "wide",
+        "narrow",
+        "again",
+    )
     assert any("nothing to do" in event for event in world.told[-1].events)
     world.servers_ready()
     assert world.serving("latency") == "wide"
@@ -137,10 +145,15 @@ def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:
     world.edit("in place", lambda spec: spec.update(promotion={"surge": "Never"}))
     world.edit("another image", another_image)
     world.server_exits("latency", 2, "error: bad image")
-    assert (world.pool("latency")["target"]["arm"], world.pool("latency")["target"]["kind"]) == ("wide", "TakenDown")
+    target = world.memory("latency")["target"]
+    assert (target["arm"], target["reason"]) == ("wide", "TakenDown")
     world.annotate(KEY, "monday")
     entry = world.pool("latency")
-    assert (entry["target"]["arm"], entry["hold"]["reason"], entry["hold"]["arm"]) == ("wide", "NotReady", "baseline")
+    assert (entry["internal"]["target"]["arm"], entry["holds"][0]["reason"], entry["holds"][0]["arm"]) == (
+        "wide",
+        "NotReady",
+        "baseline",
+    )
     world.servers_ready()
     assert world.serving("latency") == "wide"
 
@@ -150,7 +163,7 @@ def test_with_nothing_under_way_it_is_handled_all_the_same() -> None:
     world = World()
     promoted(world, "latency")
     world.annotate(KEY, "monday")
-    assert world.pool("latency")["handled"] == {"abort": "monday"}
+    assert world.memory("latency")["handled"] == {"abort": "monday"}
     assert "hold" not in world.pool("latency")
     assert any("nothing to do" in event for one in world.told for event in one.events)
     world.edit("longer answers", longer)
@@ -188,7 +201,7 @@ def test_a_candidate_that_crashes_meanwhile_gives_way_and_nothing_is_measured() 
     world.annotate(KEY, "monday")
     world.server_exits("latency", 2, "error")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["hold"]["reason"]) == ("baseline", "Aborted")
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["reason"]) == ("baseline", "Aborted")
     world.wait(24 * 60)
     assert world.under_way("round") == []
 

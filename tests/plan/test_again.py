@@ -34,7 +34,7 @@ def test_a_looser_gate_is_judged_on_the_rounds_there_are(world: World) -> None:
     assert "no further round was measured" in run["status"]["verdict"]["message"]
     assert run["status"]["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
     assert (world.condition("Promoted"), world.condition("Decided")) == ("True AllPromoted", "True AllDecided")
-    assert world.pool("latency")["target"]["evidence"] == run["metadata"]["name"]
+    assert world.memory("latency")["target"]["evidence"]["run"] == run["metadata"]["name"]
 
 
 @told
@@ -59,7 +59,7 @@ def test_a_gate_that_rejects_what_was_promoted_takes_it_off_without_a_round() ->
     world.edit("minImprovement 0.5", lambda spec: spec["gate"].update({"minImprovement": "50%"}))
     world.servers_ready()
     assert (world.outcome("latency"), world.serving("latency"), jobs(world)) == ("Reject", "baseline", before)
-    assert "every candidate was rejected" in world.pool("latency")["target"]["why"]
+    assert "every candidate was rejected" in world.memory("latency")["target"]["message"]
 
 
 def test_a_rejected_candidate_that_is_removed_costs_nothing() -> None:

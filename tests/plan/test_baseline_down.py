@@ -19,7 +19,7 @@ def test_an_image_that_is_not_there_in_a_promoted_pool(world: World) -> None:
     world.server_is_refused("latency", "ImagePullBackOff", NOT_FOUND)
     world.until_wake()
     assert world.cluster.now - began <= timedelta(minutes=7)  # five of them an edit takes in these stories
-    assert (hold(world), world.pool("latency")["target"]["revision"]) == ("NotReady", served)
+    assert (hold(world), world.memory("latency")["target"]["revision"]) == ("NotReady", served)
 
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True NotReady")
@@ -112,10 +112,10 @@ def test_what_it_goes_back_to_fails_too() -> None:
     world = World()
     promoted(world, "latency")
     wrong_image(world)
-    before = world.pool("latency")["target"]
+    before = world.memory("latency")["target"]
     world.server_loops("latency", 1, "no CUDA-capable device is detected")
     world.wait(24 * 60)
-    after = world.pool("latency")["target"]
+    after = world.memory("latency")["target"]
     assert {**after, "standsSince": ""} == {**before, "standsSince": ""}
     assert (world.condition("Stalled"), world.condition("Ready")) == ("True ServerFailed", "False Crashing")
 

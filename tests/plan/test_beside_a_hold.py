@@ -74,7 +74,7 @@ def test_two_that_stopped_paying_do_not_take_turns() -> None:
     dropped(world)
     world.annotate(RETRY, "thursday")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["hold"]["arm"]) == ("baseline", "wide")
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["arm"]) == ("baseline", "wide")
     world.wait(DAY)
     assert len(holds(world)) == 1
 
@@ -114,7 +114,7 @@ def test_what_a_person_promoted_beside_a_held_candidate_stops_paying() -> None:
     said = world.message("SpeculationDegraded")
     assert "wide: AcceptanceDropped" in said
     assert "narrow: Hung" in said
-    assert "narrow at " in world.pool("latency")["target"]["why"]
+    assert "narrow at " in world.memory("latency")["target"]["message"]
     assert [warning.partition(":")[0] for warning in warnings(world)] == ["Warning FellBack"]
 
 
@@ -124,14 +124,14 @@ def test_how_often_one_candidate_was_taken_down_is_not_forgotten_for_another() -
     hung(world)
     world.servers_ready()
     entry = world.pool("latency")
-    assert [one["arm"] for one in (entry["takenDown"], *entry["takenDownBefore"])] == ["narrow", "wide"]
+    assert [one["arm"] for one in entry["internal"]["takenDown"]] == ["narrow", "wide"]
     world.wait(DAY)
     assert len(holds(world)) == 1
     measured(world)
     assert world.serving("latency") == "wide"
     dropped(world)
     world.servers_ready()
-    assert (world.pool("latency")["takenDown"]["arm"], world.pool("latency")["takenDown"]["times"]) == ("wide", 2)
+    assert tuple(world.memory("latency")["takenDown"][0][name] for name in ("arm", "times")) == ("wide", 2)
 
 
 def test_a_shape_that_serves_until_another_is_decided_stops_paying() -> None:
@@ -143,8 +143,8 @@ def test_a_shape_that_serves_until_another_is_decided_stops_paying() -> None:
     dropped(world)
     world.servers_ready()
     entry = world.pool("latency")
-    assert (entry["hold"]["reason"], entry["hold"]["revision"]) == ("Fallback", old)
-    assert (entry["target"]["kind"], entry["history"][0]["kind"]) == ("Fallback", "Fallback")
+    assert (entry["holds"][0]["reason"], entry["holds"][0]["revision"]) == ("Fallback", old)
+    assert (entry["internal"]["target"]["reason"], entry["history"][0]["reason"]) == ("Fallback", "Fallback")
     assert world.condition("SpeculationDegraded") == "True FellBack"
     assert [warning.partition(":")[0] for warning in warnings(world)] == ["Warning FellBack"]
 

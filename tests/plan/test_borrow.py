@@ -37,12 +37,16 @@ def full(world: World, **options: Any) -> World:
 
 def lent(world: World, **options: Any) -> World:
     full(world, **options).wait(1)
-    assert entry(world)["borrowed"] == 1
+    assert memory(world)["borrowed"] == 1
     return world
 
 
 def entry(world: World) -> Any:
     return world.pool("latency")
+
+
+def memory(world: World) -> Any:
+    return world.memory("latency")
 
 
 def replicas(world: World) -> int:
@@ -64,12 +68,12 @@ def test_a_full_node_lends_a_server_to_its_run(world: World) -> None:
 
     world.until_wake()
     assert (world.condition("Measuring"), world.condition("Ready")) == ("True Measuring", "True Serving")
-    assert (replicas(world), entry(world)["borrowed"], entry(world)["loan"]["nodes"]) == (1, 1, ["gpu-0"])
+    assert (replicas(world), memory(world)["borrowed"], memory(world)["loan"]["nodes"]) == (1, 1, ["gpu-0"])
     assert "1 of 2 servers, one is lent to qwen3-coder-next-latency-" in world.message("Ready")
     for _ in range(3):
         assert (in_use(world), replicas(world), world.condition("Ready")) == (8, 1, "True Serving")
         world.round_ends()
-    assert (replicas(world), "borrowed" in entry(world), "loan" in entry(world)) == (2, False, False)
+    assert (replicas(world), "borrowed" in memory(world), "loan" in memory(world)) == (2, False, False)
     for _ in range(2):  # the second one in the place of the last old one
         world.servers_ready()
     assert (world.condition("Ready"), world.condition("Promoted")) == ("True Serving", "True AllPromoted")
@@ -112,7 +116,7 @@ def test_status_names_as_many_nodes_as_it_can_hold() -> None:
     world.prefetch_ends()
     world.servers_ready()
     world.wait(1)
-    assert (replicas(world), len(entry(world)["loan"]["nodes"])) == (69, 64)
+    assert (replicas(world), len(memory(world)["loan"]["nodes"])) == (69, 16)
 
 
 def test_a_server_that_is_not_ready_is_no_reason_to_give_up_another() -> None:
@@ -168,7 +172,7 @@ def test_it_comes_back_whatever_happens(way: Any) -> None:
     world = lent(World())
     assert replicas(world) == 1
     way(world)
-    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
+    assert (replicas(world), "borrowed" in memory(world)) == (2, False)
 
 
 def test_a_status_that_is_lost_gives_back_too() -> None:
@@ -194,9 +198,9 @@ def test_a_loan_in_vain_comes_back_after_ten_minutes(world: World) -> None:
     full(world)
     rival(world)
     world.wait(1)
-    assert (entry(world)["borrowed"], world.condition("Measuring")) == (1, "False WaitingForCapacity")
+    assert (memory(world)["borrowed"], world.condition("Measuring")) == (1, "False WaitingForCapacity")
     world.until_wake()
-    assert (replicas(world), entry(world)["loan"]["inVain"]) == (2, 1)
+    assert (replicas(world), memory(world)["loan"]["inVain"]) == (2, 1)
     assert "a server was lent in vain for 10 minutes; the next loan is at 2026-11-21T10:27:00Z" in (
         world.message("Measuring")
     )
@@ -206,7 +210,7 @@ def test_a_loan_in_vain_comes_back_after_ten_minutes(world: World) -> None:
     assert (world.condition("Ready"), replicas(world)) == ("True Serving", 2)
     world.wait(5)
     assert (replicas(world), world.condition("Measuring")) == (1, "True Measuring")
-    assert "inVain" not in entry(world)["loan"]
+    assert "inVain" not in memory(world)["loan"]
 
 
 def test_loans_in_vain_become_rare() -> None:
@@ -215,13 +219,13 @@ def test_loans_in_vain_become_rare() -> None:
     began, loans = world.cluster.now, set()
     rival(world)
     for _ in range(80):
-        if not entry(world).get("borrowed") and "nodeName" in world.cluster.objects["Pod", "rival"]["spec"]:
+        if not memory(world).get("borrowed") and "nodeName" in world.cluster.objects["Pod", "rival"]["spec"]:
             world.delete("Pod", "rival")
             world.servers_ready()
             rival(world)
         world.wait(10)
-        if entry(world).get("borrowed"):
-            loans.add(entry(world)["loan"]["since"])
+        if memory(world).get("borrowed"):
+            loans.add(memory(world)["loan"]["since"])
     hours = (world.cluster.now - began).total_seconds() / 3600
     assert hours > 12
     assert 6 < len(loans) <= 5 + hours / 2
@@ -252,7 +256,7 @@ def test_two_deployments_borrow_on_one_node(world: World) -> None:
 
 def seen(world: World, name: str) -> int:
     status = world.cluster.objects["SpeculativeDeployment", name].get("status") or {}
-    return int(sum(pool.get("borrowed", 0) for pool in status.get("pools", ())))
+    return int(sum(pool.get("internal", {}).get("borrowed", 0) for pool in status.get("pools", ())))
 
 
 def test_of_other_runs_it_is_known_where_they_measure_and_where_a_server_was_lent_to_them() -> None:
@@ -291,7 +295,7 @@ def test_a_pool_that_an_autoscaler_takes_over_gets_back_its_last_server(way: Any
     world.wait(1)
     assert replicas(world) == 0
     way(world)
-    assert (replicas(world), "borrowed" in entry(world)) == (1, False)
+    assert (replicas(world), "borrowed" in memory(world)) == (1, False)
     assert "paceline.dev/lent" not in world.cluster.objects[LATENCY]["metadata"]["annotations"]
     world.wait(60)
     assert replicas(world) == 1
@@ -310,11 +314,11 @@ def test_a_server_on_a_silent_node_does_not_drain_for_ever() -> None:
     world.cluster.apply(gone)
     world.cluster.objects["Pod", "gone"] |= {"spec": {**kept["spec"], "nodeName": "silent"}, "status": kept["status"]}
     world.settle("its node is silent", 1)
-    assert "waitingSince" not in entry(world)["loan"], "it drains"
+    assert "waitingSince" not in memory(world)["loan"], "it drains"
     world.wait(5)
-    assert "waitingSince" in entry(world)["loan"]
+    assert "waitingSince" in memory(world)["loan"]
     world.wait(11)
-    assert ("borrowed" in entry(world), entry(world)["loan"]["inVain"]) == (False, 1)
+    assert ("borrowed" in memory(world), memory(world)["loan"]["inVain"]) == (False, 1)
 
 
 @pytest.mark.parametrize("surge", ["Never", "Auto"])
@@ -327,11 +331,11 @@ def test_it_comes_back_before_a_roll_out_could_replace_the_only_server_left(surg
     world.prefetch_ends()
     world.servers_ready()
     world.wait(1)
-    assert (entry(world)["borrowed"], replicas(world)) == (1, 1)
+    assert (memory(world)["borrowed"], replicas(world)) == (1, 1)
     (pool,) = deployment_pools(world)
     world.annotate("promote-anyway.paceline.dev/latency", pool.revision(pool.arms["wide"]) + "@someone")
-    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
-    assert entry(world)["loan"].keys() == {"run", "notBefore"}
+    assert (replicas(world), "borrowed" in memory(world)) == (2, False)
+    assert memory(world)["loan"].keys() == {"run", "notBefore"}
 
 
 def test_it_comes_back_when_the_servers_left_do_not_serve() -> None:
@@ -340,10 +344,10 @@ def test_it_comes_back_when_the_servers_left_do_not_serve() -> None:
     not_ready = {"type": "Ready", "status": "False", "lastTransitionTime": timestamp(world.cluster.now)}
     server["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}, not_ready]
     world.settle("it is not ready", 0)
-    assert (replicas(world), entry(world)["borrowed"]) == (1, 1), "it may be back in a moment"
+    assert (replicas(world), memory(world)["borrowed"]) == (1, 1), "it may be back in a moment"
     world.until_wake()
-    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
-    assert entry(world)["loan"].keys() == {"run", "notBefore"}
+    assert (replicas(world), "borrowed" in memory(world)) == (2, False)
+    assert memory(world)["loan"].keys() == {"run", "notBefore"}
 
 
 def test_it_comes_back_when_they_do_not_serve_while_the_spec_is_refused() -> None:
@@ -351,7 +355,7 @@ def test_it_comes_back_when_they_do_not_serve_while_the_spec_is_refused() -> Non
     world.edit("an argument", lambda spec: spec["engine"]["args"].append("--port=1"))
     world.server_lost("latency", 0)
     world.wait(1)
-    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
+    assert (replicas(world), "borrowed" in memory(world)) == (2, False)
 
 
 def test_a_candidate_promoted_while_the_only_server_is_lent_serves_once_it_is_back() -> None:
@@ -362,9 +366,9 @@ def test_a_candidate_promoted_while_the_only_server_is_lent_serves_once_it_is_ba
     world.wait(1)
     (pool,) = deployment_pools(world)
     world.annotate("promote-anyway.paceline.dev/latency", f"{pool.revision(pool.arms['wide'])}@monday")
-    assert (replicas(world), entry(world)["target"]["arm"]) == (0, "wide")
+    assert (replicas(world), memory(world)["target"]["arm"]) == (0, "wide")
     assert (world.serving("latency"), len(entry(world)["history"])) == ("baseline", 1)
     while world.under_way("round"):
         world.round_ends()
     world.servers_ready()
-    assert (world.serving("latency"), entry(world)["history"][0]["kind"]) == ("wide", "PromotedAnyway")
+    assert (world.serving("latency"), entry(world)["history"][0]["reason"]) == ("wide", "PromotedAnyway")

@@ -85,7 +85,7 @@ def test_what_is_lent_is_lent_to_a_run_and_all_comes_back(history: list[Event], 
     for _ in range(3):
         properties.ready(world)
     assert asked_for(world) in (None, 2)
-    assert not any(pool.get("borrowed") for pool in world.status().get("pools", ()))
+    assert not any(pool.get("internal", {}).get("borrowed") for pool in world.status().get("pools", ()))
 
 
 def check(world: World) -> None:
@@ -95,8 +95,8 @@ def check(world: World) -> None:
     asked = asked_for(world)
     if asked == 1:
         (pool,) = world.status()["pools"]
-        run = world.cluster.objects["BenchmarkRun", pool["loan"]["run"]]
-        assert (pool["borrowed"], finished(run)) == (1, False)
+        run = world.cluster.objects["BenchmarkRun", pool["internal"]["loan"]["run"]]
+        assert (pool["internal"]["borrowed"], finished(run)) == (1, False)
         assert world.spec()["benchmark"]["capacityPolicy"] == "Borrow"
     else:
         assert asked in (None, 2)

@@ -87,14 +87,14 @@ def test_a_claim_that_was_deleted_is_filled_again_and_takes_no_arm_off() -> None
     """Its servers end for want of a model, and are restarted until there is one: no revision is to blame."""
     world = World()
     promoted(world)
-    before = world.pool("latency")["target"]["revision"]
+    before = world.memory("latency")["target"]["revision"]
     world.delete("PersistentVolumeClaim", "models")
     assert world.condition("CacheReady") == "False Prefetching"
     assert world.under_way("fetch")
     world.server_loops("latency", 1, "OSError: /models/hub/… is not a local folder")
     world.prefetch_ends()
     assert world.condition("CacheReady") == "True Cached"
-    assert world.pool("latency").get("hold") is None
+    assert "holds" not in world.pool("latency")
     world.servers_ready()
     assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
     assert world.pool("latency")["serving"]["revision"] == before
@@ -105,7 +105,7 @@ def test_a_claim_that_is_being_deleted_is_told_with_the_way_out_and_kept_by_no_p
     has gone another one is made and filled, whatever status said of the first."""
     world = World()
     promoted(world)
-    before = world.pool("latency")["target"]["revision"]
+    before = world.memory("latency")["target"]["revision"]
     (claim,) = world.cluster.of("PersistentVolumeClaim")
     claim["metadata"]["deletionTimestamp"] = timestamp(world.cluster.now)
     world.wait(1)

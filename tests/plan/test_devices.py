@@ -68,7 +68,7 @@ def test_where_servers_claim_one_is_lent(world: World) -> None:
     world.servers_ready()
     assert world.condition("Measuring") == "False WaitingForCapacity"
     world.until_wake()
-    assert (world.condition("Measuring"), world.pool("latency")["borrowed"]) == ("True Measuring", 1)
+    assert (world.condition("Measuring"), world.memory("latency")["borrowed"]) == ("True Measuring", 1)
 
 
 @told

@@ -21,7 +21,7 @@ def test_a_promoted_candidate_keeps_ending(world: World) -> None:
 
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Promoted")) == ("True Serving", "False Held")
-    evidence = world.pool("latency")["hold"]["evidence"]
+    evidence = world.pool("latency")["holds"][0]["internal"]["run"]
     assert evidence == world.runs("latency")[0]["metadata"]["name"]
 
 
@@ -35,7 +35,7 @@ def test_a_promoted_candidate_without_a_ready_server_has_as_long_as_one_that_sta
 
     world.until_wake()
     assert (arm(world), hold(world)) == ("baseline", "Crashed")
-    assert "no server was ready for 30 min" in world.pool("latency")["hold"]["message"]
+    assert "no server was ready for 30 min" in world.pool("latency")["holds"][0]["message"]
 
 
 @pytest.mark.parametrize("start", [promoted, won])

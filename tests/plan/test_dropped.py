@@ -36,12 +36,14 @@ def world() -> World:
 
 def test_a_request_that_was_carried_out_does_not_act_again(world: World) -> None:
     pool = drop(world)
-    assert world.status()["dropped"] == [{"name": "latency", "handled": {"abort": "monday", "retry": "tuesday"}}]
+    assert world.status()["internal"]["dropped"] == [
+        {"name": "latency", "handled": {"abort": "monday", "retry": "tuesday"}}
+    ]
     assert "refused" not in world.status()
     world.told.clear()
     bring_back(world, pool)
     assert (hold(world), world.condition("Measuring")) == (None, "True Measuring")
-    assert world.pool("latency")["handled"] == {"abort": "monday", "retry": "tuesday"}
+    assert world.memory("latency")["handled"] == {"abort": "monday", "retry": "tuesday"}
     assert "dropped" not in world.status()
     assert [event for one in world.told for event in one.events if "abort" in event.lower() or "Retried" in event] == []
 
@@ -52,7 +54,7 @@ def test_another_request_does(world: World) -> None:
     (refused,) = world.status()["refused"]
     assert refused.startswith("abort.paceline.dev/latency=wednesday: pool latency does not exist")
     bring_back(world, pool)
-    assert (hold(world), world.pool("latency")["handled"]["abort"]) == ("Aborted", "wednesday")
+    assert (hold(world), world.memory("latency")["handled"]["abort"]) == ("Aborted", "wednesday")
 
 
 def test_a_request_is_forgotten_with_its_annotation(world: World) -> None:

@@ -17,11 +17,11 @@ def test_what_is_left_out_stands_in_status() -> None:
     spec["pools"][1]["gate"] = {"minImprovement": "2%", "decideAfterRounds": [4]}
     world = World()
     world.apply(manifest)
-    found = world.status()["effective"]
+    found = world.status()
     assert found["servedName"] == spec["target"]["source"].removeprefix("hf://")
     assert found["engine"] == "SGLang 0.5.23"
     assert found["claimName"] == f"{manifest['metadata']['name']}-models"
-    latency, throughput = found["pools"]
+    latency, throughput = found["pools"]  # before any of their servers
     assert (latency["candidates"], throughput["candidates"]) == (["wide"], ["narrow", "wide"])
     assert latency["gate"]["minImprovement"] == "5%"
     assert throughput["gate"] == {
@@ -35,6 +35,8 @@ def test_what_is_left_out_stands_in_status() -> None:
 def test_a_spec_that_is_refused_comes_to_nothing() -> None:
     world = World()
     world.apply(example())
-    assert "effective" in world.status()
+    assert world.status()["engine"] == "SGLang 0.5.6"
+    assert {"candidates", "gate"} <= world.pool("latency").keys()
     world.edit("no head", lambda spec: spec.pop("draft"))
-    assert "effective" not in world.status()
+    assert not {"servedName", "engine", "claimName"} & world.status().keys()
+    assert not {"candidates", "gate"} & world.pool("latency").keys()

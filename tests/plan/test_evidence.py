@@ -94,7 +94,7 @@ def test_the_same_question_again_within_a_month(world: World) -> None:
     asked(world, "4%")
     asked(world, "5%")
     assert len(names(world)) == 2
-    assert world.pool("latency")["verdict"]["benchmarkRun"] == first
+    assert world.pool("latency")["verdict"]["evidence"]["run"] == first
 
 
 @told
@@ -109,7 +109,7 @@ def test_the_same_question_again_after_more_than_a_month(world: World) -> None:
     assert made_by(again) == {"attempt": "3", "trigger": "Stale"}
     assert "roundsOf" not in again["spec"]["gate"]
     decided(world)
-    assert world.pool("latency")["verdict"]["benchmarkRun"] == again["metadata"]["name"]
+    assert world.pool("latency")["verdict"]["evidence"]["run"] == again["metadata"]["name"]
 
 
 @told
@@ -134,7 +134,7 @@ def test_runs_that_were_superseded_push_no_answer_out(world: World) -> None:
         world.servers_ready()
     world.told.clear()
     of_image(world, image)
-    assert world.pool("latency")["verdict"]["benchmarkRun"] == first
+    assert world.pool("latency")["verdict"]["evidence"]["run"] == first
     assert not world.under_way("round")
 
 

@@ -95,7 +95,7 @@ def says(world: World) -> Mapping[str, Any]:
     """What people read, word for word: conditions, and what each pool is at."""
     found = world.status()
     said = {one["type"]: (one["status"], one["reason"], one["message"]) for one in found["conditions"]}
-    return said | {pool["name"]: pool.get("progress") for pool in found["pools"]}
+    return said | {pool["name"]: pool.get("internal", {}).get("progress") for pool in found["pools"]}
 
 
 def lasting(found: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -40,8 +40,8 @@ def test_acceptance_drops_and_a_day_later_the_candidate_is_shown_anew(world: Wor
     )
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Promoted")) == ("True Serving", "False Held")
-    held = world.pool("latency")["hold"]
-    assert held["evidence"] == world.runs("latency")[0]["metadata"]["name"]
+    held = world.pool("latency")["holds"][0]
+    assert held["internal"]["run"] == world.runs("latency")[0]["metadata"]["name"]
     assert "accept_length 1.4, expected_accept_length 2.8" in held["message"]
 
     world.wait(DAY - 10)
@@ -225,7 +225,7 @@ def test_each_time_in_a_row_it_takes_twice_as_long_until_the_candidate_is_measur
     for _ in range(6):
         dropped(world)
         world.servers_ready()
-        since, runs = parse_time(world.pool("latency")["hold"]["since"]), len(holds(world))
+        since, runs = parse_time(world.pool("latency")["holds"][0]["startTime"]), len(holds(world))
         while len(holds(world)) == runs:
             world.until_wake()
         made = parse_time(holds(world)[-1]["metadata"]["creationTimestamp"])
@@ -302,7 +302,7 @@ def test_while_the_held_candidate_is_measured_again_the_verdict_stands() -> None
 
 
 def expected(world: World) -> Expected:
-    return from_status(Expected, world.pool("latency")["expected"])
+    return from_status(Expected, world.memory("latency")["expected"])
 
 
 def test_what_the_evidence_measured_is_kept_and_outlives_the_run() -> None:
@@ -320,11 +320,11 @@ def test_what_the_evidence_measured_is_kept_and_outlives_the_run() -> None:
     assert expected(world) == before
 
 
-def test_a_pool_that_an_older_release_promoted_is_watched_as_soon_as_its_run_is_there() -> None:
+def test_what_is_not_remembered_is_read_from_its_run() -> None:
     world = guarded()
     before = expected(world)
-    world._deployed()["status"]["pools"][0].pop("expected")
-    world.settle("a status of an older release", 1)
+    world._deployed()["status"]["pools"][0]["internal"].pop("expected")
+    world.settle("its memory is lost", 1)
     assert expected(world) == before
 
 
@@ -383,10 +383,10 @@ def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
     world = promoted_anyway()
     (pool,) = deployment_pools(world)
     wide = pool.revision(pool.arms["wide"])
-    assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("narrow", wide)
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["revision"]) == ("narrow", wide)
     hung(world)
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("baseline", wide)
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["revision"]) == ("baseline", wide)
     (pool,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
     assert (pool.arm, pool.expected, pool.verify_tokens, pool.speculates_up_to) == ("baseline", (), 1, None)
 

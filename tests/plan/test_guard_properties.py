@@ -73,12 +73,12 @@ def test_one_run_a_day_at_most_and_evidence_that_is_held_promotes_nothing(
     for event in (answered, drop, ready, *history):
         event(world)
         pool = world.pool("latency")
-        held |= {pool["hold"]["evidence"]} if fallback(pool) else set()
-        assert pool["target"].get("evidence") not in held
+        held |= {pool["holds"][0]["internal"]["run"]} if fallback(pool) else set()
+        assert pool["internal"]["target"].get("evidence", {}).get("run") not in held
         made = sorted(parse_time(run["metadata"]["creationTimestamp"]) for run in holds(world))
         assert all(later - earlier >= timedelta(days=1) for earlier, later in pairwise(made))
         assert world.condition("SpeculationDegraded").startswith("True") or not fallback(pool)
 
 
 def fallback(pool: Any) -> bool:
-    return pool.get("hold", {}).get("reason") == "Fallback"
+    return any(hold["reason"] == "Fallback" for hold in pool.get("holds", ()))

@@ -13,18 +13,19 @@ from paceline.api.status import MOST_CHANGES
 
 
 def kinds(world: World) -> list[str]:
-    return [change["kind"] for change in world.pool("latency")["history"]]
+    return [change["reason"] for change in world.pool("latency")["history"]]
 
 
 def test_a_promotion_has_its_evidence_and_its_speed() -> None:
     world = in_production("latency")
     latest, first = world.pool("latency")["history"]
     (run,) = world.runs("latency")
-    assert latest.keys() == {"time", "revision", "arm", "kind", "speedup", "evidence", "emulated", "why"}
-    assert (latest["kind"], latest["arm"], latest["evidence"]) == ("Promoted", "wide", run["metadata"]["name"])
-    assert latest["time"] == world.pool("latency")["serving"]["since"]
-    assert first.keys() == {"time", "revision", "arm", "kind", "why"}
-    assert (first["kind"], first["arm"]) == ("Started", "baseline")
+    assert latest.keys() == {"time", "revision", "arm", "reason", "message", "evidence"}
+    assert (latest["reason"], latest["arm"]) == ("Promoted", "wide")
+    assert latest["evidence"] == {"run": run["metadata"]["name"], "speedup": "1.3650", "caveats": ["Emulated"]}
+    assert latest["time"] == world.pool("latency")["serving"]["startTime"]
+    assert first.keys() == {"time", "revision", "arm", "reason", "message"}
+    assert (first["reason"], first["arm"]) == ("Started", "baseline")
 
 
 def test_a_verdict_that_rejects_demotes_and_another_server_updates() -> None:
@@ -45,7 +46,7 @@ def test_a_candidate_that_never_came_up_is_told_and_so_is_who_tried_again() -> N
     world.annotate(RETRY, "monday")
     world.servers_ready()
     latest = world.pool("latency")["history"][0]
-    assert (latest["kind"], latest["request"]) == ("Promoted", "retry=monday")
+    assert (latest["reason"], latest["request"]) == ("Promoted", "retry=monday")
 
 
 def test_a_person_who_promotes_is_named() -> None:
@@ -79,20 +80,6 @@ def test_it_is_bounded_and_the_oldest_goes() -> None:
         world.edit(f"image {number}", lambda spec, number=number: spec["engine"].update(image=f"{number}"))  # type: ignore[misc]
         world.servers_ready()
     assert kinds(world) == ["Updated"] * MOST_CHANGES
-
-
-def test_of_a_status_that_had_none_it_begins_with_what_served() -> None:
-    """An older release wrote no history, and neither kind nor request."""
-    world = in_production("latency")
-    entry = world._deployed()["status"]["pools"][0]
-    del entry["history"], entry["target"]["kind"]
-    wide = entry["serving"]["revision"]
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
-    world.servers_ready()
-    assert [change["arm"] for change in world.pool("latency")["history"]][-1] == "wide"
-    world.annotate("rollback.paceline.dev/latency", "@monday")
-    world.servers_ready()
-    assert world.pool("latency")["serving"]["revision"] == wide
 
 
 def test_a_leader_whose_clock_was_ahead_leaves_no_line_for_every_pass() -> None:

@@ -53,9 +53,9 @@ def test_a_pool_promotes_on_what_was_measured_without_a_cluster(world: World) ->
     assert "3 rounds measured without a cluster" in status["verdict"]["message"]
     assert status["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
     pool = world.pool("latency")
-    assert [pool[of]["imported"] for of in ("serving", "target", "verdict")] == [True] * 3
-    assert pool["history"][0]["imported"]
-    assert pool["target"]["why"].endswith("as fast as the baseline, measured without a cluster")
+    every = (pool["serving"], pool["internal"]["target"], pool["verdict"], pool["history"][0])
+    assert all("Imported" in one["evidence"]["caveats"] for one in every)
+    assert pool["internal"]["target"]["message"].endswith("as fast as the baseline, measured without a cluster")
 
 
 @told
@@ -278,7 +278,8 @@ def test_under_another_gate_its_rounds_are_judged_again() -> None:
     deployed(world, gate=manifest["spec"]["gate"])
     (own,) = world.runs("latency")
     assert (own["spec"]["gate"]["roundsOf"], own["status"]["imported"], jobs(world)) == (NAME, True, 0)
-    assert (world.serving("latency"), world.pool("latency")["serving"]["imported"]) == ("wide", True)
+    serving = world.pool("latency")["serving"]
+    assert (serving["arm"], serving["evidence"]["caveats"]) == ("wide", ["Imported"])
 
 
 def test_a_verdict_of_this_cluster_stands() -> None:
@@ -306,7 +307,7 @@ def test_it_takes_the_place_of_an_error(asked_again: bool) -> None:
         world.annotate(RETRY, "monday")
     apply(world, file())
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["verdict"]["benchmarkRun"]) == ("wide", NAME)
+    assert (world.serving("latency"), world.pool("latency")["verdict"]["evidence"]["run"]) == ("wide", NAME)
 
 
 def test_the_one_that_was_measured_last_counts() -> None:
@@ -319,7 +320,7 @@ def test_the_one_that_was_measured_last_counts() -> None:
     later["metadata"]["name"] = "z-measured-later"
     apply(world, later)
     deployed(world)
-    assert world.pool("latency")["verdict"]["benchmarkRun"] == "z-measured-later"
+    assert world.pool("latency")["verdict"]["evidence"]["run"] == "z-measured-later"
 
 
 def test_whoever_has_applied_it_deletes_it() -> None:

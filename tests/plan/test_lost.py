@@ -39,31 +39,31 @@ def test_under_a_new_question_what_the_servers_run_stays_theirs() -> None:
     )
     world._deployed().pop("status")
     world.settle("the status is lost", 1)
-    assert (world.pool("latency")["target"]["arm"], world.serving("latency")) == ("wide", "wide")
+    assert (world.memory("latency")["target"]["arm"], world.serving("latency")) == ("wide", "wide")
 
 
 def test_without_a_run_what_is_kept_of_the_servers_tells() -> None:
     """Believed because the spec at these commits is the very revision that was kept."""
     world = World()
     promoted(world, "latency")
-    models = world.status()["models"]
+    models = world.artifacts()
     for run in world.runs("latency"):
         world.cluster.delete("BenchmarkRun", run["metadata"]["name"])
     lose_the_status(world)
     world.settle("the status is lost", 1)
     world.prefetch_ends(today=LATER)
-    assert [model["commit"] for model in world.status()["models"]] == [model["commit"] for model in models]
+    assert [model["commit"] for model in world.artifacts()] == [model["commit"] for model in models]
 
 
 def test_of_another_revision_nothing_is_read_back() -> None:
     """The spec was changed as well: whatever v2 is, it is not what main was."""
     world = World()
     promoted(world, "latency")
-    before = [model["commit"] for model in world.status()["models"]]
+    before = [model["commit"] for model in world.artifacts()]
     lose_the_status(world)
     world.edit("another revision", lambda spec: spec["target"].update(revision="v2"))
     world.prefetch_ends(today=LATER)
-    now = [model["commit"] for model in world.status()["models"]]
+    now = [model["commit"] for model in world.artifacts()]
     assert [was == commit for was, commit in zip(before, now, strict=True)] == [False, True]
 
 

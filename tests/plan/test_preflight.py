@@ -111,19 +111,20 @@ def test_the_volume_keeps_as_many_revisions_as_asked_and_what_is_served(world: W
     request = fetch_request(world)
     assert (request["keepRevisions"], request["inUse"], request["user"]) == (5, [], f"models/{NAME}")
     world.prefetch_ends()
-    served = {model["commit"] for model in world.status()["models"]}
+    served = {model["commit"] for model in world.artifacts()}
     world.edit("another head", lambda spec: spec["draft"].update(source="hf://other/head"))
     assert fetch_request(world)["inUse"] == sorted(served)
 
 
-def test_facts_that_an_older_release_believed_stop_nobody() -> None:
-    """Two billion layers, which it had taken from a config.json: nothing is known of such a model then."""
+def test_facts_that_nobody_believes_stop_nobody() -> None:
+    """Two billion layers, or words: nothing is known of such a model then."""
     world = World()
     promoted(world, "latency")
     for job in world.cluster.of("Job"):
         world.delete("Job", job["metadata"]["name"])
-    models = world.status()["models"]
-    models[0]["facts"] = json.dumps(json.loads(models[0]["facts"]) | {"num_hidden_layers": 2 * 10**9})
+    models = world.artifacts()
+    models[0]["internal"]["facts"]["num_hidden_layers"] = 2 * 10**9
+    models[1]["internal"]["facts"] = "of another release"
     world.edit("another image", lambda spec: spec["engine"].update(image="another"))
     world.servers_ready()
     assert world.condition("Ready") == "True Serving"

@@ -23,8 +23,8 @@ def awaiting() -> tuple[World, str]:
 def test_last_weeks_request_promotes_nothing_under_a_new_question() -> None:
     """The revision comes back and its verdict with it: a person is asked again, as the old value is spent."""
     world = in_production("latency", "Manual")
-    revision = world.pool("latency")["target"]["revision"]
-    value = world.pool("latency")["handled"]["promote"]
+    revision = world.memory("latency")["target"]["revision"]
+    value = world.memory("latency")["handled"]["promote"]
     assert value == f"{revision}@TOKEN"
     image = world.spec()["engine"]["image"]
     world.edit("another image", lambda spec: spec["engine"].update(image="another"))
@@ -35,7 +35,7 @@ def test_last_weeks_request_promotes_nothing_under_a_new_question() -> None:
 
     world.annotate(KEY, f"{revision}@friday")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["handled"]) == ("wide", {"promote": f"{revision}@friday"})
+    assert (world.serving("latency"), world.memory("latency")["handled"]) == ("wide", {"promote": f"{revision}@friday"})
 
 
 def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> None:
@@ -46,7 +46,7 @@ def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> N
         f"{KEY}=nonsense@now: no arm of revision nonsense waits to be served; write {revision}@TOKEN (wide)"
     )
     assert any(f"Warning RequestRefused: {said}" in one.events for one in world.told)
-    assert "handled" not in world.pool("latency")
+    assert "handled" not in world.memory("latency")
 
     world.annotate(KEY, f"{revision}@now")
     world.servers_ready()
@@ -84,7 +84,7 @@ def test_while_suspended_a_request_waits() -> None:
     world, revision = awaiting()
     world.edit("suspend", lambda spec: spec.update(suspend=True))
     world.annotate(KEY, f"{revision}@now")
-    assert world.pool("latency")["target"]["arm"] == "baseline"
+    assert world.memory("latency")["target"]["arm"] == "baseline"
     assert "spec.suspend is set" in world.status()["refused"][0]
     world.edit("resume", lambda spec: spec.update(suspend=False))
     world.servers_ready()
@@ -97,7 +97,7 @@ def test_an_operator_that_dies_between_status_and_actions_has_promoted_all_the_s
     world.crash = lambda actions: ()
     with pytest.raises(AssertionError, match="never come to rest"):
         world.annotate(KEY, f"{revision}@now")
-    assert world.pool("latency")["target"]["revision"] == revision
+    assert world.memory("latency")["target"]["revision"] == revision
     world.crash = lambda actions: actions
     world.settle("the operator lives", 0)
     world.servers_ready()

@@ -53,13 +53,16 @@ def test_it_serves_without_evidence_and_the_verdict_stays() -> None:
     revision = promoted_anyway(world)
     entry = world.pool("latency")
     assert {"revision": revision, "arm": "wide"}.items() <= entry["serving"].items()
-    assert not {"evidence", "speedup"} & entry["serving"].keys()
-    assert not {"evidence", "speedup"} & entry["history"][0].keys()
-    assert (entry["history"][0]["kind"], entry["history"][0]["request"]) == (
+    assert "evidence" not in entry["serving"]
+    assert "evidence" not in entry["history"][0]
+    assert (entry["history"][0]["reason"], entry["history"][0]["request"]) == (
         "PromotedAnyway",
         f"promote-anyway={revision}@monday",
     )
-    assert (entry["verdict"]["outcome"], entry["handled"]) == ("Reject", {"promoteAnyway": f"{revision}@monday"})
+    assert (entry["verdict"]["outcome"], entry["internal"]["handled"]) == (
+        "Reject",
+        {"promoteAnyway": f"{revision}@monday"},
+    )
     assert world.condition("Promoted") == "True PromotedAnyway"
     assert "0.90x" in world.message("Promoted")
     assert "rollback.paceline.dev/latency=@TOKEN" in world.message("Promoted")
@@ -109,9 +112,9 @@ def test_once_it_is_shown_to_be_faster_it_has_its_evidence() -> None:
     for _ in range(3):
         world.round_ends()
     (run,) = world.runs("latency")
-    assert world.pool("latency")["serving"]["evidence"] == run["metadata"]["name"]
+    assert world.pool("latency")["serving"]["evidence"]["run"] == run["metadata"]["name"]
     assert world.condition("Promoted") == "True AllPromoted"
-    assert [change["kind"] for change in world.pool("latency")["history"]] == ["PromotedAnyway", "Started"]
+    assert [change["reason"] for change in world.pool("latency")["history"]] == ["PromotedAnyway", "Started"]
 
 
 def test_a_rollback_undoes_it() -> None:
@@ -119,7 +122,7 @@ def test_a_rollback_undoes_it() -> None:
     revision = promoted_anyway(world)
     world.annotate("rollback.paceline.dev/latency", "@tuesday")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("baseline", revision)
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["revision"]) == ("baseline", revision)
 
 
 def test_promote_undoes_it_in_favour_of_what_the_verdict_says() -> None:
@@ -147,7 +150,7 @@ def test_a_candidate_that_cannot_run_is_no_matter_of_a_verdict() -> None:
     revision = promoted_anyway(world)
     world.server_exits("latency", 2, "error: out of memory")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["hold"]["reason"]) == ("baseline", "Crashed")
+    assert (world.serving("latency"), world.pool("latency")["holds"][0]["reason"]) == ("baseline", "Crashed")
     world.annotate(KEY, f"{revision}@tuesday")
     assert "retry.paceline.dev/latency=TOKEN" in world.status()["refused"][0]
 
@@ -172,4 +175,4 @@ def test_a_crash_between_status_and_actions_promotes_once() -> None:
     world.crash = lambda actions: actions
     world.settle("the operator lives", 0)
     world.servers_ready()
-    assert [change["kind"] for change in world.pool("latency")["history"]] == ["PromotedAnyway", "Started"]
+    assert [change["reason"] for change in world.pool("latency")["history"]] == ["PromotedAnyway", "Started"]

@@ -24,7 +24,7 @@ def fetch_request(world: World) -> Any:
 
 
 def commit(world: World) -> str:
-    (dataset,) = world.status()["datasets"]
+    (dataset,) = world.artifacts(datasets=True)
     return str(dataset["commit"])
 
 
@@ -61,7 +61,7 @@ def test_prompts_come_with_the_models(world: World) -> None:
 def test_other_prompts_are_another_question_and_no_other_server(world: World) -> None:
     """Branches have moved meanwhile; only that of the dataset whose revision was changed is asked for."""
     measured(world)
-    before, served, models = commit(world), revision(world), world.status()["models"]
+    before, served, models = commit(world), revision(world), world.artifacts()
     world.edit("revision: v2", lambda spec: spec["benchmark"]["datasets"][0].update(revision="v2"))
     assert [model["commit"] for model in fetch_request(world)["models"]] == [model["commit"] for model in models]
     assert "commit" not in fetch_request(world)["datasets"][0]
@@ -70,7 +70,7 @@ def test_other_prompts_are_another_question_and_no_other_server(world: World) ->
     first, second = world.runs("latency")
     assert first["status"]["fingerprint"] != second["status"]["fingerprint"]
     assert [run["spec"]["workloads"][0]["commit"] for run in (first, second)] == [before, commit(world)]
-    assert (revision(world), world.status()["models"]) == (served, models)
+    assert (revision(world), world.artifacts()) == (served, models)
     assert (world.condition("Ready"), world.condition("Reconciling")) == ("True Serving", "")
 
 
@@ -106,7 +106,7 @@ def test_one_more_dataset_leaves_the_others_where_they_are(world: World) -> None
     world.edit("one more", lambda spec: spec["benchmark"]["datasets"].append(more))
     assert [("commit" in dataset) for dataset in fetch_request(world)["datasets"]] == [True, False]
     world.prefetch_ends(today="a week later")
-    assert len(world.status()["datasets"]) == 2
+    assert len(world.artifacts(datasets=True)) == 2
 
 
 @told

@@ -188,7 +188,7 @@ def act(world: World, key: Key) -> list[str]:
 
 
 def held(world: World) -> list[Any]:
-    return [pool.get("hold") for pool in world.status().get("pools", ())]
+    return [pool.get("holds") for pool in world.status().get("pools", ())]
 
 
 @quick
@@ -301,7 +301,7 @@ def promoted(world: World, pool: str, still: bool) -> bool:
     """Its servers run the winner of a run that asked the question of now; where it is `still` promoted that of another
     question, which the spec renders as it did then."""
     serving = world.pool(pool)["serving"]
-    evidence = world.cluster.objects["BenchmarkRun", serving["evidence"]]
+    evidence = world.cluster.objects["BenchmarkRun", serving["evidence"]["run"]]
     (servers,) = world.cluster.of("Deployment", pool=pool)
     labels = servers["spec"]["template"]["metadata"]["labels"]
     (now,) = (p for p in deployment_pools(world) if p.name == pool)

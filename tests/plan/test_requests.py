@@ -32,7 +32,7 @@ def held(world: World) -> None:
     world.server_exits("latency", 2, "error: argument --speculative-eagle-topk: invalid choice: 4")
     world.servers_ready()
     assert world.serving("latency") == "baseline"
-    assert world.pool("latency")["hold"]["reason"] == "NotReady"
+    assert world.pool("latency")["holds"][0]["reason"] == "NotReady"
 
 
 @told
@@ -42,7 +42,7 @@ def test_an_error_is_asked_anew(world: World) -> None:
     world.annotate(RETRY, "monday")
     *_, run = world.runs("latency")
     assert made_by(run) == {"attempt": "2", "trigger": "Retry", "token": "monday"}
-    assert world.pool("latency")["handled"] == {"retry": "monday"}
+    assert world.memory("latency")["handled"] == {"retry": "monday"}
 
     for _ in range(3):
         world.round_ends()
@@ -55,7 +55,7 @@ def test_a_hold_is_released_by_a_person(world: World) -> None:
     """Whatever kept the candidate from starting is mended: it is tried again on the evidence there is."""
     held(world)
     world.annotate(RETRY, "the node is mended")
-    assert world.pool("latency").get("hold") is None
+    assert "holds" not in world.pool("latency")
     world.servers_ready()
     assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True AllPromoted")
     assert len(world.runs("latency")) == 1
@@ -80,7 +80,7 @@ def test_a_value_is_handled_where_there_is_nothing_to_do() -> None:
     world = World()
     promoted(world, "latency")
     world.annotate(RETRY, "why not")
-    assert world.pool("latency")["handled"] == {"retry": "why not"}
+    assert world.memory("latency")["handled"] == {"retry": "why not"}
     assert "nothing to do" in events(world)
     world.server_exits("latency", 2, "error")
     assert len(world.runs("latency")) == 1

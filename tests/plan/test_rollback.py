@@ -15,7 +15,7 @@ PROMOTE, RETRY = "promote.paceline.dev/latency", "retry.paceline.dev/latency"
 
 
 def revision(world: World) -> str:
-    return str(world.pool("latency")["target"]["revision"])
+    return str(world.memory("latency")["target"]["revision"])
 
 
 def rolled_back() -> World:
@@ -55,17 +55,14 @@ def test_it_goes_back_to_what_served_before_and_measures_nothing() -> None:
     wide = revision(world)
     world.annotate(KEY, "@monday")
     entry = world.pool("latency")
-    assert entry["handled"] == {"rollback": "@monday"}
-    assert (entry["target"]["arm"], entry["target"]["kind"]) == ("baseline", "RolledBack")
-    assert {name: entry["hold"][name] for name in ("reason", "revision", "arm", "request")} == {
-        "reason": "RolledBack",
-        "revision": wide,
-        "arm": "wide",
-        "request": "rollback=@monday",
-    }
+    assert entry["internal"]["handled"] == {"rollback": "@monday"}
+    assert (entry["internal"]["target"]["arm"], entry["internal"]["target"]["reason"]) == ("baseline", "RolledBack")
+    (held,) = entry["holds"]
+    assert (held["reason"], held["revision"], held["arm"]) == ("RolledBack", wide, "wide")
+    assert held["internal"]["request"] == "rollback=@monday"
     world.servers_ready()
     latest = world.pool("latency")["history"][0]
-    assert (latest["arm"], latest["kind"], latest["request"]) == ("baseline", "RolledBack", "rollback=@monday")
+    assert (latest["arm"], latest["reason"], latest["request"]) == ("baseline", "RolledBack", "rollback=@monday")
     world.wait(24 * 60)
     assert (world.serving("latency"), len(world.runs("latency"))) == ("baseline", 1)
 
@@ -78,8 +75,8 @@ def test_a_revision_of_an_earlier_spec_serves_on_its_evidence() -> None:
     assert served(world) == {wide}
     first, second = world.runs("latency")
     serving = world.pool("latency")["serving"]
-    assert (serving["arm"], serving["evidence"]) == ("wide", first["metadata"]["name"])
-    assert first["metadata"]["name"] in world.pool("latency")["target"]["why"]
+    assert (serving["arm"], serving["evidence"]["run"]) == ("wide", first["metadata"]["name"])
+    assert first["metadata"]["name"] in world.memory("latency")["target"]["message"]
     assert world.condition("Failed", second) == "True Aborted"
     assert "rollback=" in next(one["message"] for one in second["status"]["conditions"] if one["type"] == "Failed")
     assert (world.condition("Ready"), world.condition("Promoted")) == ("True Serving", "True StillPromoted")
@@ -109,7 +106,7 @@ def test_another_revision_is_refused_with_those_that_can_be_had() -> None:
         f"{KEY}=0123456789@monday: revision 0123456789 has not served here, or is no longer kept"
         f" (promotion.revisionHistoryLimit is 3); write {wide}@TOKEN (wide; its evidence is {run} (1.36x)) or "
     )
-    assert "handled" not in world.pool("latency") or "rollback" not in world.pool("latency")["handled"]
+    assert "handled" not in world.memory("latency") or "rollback" not in world.memory("latency")["handled"]
     world.annotate(KEY, f"{wide}@monday")
     assert "refused" not in world.status()
 
@@ -127,7 +124,7 @@ def test_where_nothing_has_served_before_it_is_handled_and_does_not_lie_in_wait(
     world = World()
     measuring(world, "latency")
     world.annotate(KEY, value)
-    assert ("refused" in world.status(), world.pool("latency")["handled"]) == (False, {"rollback": value})
+    assert ("refused" in world.status(), world.memory("latency")["handled"]) == (False, {"rollback": value})
     assert any("nothing was done" in event for one in world.told for event in one.events)
     for _ in range(3):
         world.round_ends()
@@ -161,7 +158,7 @@ def test_neither_another_gate_nor_its_verdict_does() -> None:
     """What was measured is the same."""
     world = rolled_back()
     world.edit("a looser gate", loosened)
-    assert world.pool("latency")["hold"]["reason"] == "RolledBack"
+    assert world.pool("latency")["holds"][0]["reason"] == "RolledBack"
     assert (world.serving("latency"), world.condition("Measuring")) == ("baseline", "False Held")
 
 
@@ -174,8 +171,8 @@ def test_a_second_one_does_not_go_forth_again() -> None:
     world.annotate(KEY, "@tuesday")
     world.servers_ready()
     oldest = world.pool("latency")["history"][-1]
-    assert (oldest["kind"], served(world)) == ("Started", {oldest["revision"]})
-    assert world.pool("latency")["hold"]["revision"] == wide
+    assert (oldest["reason"], served(world)) == ("Started", {oldest["revision"]})
+    assert world.pool("latency")["holds"][0]["revision"] == wide
 
 
 def test_what_does_not_start_gives_way_to_the_baseline_and_the_hold_stays() -> None:
@@ -192,8 +189,8 @@ def test_what_does_not_start_gives_way_to_the_baseline_and_the_hold_stays() -> N
     world.server_exits("latency", 2, "error: unrecognized arguments")
     world.servers_ready()
     assert served(world) == {baseline}
-    assert world.pool("latency")["history"][0]["kind"] == "TakenDown"
-    assert world.pool("latency")["hold"]["reason"] == "RolledBack"
+    assert world.pool("latency")["history"][0]["reason"] == "TakenDown"
+    assert world.pool("latency")["holds"][0]["reason"] == "RolledBack"
     world.wait(24 * 60)
     assert served(world) == {baseline}
 
@@ -208,8 +205,8 @@ def test_the_baseline_takes_the_place_of_what_does_not_run_although_it_was_rolle
     world.server_exits("latency", 2, "error: unrecognized arguments")
     world.servers_ready()
     world.wait(24 * 60)
-    assert (served(world), world.pool("latency")["hold"]["reason"]) == ({was}, "RolledBack")
-    assert "unrecognized arguments" in world.pool("latency")["target"]["why"]
+    assert (served(world), world.pool("latency")["holds"][0]["reason"]) == ({was}, "RolledBack")
+    assert "unrecognized arguments" in world.memory("latency")["target"]["message"]
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
     world.edit("an argument that is not allowed", lambda spec: spec["engine"].update(args=["--host=1"]))
     assert served(world) == {was}
@@ -261,7 +258,7 @@ def test_a_crash_between_status_and_actions_goes_back_once() -> None:
     world.crash = lambda actions: actions
     world.settle("the operator lives", 0)
     world.servers_ready()
-    kinds = [change["kind"] for change in world.pool("latency")["history"]]
+    kinds = [change["reason"] for change in world.pool("latency")["history"]]
     assert (world.serving("latency"), kinds) == ("baseline", ["RolledBack", "Promoted", "Started"])
 
 
@@ -293,7 +290,7 @@ def test_a_pool_that_waits_for_its_verdict_is_served_what_a_person_went_back_to(
         spec["engine"]["image"] = "another"
 
     world.edit("another image, and nothing until it is decided", nothing)
-    assert world.pool("latency")["history"][0]["kind"] == "Stopped"
+    assert world.pool("latency")["history"][0]["reason"] == "Stopped"
     oldest = world.pool("latency")["history"][-1]
     assert oldest["arm"] == "baseline"
     world.annotate(KEY, f"{oldest['revision']}@monday")

@@ -38,7 +38,7 @@ def test_another_server_is_said_at_once_and_measured(what: str, edit: Edit) -> N
     world.servers_ready()
     assert world.serving("latency") == "baseline"
     assert len(world.runs("latency")) == 2
-    assert what in world.pool("latency")["progress"]["why"]
+    assert what in world.memory("latency")["progress"]["because"]
     assert any(
         event.startswith("Normal Measuring: ") and what in event for shown in world.told for event in shown.events
     )
@@ -65,7 +65,7 @@ def test_a_tag_that_was_moved_is_said_and_measured_and_takes_nothing_down() -> N
     asked = world.runs("latency")[-1]
     assert made_by(asked) == {"attempt": "2", "trigger": "Stale", "token": f"sha256:{'b' * 64}"}
     assert "roundsOf" not in asked["spec"]["gate"], "rounds of the other image are not judged again"
-    assert "the image changed" in world.pool("latency")["progress"]["why"]
+    assert "the image changed" in world.memory("latency")["progress"]["because"]
 
 
 def test_its_verdict_counts_then() -> None:
@@ -74,7 +74,7 @@ def test_its_verdict_counts_then() -> None:
     for _ in range(3):
         world.round_ends()
     assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True AllPromoted")
-    assert world.pool("latency")["target"]["evidence"] == world.runs("latency")[-1]["metadata"]["name"]
+    assert world.memory("latency")["target"]["evidence"]["run"] == world.runs("latency")[-1]["metadata"]["name"]
     assert len(world.runs("latency")) == 2
 
 

@@ -85,7 +85,7 @@ def strategy(world: World) -> tuple[int, int]:
 
 
 def surge(world: World) -> Any:
-    return world.pool("latency")["target"].get("surge")
+    return world.memory("latency")["target"].get("surge")
 
 
 def servers(world: World) -> list[tuple[str, str]]:

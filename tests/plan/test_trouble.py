@@ -110,12 +110,12 @@ def test_a_spec_that_cannot_be_read(world: World) -> None:
     promoted(world, "latency")
     (job,) = world.cluster.of("Job", component="fetch")
     world.cluster.delete("Job", job["metadata"]["name"])
-    models, tree = world.status()["models"], example("latency")["spec"]["candidates"][0]["tree"]
+    models, tree = world.artifacts(), example("latency")["spec"]["candidates"][0]["tree"]
     world.edit("an infeasible tree", lambda spec: spec["candidates"][0]["tree"].update(numDraftTokens=999))
     assert world.condition("Stalled") == "True InvalidSpec"
 
     world.edit("the old tree", lambda spec: spec["candidates"][0]["tree"].update(tree))
-    assert world.status()["models"] == models
+    assert world.artifacts() == models
     assert world.condition("Promoted") == "True AllPromoted"
 
 
@@ -207,7 +207,7 @@ def test_a_candidate_is_not_ready_in_time(world: World) -> None:
 
     assert world.serving("latency") == "baseline"
     assert (world.condition("Ready"), world.condition("Promoted")) == ("True Serving", "False Held")
-    assert world.pool("latency")["hold"]["reason"] == "NotReady"
+    assert world.pool("latency")["holds"][0]["reason"] == "NotReady"
 
 
 @told
@@ -272,7 +272,7 @@ def test_the_address_is_taken(world: World) -> None:
         "True NameConflict",
         "False WaitingForCapacity",
     )
-    assert (world.runs("latency"), world.pool("latency").get("attempts")) == ([], None)
+    assert (world.runs("latency"), world.memory("latency").get("attempts")) == ([], None)
 
 
 @told
@@ -282,6 +282,6 @@ def test_a_candidates_server_refuses_its_arguments(world: World) -> None:
     for _ in range(3):
         world.round_ends()
     world.server_exits("latency", 2, "error: argument --speculative-eagle-topk: invalid choice: 4")
-    assert world.pool("latency")["hold"]["reason"] == "NotReady"
+    assert world.pool("latency")["holds"][0]["reason"] == "NotReady"
     world.servers_ready()
     assert world.serving("latency") == "baseline"

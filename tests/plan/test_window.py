@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.plan.test_borrow import borrowing, entry, replicas
+from tests.plan.test_borrow import borrowing, replicas
 from tests.support.stories import told
 from tests.support.world import World, example
 
@@ -83,7 +83,7 @@ def test_what_was_lent_comes_back_when_the_window_closes() -> None:
     at(world, "11:45")
     assert replicas(world) == 1, "its round is still measured"
     world.round_ends()
-    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
+    assert (replicas(world), "borrowed" in world.memory("latency")) == (2, False)
 
 
 def test_a_window_that_is_taken_away_or_moved_counts_at_once() -> None:

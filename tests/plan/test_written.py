@@ -207,7 +207,7 @@ def taken_down_twice() -> Seen:
 def dropped_after_every_request() -> Seen:
     """The pool is renamed, which takes it out of the spec."""
     world = against_the_verdict()
-    world.annotate(PROMOTE, f"{world.pool('latency')['target']['revision']}@thursday")
+    world.annotate(PROMOTE, f"{world.memory('latency')['target']['revision']}@thursday")
     world.annotate(RETRY, "friday")
     world.edit("another name", lambda spec: spec["pools"][0].update(name="other"))
     return world

@@ -127,8 +127,12 @@ def _wait(name: str, patience_seconds: float) -> Deployed:
         pool: Mapping[str, Any] = next(iter(status.get("pools", ())), {})
         if any(said["type"] == "Stalled" and said["status"] == "True" for said in status.get("conditions", ())):
             break
-        if "verdict" in pool and pool["serving"]["revision"] == pool["target"]["revision"] and pool["readyReplicas"]:
-            return Deployed(name=name, deployment=deployment, run=get("bench", pool["verdict"]["benchmarkRun"]))
+        if (
+            "verdict" in pool
+            and pool["serving"]["revision"] == pool["internal"]["target"]["revision"]
+            and pool["readyReplicas"]
+        ):
+            return Deployed(name=name, deployment=deployment, run=get("bench", pool["verdict"]["evidence"]["run"]))
         time.sleep(2)
     raise AssertionError("\n".join([f"{name} did not get there:", *_diagnosis()]))
 

@@ -51,7 +51,7 @@ def _refusals(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]
     yield from (f"{path}: more than {schema[key]}" for key in BOUNDS if key in schema and len(value) > schema[key])
     if isinstance(value, Mapping):
         yield from (f"{path}: no {name}" for name in schema.get("required", ()) if name not in value)
-        for name, inner in value.items():
+        for name, inner in () if schema.get("x-kubernetes-preserve-unknown-fields") else value.items():
             below = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
             yield from _refusals(below, inner, f"{path}.{name}") if below else [f"{path}.{name} is not declared"]
     elif isinstance(value, list | tuple):

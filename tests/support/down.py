@@ -34,11 +34,11 @@ def a_longer_deadline(spec: dict[str, Any]) -> None:
 
 def arm(world: World) -> str:
     """Of the servers that there are to be."""
-    return str(world.pool("latency")["target"]["arm"])
+    return str(world.memory("latency")["target"]["arm"])
 
 
 def hold(world: World) -> Any:
-    return world.pool("latency").get("hold", {}).get("reason")
+    return next((hold["reason"] for hold in world.pool("latency").get("holds", ())), None)
 
 
 def rolling_out(replicas: int, nodes: int = 2) -> World:

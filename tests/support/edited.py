@@ -139,8 +139,8 @@ def status(world: World) -> Any:
 
 
 HOW_IT_CAME = (
-    "history", "time", "since", "lastTransitionTime", "observedGeneration", "attempt", "notes", "dropped", "message",
-    "attempts", "surge",
+    "history", "time", "startTime", "since", "lastTransitionTime", "observedGeneration", "attempt", "notes",
+    "dropped", "message", "attempts", "surge",
 )  # fmt: skip
 
 

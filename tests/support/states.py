@@ -118,7 +118,7 @@ def _of_its_spec(seen: Manifest) -> bool:
 
 def _holds(seen: Manifest) -> str:
     pools = (seen.get("status") or {}).get("pools", ())
-    return ", ".join(sorted({pool["hold"]["reason"] for pool in pools if pool.get("hold", {}).get("reason")}))
+    return ", ".join(sorted({hold["reason"] for pool in pools for hold in pool.get("holds", ())}))
 
 
 def _conditions_of(seen: Manifest) -> Row:

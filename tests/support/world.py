@@ -254,8 +254,17 @@ class World:
     def status(self) -> Mapping[str, Any]:
         return dict(self._deployed().get("status") or {})
 
+    def artifacts(self, *, datasets: bool = False) -> list[Manifest]:
+        """Of status: models, or datasets."""
+        found = self.status().get("artifacts", ())
+        return [one for one in found if one["source"].startswith("hf://datasets/") is datasets]
+
     def pool(self, name: str) -> Mapping[str, Any]:
         return next(entry for entry in self.status()["pools"] if entry["name"] == name)
+
+    def memory(self, pool: str) -> Mapping[str, Any]:
+        """The operator's, of the pool."""
+        return dict(self.pool(pool).get("internal") or {})
 
     def serving(self, pool: str) -> str:
         return str(self.pool(pool)["serving"]["arm"])

@@ -68,7 +68,7 @@ KINDS: Mapping[str, KindDefinition] = {
                 _column("Measuring", ".status.conditions[?(@.type=='Measuring')].status"),
                 AGE,
                 _column("Model", ".spec.target.source", priority=1),
-                _column("Engine", ".status.effective.engine", priority=1),
+                _column("Engine", ".status.engine", priority=1),
             ),
         ),
         KindDefinition(

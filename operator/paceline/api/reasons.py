@@ -144,6 +144,8 @@ class Reason(Enum):
 
 
 RANK: Mapping[Reason, int] = {reason: rank for rank, reason in enumerate(Reason)}
+OF_A_POOL = frozenset({"Ready", "Measuring", "Decided", "Promoted", "SpeculationDegraded"})
+"""Conditions that each pool has, too; the others are of the whole, or say of a pool what its Ready says."""
 ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measuring", "Decided", "Promoted",
                         "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
 """In which conditions stand in status: as a person reads them."""
@@ -170,11 +172,11 @@ def conditions(causes: Iterable[Cause]) -> dict[str, Cause]:
 
 
 def to_status(
-    causes: Iterable[Cause], previous: Iterable[Condition], generation: int, now: datetime
+    causes: Iterable[Cause], previous: Iterable[Condition], generation: int, now: datetime, pool: str | None = None
 ) -> tuple[Condition, ...]:
-    """`status.conditions`: a type without a cause is left out, the time of a transition stays until `status` flips, and
-    the message names every pool that shares the worst reason."""
-    causes = list(causes)
+    """`status.conditions`, or those of one pool: a type without a cause is left out, the time of a transition stays
+    until `status` flips, and the message names every pool that shares the worst reason."""
+    causes = [cause for cause in causes if pool is None or _is_of(cause, pool)]
     since: dict[tuple[str, str], str] = {(was.type, was.status): was.last_transition_time for was in previous}
     worst = conditions(causes)
     return tuple(
@@ -182,7 +184,7 @@ def to_status(
             type=kind,
             status=(status := "True" if worst[kind].reason.value.status else "False"),
             reason=worst[kind].reason.text,
-            message=_message(worst[kind].reason, causes),
+            message=_message(worst[kind].reason, causes, pool),
             observed_generation=generation,
             last_transition_time=since.get((kind, status)) or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
@@ -191,6 +193,13 @@ def to_status(
     )
 
 
-def _message(reason: Reason, causes: Sequence[Cause]) -> str:
-    notes = dict.fromkeys(str(cause) for cause in causes if cause.reason is reason and str(cause))
-    return ": ".join(part for part in (reason.value.message, "; ".join(notes)) if part)[:LONGEST_MESSAGE]
+def _is_of(cause: Cause, pool: str) -> bool:
+    return cause.pool == pool and cause.reason.value.condition in OF_A_POOL
+
+
+def _message(reason: Reason, causes: Sequence[Cause], pool: str | None) -> str:
+    """Of one pool its notes: what the table says is of all pools."""
+    said = [str(cause) if pool is None else cause.note for cause in causes if cause.reason is reason]
+    notes = "; ".join(dict.fromkeys(filter(None, said)))
+    told = (notes or reason.value.message,) if pool else (reason.value.message, notes)
+    return ": ".join(filter(None, told))[:LONGEST_MESSAGE]

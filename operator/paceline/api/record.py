@@ -46,6 +46,16 @@ ALWAYS = Always()
 
 
 @dataclass(frozen=True, slots=True)
+class Internal:
+    """Marks a field of the operator's memory: on the wire it stands in `internal` of its object, which is no API."""
+
+
+INTERNAL = Internal()
+INSIDE = "internal"
+MEMORY = "The operator's memory, and that of `kubectl paceline`. No API: it changes without notice."
+
+
+@dataclass(frozen=True, slots=True)
 class Decimals:
     """Marks a float that stands in status as a decimal string: with `places` after the point, or of six significant
     digits."""
@@ -94,11 +104,14 @@ def record(cls: type[Class]) -> type[Class]:
 
 
 def _json_schema(cls: type, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    """With the docstrings of inherited fields, which pydantic reads of a class's own only."""
+    """With the docstrings of inherited fields, which pydantic reads of a class's own only; memory stands inside."""
     json = handler.resolve_ref_schema(handler(schema))
     for base in filter(is_record, cls.__bases__):
         for name, inherited in adapter(base).json_schema()["properties"].items():
             json["properties"][name].setdefault("description", inherited["description"])
+    inside = {slot.wire: json["properties"].pop(slot.wire) for slot in slots(cls) if slot.internal}
+    if inside:
+        json["properties"][INSIDE] = {"type": "object", "description": MEMORY, "properties": inside}
     return json
 
 
@@ -112,18 +125,24 @@ class Slot:
     """With what is said of it."""
     default: Callable[[], Any]
     always: bool
+    internal: bool
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
 
 
 def from_status(kind: type[Class], value: object) -> Class:
     """The record, from what the API server holds; never an exception."""
-    entries: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    read = {
-        slot.name: slot.default() if (entry := entries.get(slot.wire)) is None else slot.read(entry)
-        for slot in slots(kind)
-    }
+    entries = _mapping(value)
+    memory = _mapping(entries.get(INSIDE))
+    read: dict[str, Any] = {}
+    for slot in slots(kind):
+        entry = (memory if slot.internal else entries).get(slot.wire)
+        read[slot.name] = slot.default() if entry is None else slot.read(entry)
     return kind(**read)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 @by_value(128)
@@ -135,18 +154,19 @@ def kept_status(kind: type[Class], value: object) -> Class:
 def to_status(of: object) -> dict[str, Any]:
     """JSON: without what is None, and without what is as by default, unless it is marked ALWAYS."""
     entry: dict[str, Any] = {}
+    memory: dict[str, Any] = {}
     for slot in slots(type(of)):
         value = getattr(of, slot.name)
         if value is not None and (slot.always or value != slot.default()):
-            entry[slot.wire] = slot.write(value)
-    return entry
+            (memory if slot.internal else entry)[slot.wire] = slot.write(value)
+    return {**entry, INSIDE: memory} if memory else entry
 
 
 KNOWN: dict[type, tuple[Slot, ...]] = {}
 
 
 def slots(kind: type) -> tuple[Slot, ...]:
-    """The fields of a record, in order."""
+    """The fields of a record, in order, memory included."""
     if kind not in KNOWN:
         KNOWN[kind] = tuple(_slots(kind))
     return KNOWN[kind]
@@ -166,6 +186,7 @@ def _slots(kind: type) -> Iterator[Slot]:
             type=hints[field.name],
             default=default,
             always=required or ALWAYS in marks,
+            internal=INTERNAL in marks,
             read=read,
             write=write,
         )
@@ -236,6 +257,8 @@ def _codec(annotation: Any) -> Codec:
         return _whole, int, int
     if kind is bool:
         return lambda value: value is True, bool, bool
+    if kind is Any:
+        return (lambda value: value), (lambda value: value), dict
     if kind is str or get_origin(kind) is Literal:
         return lambda value: value if isinstance(value, str) else str(value), str, str
     raise TypeError(f"status has no {kind}")

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from paceline.api.crd import KINDS, KindDefinition, rules_of, schema
 from paceline.api.model import API_VERSION, fields_of
-from paceline.api.record import is_record, slots
+from paceline.api.record import INSIDE, is_record, slots
 from paceline.api.rules import DeskRule
 from paceline.core.types import VALIDATIONS
 from paceline.engines import ENGINES, Capabilities
@@ -19,7 +19,7 @@ Generated from the models by `make generate`; lists every field. [Examples](exam
 
 * A field without a default and without **required** is optional; its description says what absence means. The API
   server writes values of the default column into the stored object, but for those in lists; what it does not write the
-  operator fills in on reading, and `status.effective` has what follows from other fields.
+  operator fills in on reading, and `status` has what follows from other fields.
 * Shares are percentages (`5%`), durations are in h, m, s and ms (`1h30m`), quantities as in core/v1 (`400Gi`). In
   status a number with a fraction is a decimal string (`"1.36"`).
 * The API server checks all rules except those marked *desk*, which only `paceline validate` and the operator check.
@@ -58,9 +58,11 @@ def blocks(model: Any) -> Iterator[Any]:
 
 
 def _fields(model: type[Any]) -> list[tuple[str, Any]]:
-    """Name on the wire and type, of a model of the spec or a record of a status."""
+    """Name on the wire and type, of a model of the spec or a record of a status. Memory is no API: of it there is one
+    field, whose own are not told."""
     if is_record(model):
-        return [(slot.wire, slot.type) for slot in slots(model)]
+        told = [(slot.wire, slot.type) for slot in slots(model) if not slot.internal]
+        return told + [(INSIDE, None)] * any(slot.internal for slot in slots(model))
     types = get_type_hints(model, include_extras=True)
     return [(alias, types[name]) for alias, name in fields_of(model).items()]
 

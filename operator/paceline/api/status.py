@@ -2,13 +2,16 @@
 
 Bounds are wide and little is required: a status that is refused is a status lost.
 Numbers with a fraction are decimal strings, and absent where nothing was measured.
+Fields marked INTERNAL are the operator's memory, beside what they are about; all others are API (0104).
 """
 
-from typing import Annotated, Literal
+from dataclasses import field
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paceline.api.record import Number, Number3, Number4, record
+from paceline.api.record import INTERNAL, Number, Number3, Number4, record
+from paceline.core.source import Scheme
 from paceline.core.types import Unique
 
 Name = Annotated[str, Field(max_length=500)]
@@ -42,8 +45,8 @@ Conditions = Annotated[tuple[Condition, ...], Field(max_length=32), Unique(("typ
 
 
 @record
-class DatasetStatus:
-    """A file of prompts as the prefetch found it."""
+class Artifact:
+    """A model, or a file of prompts, as the prefetch found it."""
 
     source: Name
     """As in spec."""
@@ -51,18 +54,35 @@ class DatasetStatus:
     """As in spec."""
     commit: Name = ""
     """Commit that it was resolved to."""
-    bytes: Count | None = None
-    """Its size."""
-    path: Name = ""
-    """Path on the cache volume, as pods see it."""
+    facts: Annotated[dict[str, Any], INTERNAL] = field(default_factory=dict)
+    """Facts of a model for preflight: from config.json and the headers of the weight files."""
+
+    @property
+    def is_dataset(self) -> bool:
+        return self.source.startswith(Scheme.HUB_DATASET)
+
+
+Caveat = Literal["Emulated", "Imported"]
 
 
 @record
-class ModelStatus(DatasetStatus):
-    """A repository as the prefetch found it."""
+class Evidence:
+    """By what an arm was shown to be faster than the baseline, and what one must know of that."""
 
-    facts: Text = ""
-    """Facts for preflight, as JSON: from config.json and the headers of the weight files."""
+    run: Name = ""
+    """The BenchmarkRun; it may have been deleted since."""
+    speedup: Number4 | None = None
+    """Throughput divided by the baseline's: geometric mean over workloads."""
+    caveats: Annotated[tuple[Caveat, ...], Field(max_length=2)] = ()
+    """Emulated: an emulator served, and no model ran; Imported: rounds were measured without a cluster."""
+
+    @property
+    def emulated(self) -> bool:
+        return "Emulated" in self.caveats
+
+    @property
+    def imported(self) -> bool:
+        return "Imported" in self.caveats
 
 
 @record
@@ -73,19 +93,13 @@ class Serving:
     """Hash of the inputs that shape the server process."""
     arm: Name = ""
     """`baseline` or a candidate."""
-    evidence: Name = ""
-    """BenchmarkRun that showed it to be faster."""
-    speedup: Number4 | None = None
-    """Its throughput divided by the baseline's, according to its evidence."""
-    emulated: bool | None = None
-    """True if an emulator served in its evidence: no model ran."""
-    imported: bool = False
-    """True if its evidence was measured without a cluster, at least in part."""
-    since: Time = ""
-    """Start of serving."""
+    start_time: Time = ""
+    """When it began to serve."""
+    evidence: Evidence = Evidence()
+    """By what it was shown to be faster; absent for the baseline, and for what a person has promoted anyway."""
 
 
-Kind = Literal[
+ChangeReason = Literal[
     "Started",
     "Updated",
     "Promoted",
@@ -101,20 +115,20 @@ Kind = Literal[
 a verdict; PromotedAnyway: against one, or without; Demoted: a verdict rejects what was promoted; TakenDown: what was
 chosen did not run; Fallback: speculation stopped paying; RolledBack: a person went back; Aborted: a person ended the
 roll-out of another; Stopped: nothing is served until there is a verdict."""
-WHY_LENGTH = 500
-"""Characters of a reason in `history`, of which status has many."""
+MESSAGE_LENGTH = 500
+"""Characters of a message of which status has many."""
 
 
 @record
 class Target(Serving):
-    """Configuration to serve; written before any action."""
+    """Configuration to serve, chosen at `startTime`; written before any action."""
 
     fingerprint: Name = ""
     """Fingerprint of its evidence; of a candidate that was promoted against a verdict, that of the verdict."""
-    why: Text = ""
-    """Reason for the choice."""
-    kind: Kind | None = None
-    """How it was chosen; absent in the status of an older release."""
+    reason: ChangeReason | None = None
+    """How it was chosen."""
+    message: Text = ""
+    """Reason, in a sentence."""
     request: Name = ""
     """The request that it was chosen by, as VERB=VALUE; empty if the operator chose by itself."""
     stands_since: Time = ""
@@ -135,13 +149,9 @@ class PoolProgress:
 
     step: Name = ""
     """Current step."""
-    benchmark_run: Name = ""
-    """Current run."""
-    round: Count | None = None
-    """Current round of the run, counted from 0."""
     message: Text = ""
     """Explanation."""
-    why: Text = ""
+    because: Text = ""
     """Why the run was made, for example what changed since the last verdict; empty for a pool's first run."""
 
 
@@ -153,26 +163,16 @@ class PoolVerdict:
     """Promote, Reject, Inconclusive or Error."""
     winner: Name | None = None
     """Arm shown to be faster; empty if there is none."""
-    speedup: Number4 | None = None
-    """Its throughput divided by the baseline's: geometric mean over workloads."""
+    evidence: Evidence = Evidence()
+    """The run, and the winner's speed-up."""
     lower: Number4 | None = None
-    """Lower confidence bound of that."""
+    """Lower confidence bound of the speed-up."""
     upper: Number4 | None = None
     """Upper confidence bound of that, at the confidence of the whole table."""
-    reason: Text = ""
-    """Reason, in one word."""
     message: Text = ""
-    """Reason, in a sentence."""
-    crossing: Text = ""
+    """Outcome, in a sentence."""
+    crossing: Annotated[Text, INTERNAL] = ""
     """As in the run's verdict: advice to split the pool by concurrency."""
-    benchmark_run: Name = ""
-    """The run."""
-    fingerprint: Name = ""
-    """Fingerprint of the run."""
-    emulated: bool | None = None
-    """True if an emulator served in the run: no model ran."""
-    imported: bool = False
-    """True if the run has rounds that were measured without a cluster."""
 
 
 @record
@@ -185,20 +185,14 @@ class Change:
     """What serves since then; empty if nothing does."""
     arm: Name = ""
     """`baseline` or a candidate."""
-    kind: Kind | None = None
+    reason: ChangeReason | None = None
     """How it came to be served."""
-    speedup: Number4 | None = None
-    """Its throughput divided by the baseline's, according to its evidence."""
-    evidence: Name = ""
-    """BenchmarkRun that showed it to be faster; it may have been deleted since."""
-    emulated: bool | None = None
-    """True if an emulator served in it: no model ran."""
-    imported: bool = False
-    """True if it has rounds that were measured without a cluster."""
-    why: Annotated[str, Field(max_length=WHY_LENGTH)] = ""
-    """Reason for the choice."""
+    message: Annotated[str, Field(max_length=MESSAGE_LENGTH)] = ""
+    """Reason, in a sentence."""
     request: Name = ""
     """The request that asked for it, as VERB=VALUE; empty if the operator chose by itself."""
+    evidence: Evidence = Evidence()
+    """By what it had been shown to be faster."""
 
 
 MOST_CHANGES = 20
@@ -211,24 +205,24 @@ HoldReason = Literal["NotReady", "Crashed", "Fallback", "RolledBack", "Aborted"]
 class Hold:
     """What may not be served, and why: by `retry` it is released whatever its reason."""
 
-    reason: HoldReason | None = None
-    """NotReady: the revision never became ready; Crashed: it had served before; Fallback: its speculation stopped
-    paying; RolledBack: a person went back from it; Aborted: a person ended the run or the roll-out."""
-    request: Name = ""
-    """The request that asked for it, as VERB=VALUE; empty if the operator decided by itself."""
-    message: Text = ""
-    """Reason, in a sentence."""
-    since: Time = ""
-    """Time of the hold."""
-    revision: Name = ""
+    revision: Name
     """Revision that is held back; empty if only a run was aborted."""
     arm: Name = ""
     """`baseline` or a candidate."""
-    evidence: Name = ""
+    reason: HoldReason | None = None
+    """NotReady: the revision never became ready; Crashed: it had served before; Fallback: its speculation stopped
+    paying; RolledBack: a person went back from it; Aborted: a person ended the run or the roll-out."""
+    message: Text = ""
+    """Reason, in a sentence."""
+    start_time: Time = ""
+    """Since when it is held."""
+    request: Annotated[Name, INTERNAL] = ""
+    """The request that asked for it, as VERB=VALUE; empty if the operator decided by itself."""
+    run: Annotated[Name, INTERNAL] = ""
     """BenchmarkRun on which it was served. A run that ends later releases NotReady, Crashed and Fallback."""
-    fingerprint: Name = ""
+    fingerprint: Annotated[Name, INTERNAL] = ""
     """Fingerprint of the question at that time."""
-    deadline_seconds: Count | None = None
+    deadline_seconds: Annotated[Count | None, INTERNAL] = None
     """The progressDeadline that it missed; a longer one releases it."""
 
 
@@ -274,7 +268,7 @@ class Expected:
 
     revision: Name = ""
     """Revision of the candidate."""
-    evidence: Name = ""
+    run: Name = ""
     """BenchmarkRun that measured it."""
     verify_tokens: Count | None = None
     """The most tokens that a verify step checks, the root included."""
@@ -308,9 +302,9 @@ class TakenDown:
     arm: Name = ""
     """Its name."""
     reason: HoldReason | None = None
-    """As in `hold`."""
-    message: Annotated[str, Field(max_length=WHY_LENGTH)] = ""
-    """Reason, in a sentence."""
+    """As in `holds`."""
+    message: Annotated[str, Field(max_length=MESSAGE_LENGTH)] = ""
+    """Reason, in a sentence; only of the latest."""
     times: Count | None = None
     """Number of times."""
     since: Time = ""
@@ -320,8 +314,8 @@ class TakenDown:
     before promotes it."""
 
 
-MOST_TAKEN_DOWN = 8
-"""Entries of `takenDownBefore`."""
+MOST_TAKEN_DOWN = 9
+"""Entries of `takenDown`."""
 
 
 @record
@@ -378,71 +372,56 @@ class EffectiveGate:
 
 
 @record
-class EffectivePool:
-    """What is asked of one pool."""
-
-    name: Annotated[str, Field(max_length=20)]
-    """As in spec."""
-    candidates: Annotated[tuple[Name, ...], Field(max_length=64)] = ()
-    """What is compared with the baseline; with a search, what it chooses from."""
-    gate: EffectiveGate | None = None
-    """How it is judged."""
-
-
-@record
-class Effective:
-    """What spec comes to where it leaves out what follows from the rest."""
-
-    served_name: Annotated[str, Field(max_length=300)] = ""
-    """The model's name in requests."""
-    engine: Name = ""
-    """Type and version, which decide which flags are emitted and checked."""
-    claim_name: Name = ""
-    """The claim of the models; absent with hostPath."""
-    pools: Annotated[tuple[EffectivePool, ...], Field(max_length=8), Unique(("name",))] = ()
-    """What is asked of each pool."""
-
-
-@record
 class PoolStatus:
     """One pool."""
 
     name: Annotated[str, Field(max_length=20)]
     """As in spec."""
+    conditions: Conditions = ()
+    """Ready, Measuring, Decided, Promoted and SpeculationDegraded of this pool."""
+    candidates: Annotated[tuple[Name, ...], Field(max_length=64)] = ()
+    """What is compared with the baseline; with a search, what it chooses from. Absent while spec is invalid."""
+    gate: EffectiveGate | None = None
+    """How it is judged; absent while spec is invalid."""
     serving: Serving | None = None
     """What it serves."""
-    target: Target | None = None
-    """What it is to serve."""
-    progress: PoolProgress | None = None
-    """Current work."""
-    verdict: PoolVerdict | None = None
-    """Result of the run that answers the current question; absent if there is none."""
-    hold: Hold | None = None
-    """What may not be served."""
-    expected: Expected | None = None
-    """What the guard expects of the served candidate."""
-    degraded: Degraded | None = None
-    """Why speculation does not pay as measured; absent while it does, and while nothing is known."""
-    taken_down: TakenDown | None = None
-    """The candidate that was taken down last."""
-    taken_down_before: Annotated[tuple[TakenDown, ...], Field(max_length=MOST_TAKEN_DOWN)] = ()
-    """Others that were taken down before it, the latest first."""
-    handled: Handled | None = None
-    """Requests that were carried out."""
-    history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
-    """Changes of what it serves, the latest first; older ones are dropped."""
-    retried: Retried | None = None
-    """The last run that a person's `retry` repeated."""
-    attempts: Count | None = None
-    """Attempt of the latest run for the current fingerprint."""
-    borrowed: Count | None = None
-    """Replicas that the pool gives up for its run now: it is asked for spec.pools[].replicas minus these."""
-    loan: Loan | None = None
-    """What is given up, and for which run."""
     ready_replicas: Count | None = None
     """Servers that are ready."""
     endpoint: Name = ""
     """Address of the pool in the cluster."""
+    benchmark_run: Name = ""
+    """The BenchmarkRun that is under way, or that has decided the current question."""
+    verdict: PoolVerdict | None = None
+    """Result of the run that answers the current question; absent if there is none."""
+    holds: Annotated[tuple[Hold, ...], Field(max_length=16), Unique(("revision",))] = ()
+    """What may not be served."""
+    history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
+    """Changes of what it serves, the latest first; older ones are dropped."""
+    target: Annotated[Target | None, INTERNAL] = None
+    """What it is to serve."""
+    progress: Annotated[PoolProgress | None, INTERNAL] = None
+    """Current work."""
+    expected: Annotated[Expected | None, INTERNAL] = None
+    """What the guard expects of the served candidate."""
+    degraded: Annotated[Degraded | None, INTERNAL] = None
+    """Why speculation does not pay as measured; absent while it does, and while nothing is known."""
+    taken_down: Annotated[tuple[TakenDown, ...], Field(max_length=MOST_TAKEN_DOWN), INTERNAL] = ()
+    """Candidates that were taken down, the latest first."""
+    handled: Annotated[Handled | None, INTERNAL] = None
+    """Requests that were carried out."""
+    retried: Annotated[Retried | None, INTERNAL] = None
+    """The last run that a person's `retry` repeated."""
+    attempts: Annotated[Count | None, INTERNAL] = None
+    """Attempt of the latest run for the current fingerprint."""
+    borrowed: Annotated[Count | None, INTERNAL] = None
+    """Replicas that the pool gives up for its run now: it is asked for spec.pools[].replicas minus these."""
+    loan: Annotated[Loan | None, INTERNAL] = None
+    """What is given up, and for which run."""
+
+    @property
+    def hold(self) -> Hold | None:
+        """What is held: one revision at most, so far."""
+        return self.holds[0] if self.holds else None
 
 
 @record
@@ -457,19 +436,21 @@ class SpeculativeDeploymentStatus:
     """One word for kubectl: Stalled's reason, or Ready's; AwaitingPromote if it is ready and a person must promote."""
     conditions: Conditions = ()
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
-    effective: Effective | None = None
-    """What spec comes to; absent while spec is invalid."""
+    served_name: Annotated[str, Field(max_length=300)] = ""
+    """The model's name in requests; absent, like the next two, while spec is invalid."""
+    engine: Name = ""
+    """Type and version, which decide which flags are emitted and checked."""
+    claim_name: Name = ""
+    """The claim of the models; absent with hostPath."""
     notes: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Remarks that do not stop anything: findings of preflight, differences of a shared claim."""
-    models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()
-    """Models that the prefetch downloaded."""
-    datasets: Annotated[tuple[DatasetStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()
-    """Datasets of spec.benchmark.datasets that the prefetch downloaded."""
-    models_hash: Name = ""
-    """Hash of the inputs that `models` was resolved from."""
-    pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
-    """Status of each pool."""
-    dropped: Annotated[tuple[DroppedPool, ...], Field(max_length=64), Unique(("name",))] = ()
-    """Pools that spec.pools no longer has, and requests to them that were carried out."""
     refused: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Requests by annotation that cannot be carried out, each with what to write instead."""
+    artifacts: Annotated[tuple[Artifact, ...], Field(max_length=128), Unique(("source", "revision"))] = ()
+    """Models and datasets that the prefetch has brought."""
+    pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
+    """Status of each pool."""
+    models_hash: Annotated[Name, INTERNAL] = ""
+    """Hash of the inputs that the models among `artifacts` were resolved from."""
+    dropped: Annotated[tuple[DroppedPool, ...], Field(max_length=64), Unique(("name",)), INTERNAL] = ()
+    """Pools that spec.pools no longer has, and requests to them that were carried out."""

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
     deployment = await load(api, namespace, await named(api, namespace, args.name))
     pool = one_pool(deployment, args.pool)
-    asked = request(deployment, pool, args)
+    asked = request(pool, args)
     await write(api, deployment, asked)
     if args.no_wait:
         return _said(args, asked, pool, f"{asked} is written")
@@ -86,7 +86,7 @@ def one_pool(deployment: Deployment, name: str | None) -> Pool:
     return found[0]
 
 
-def request(deployment: Deployment, pool: Pool, args: argparse.Namespace) -> Asked:
+def request(pool: Pool, args: argparse.Namespace) -> Asked:
     """Raises ValueError for what must be said first."""
     verb, token = args.command, args.token
     if verb == "promote-anyway" and not args.knowingly:
@@ -95,7 +95,7 @@ def request(deployment: Deployment, pool: Pool, args: argparse.Namespace) -> Ask
         raise ValueError(f"it overrides the verdict on {pool.name} ({what}); if you mean to, add {KNOWINGLY}")
     if not token.isprintable() or "@" in token or len(token) > LONGEST_TOKEN:
         raise ValueError(f"--token: must be printable, without @, and of at most {LONGEST_TOKEN} characters")
-    revision = getattr(args, "revision", "") or (promotable(deployment, pool) if verb == "promote" else "")
+    revision = getattr(args, "revision", "") or (promotable(pool) if verb == "promote" else "")
     written = value(revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(VERBS[verb].revision))
     return Asked(verb=verb, pool=pool.name, value=written)
 

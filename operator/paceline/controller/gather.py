@@ -87,7 +87,7 @@ async def gather_deployment(
         ):
             child = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
             children[ref.resource.kind] += (child,) if child else ()
-    if any(_prefetch_ended(job) for job in children[JOB.kind]) and "modelsHash" not in (manifest.get("status") or {}):
+    if any(_prefetch_ended(job) for job in children[JOB.kind]) and not _has_pinned(manifest):
         children[POD.kind] = tuple(await _pods(cluster, key.namespace, selector=f"{DEPLOYMENT_LABEL}={key.name}"))
     return deployment.Snapshot(
         manifest=manifest,
@@ -105,6 +105,10 @@ async def gather_deployment(
         config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},
         judgements=cluster.judgements.get(key, {}),
     )
+
+
+def _has_pinned(manifest: Manifest) -> bool:
+    return "modelsHash" in ((manifest.get("status") or {}).get("internal") or {})
 
 
 async def own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None:

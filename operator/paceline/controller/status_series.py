@@ -97,23 +97,10 @@ def _of_deployment(_: Manifest, status: Status) -> Iterator[Series]:
         if "readyReplicas" in pool:
             yield READY, (name,), pool["readyReplicas"]
         if pool.get("serving"):
-            yield SPEEDUP, (name,), _speedup(pool)
-        if (change := _latest_change(pool)) and change.get("time"):
-            labels = name, change.get("arm") or NOTHING, change.get("kind") or ""
+            yield SPEEDUP, (name,), float((pool["serving"].get("evidence") or {}).get("speedup") or 1)
+        if (change := next(iter(pool.get("history", ())), None)) and change.get("time"):
+            labels = name, change.get("arm") or NOTHING, change.get("reason") or ""
             yield CHANGED, labels, parse_time(change["time"]).timestamp()
-
-
-def _latest_change(pool: Status) -> Status | None:
-    """Of an older release, whose status has no history, that it serves at all."""
-    serving = pool.get("serving") or {}
-    known: Status | None = next(iter(pool.get("history") or ()), None)
-    return known or ({"time": serving["since"], "arm": serving.get("arm")} if serving.get("since") else None)
-
-
-def _speedup(pool: Status) -> float:
-    serving = pool["serving"]
-    of_verdict = (pool.get("verdict") or {}).get("speedup") if serving.get("evidence") else None
-    return float(serving.get("speedup") or of_verdict or 1)
 
 
 def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:

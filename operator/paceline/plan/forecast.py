@@ -210,7 +210,7 @@ def _reconcile(simulation: Simulation) -> bool:
 
 def _may_lend(deployment: Object, cluster: Cluster) -> bool:
     """Whether a run waits for accelerators, and no pool has lent a server yet."""
-    lent = any(pool.get("borrowed") for pool in (deployment.get("status") or {}).get("pools", ()))
+    lent = any(pool.get("internal", {}).get("borrowed") for pool in (deployment.get("status") or {}).get("pools", ()))
     runs = (run.get("status", {}).get("progress", {}) for run in cluster.of("BenchmarkRun"))
     return _borrows(deployment) and not lent and any("waitsForAccelerators" in progress for progress in runs)
 
@@ -351,7 +351,8 @@ def _accelerators(cluster: Cluster, pods: Collection[Object]) -> int:
 
 
 def _forecast(simulation: Simulation, status: Object) -> Forecast:
-    runs = {entry["name"]: (entry.get("verdict") or {}).get("benchmarkRun", "") for entry in status.get("pools", ())}
+    verdicts = {entry["name"]: entry.get("verdict") or {} for entry in status.get("pools", ())}
+    runs = {pool: (verdict.get("evidence") or {}).get("run", "") for pool, verdict in verdicts.items()}
     costs = {
         pool: replace(cost, reused="" if runs.get(pool, "") in simulation.runs else runs.get(pool, ""))
         for pool, cost in simulation.costs.items()

@@ -162,7 +162,9 @@ def whole(story: Story, *, winner: str = "wide", outcome: str = "Promote", names
     wrong += repeated(story)
     for name in names:
         entry = pool_of(story.here.get("specdep", name))
-        wrong += [f"{name}: {key} is still there: {entry[key]}" for key in ("borrowed", "loan", "hold") if key in entry]
+        left = {key: entry[key] for key in ("holds",) if key in entry}
+        left |= {key: entry["internal"][key] for key in ("borrowed", "loan") if key in entry["internal"]}
+        wrong += [f"{name}: {key} is still there: {value}" for key, value in left.items()]
     try:
         story.wait("no GPU to be held but by what serves", lambda: not strangers(story, winner, len(names)), 90)
     except BrokenError:

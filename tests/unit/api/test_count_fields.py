@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from paceline.api.crd import crds
+
 ROOT = Path(__file__).parents[3]
 
 WORD: dict[str, Any] = {"type": "string"}
@@ -55,6 +57,20 @@ def test_a_copy_of_env_var_is_not_our_own_and_its_list_is(count: ModuleType) -> 
     assert count.own(PATHS) == OWN
 
 
+def test_memory_and_the_fields_of_conditions_are_no_api(count: ModuleType) -> None:
+    condition = {"type": "array", "items": {"properties": {"type": WORD, "reason": WORD}}}
+    pool = {"properties": {"name": WORD, "conditions": condition, "internal": {"properties": {"target": SPEC}}}}
+    status = {"properties": {"conditions": condition, "pools": {"type": "array", "items": pool}}}
+    assert count.api(list(count.fields(status))) == ["conditions", "pools", "pools[].name", "pools[].conditions"]
+
+
+def test_the_status_of_a_deployment_has_sixty_fields_at_most(count: ModuleType) -> None:
+    (crd,) = (one for one in crds() if one["spec"]["names"]["kind"] == "SpeculativeDeployment")
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    told = list(count.fields(schema["properties"]["status"]))
+    assert len(count.api(told)) <= 60 < len(told)
+
+
 def test_rules_count_at_every_depth(count: ModuleType) -> None:
     assert count.rules(SPEC) == 3
 
@@ -77,6 +93,7 @@ def test_the_line_of_a_kind(count: ModuleType) -> None:
         "own": "10",
         "top-level": "6",
         "status": "1",
+        "api": "1",
         "rules": "3",
         "bytes": "77",
         "unused": "9",

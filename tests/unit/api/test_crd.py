@@ -115,9 +115,12 @@ def test_every_string_list_and_map_is_bounded() -> None:
     assert [path for path, node in ours() if "additionalProperties" in node and "maxProperties" not in node] == []
 
 
-def test_only_what_kubernetes_defines_is_free_form() -> None:
-    free = {path.rpartition(".")[2] for path, node in nodes() if "x-kubernetes-preserve-unknown-fields" in node}
-    assert free == {"podTemplate"}
+def test_only_what_kubernetes_defines_is_free_form_and_facts_for_ourselves() -> None:
+    free = {path for path, node in nodes() if "x-kubernetes-preserve-unknown-fields" in node}
+    assert {path for path in free if "internal" in path.split(".")} == {
+        "SpeculativeDeployment.status.artifacts[].internal.facts"
+    }
+    assert {path.rpartition(".")[2] for path in free} == {"podTemplate", "facts"}
 
 
 def test_the_defaults_that_the_api_server_writes_are_few() -> None:

@@ -63,3 +63,25 @@ def test_every_condition_has_a_place_in_status() -> None:
 def test_within_a_condition_reasons_differ() -> None:
     shown = [(reason.value.condition, reason.text) for reason in Reason]
     assert len(set(shown)) == len(shown)
+
+
+def test_a_pool_has_conditions_of_its_own_causes() -> None:
+    """In its own words, without those of the whole; and with the times of its own transitions."""
+    marks = [
+        Cause(Reason.Serving, "latency", "wide"),
+        Cause(Reason.ServersStarting, "throughput", "1 of 2 servers"),
+        Cause(Reason.ServerFailed, "throughput", "exit code 1"),
+        Cause(Reason.Cached),
+        Cause(Reason.NothingToMeasure, "latency"),
+    ]
+    latency = to_status(marks, [], 3, NOW, "latency")
+    assert [(one.type, one.status, one.reason, one.message) for one in latency] == [
+        ("Ready", "True", "Serving", "wide"),
+        ("Measuring", "False", "NothingToMeasure", "no question is open"),
+    ]
+    (throughput,) = to_status(marks, [], 3, NOW, "throughput")
+    assert (throughput.status, throughput.message) == ("False", "1 of 2 servers")
+    whole = {one.type: one.message for one in to_status(marks, [], 3, NOW)}
+    assert whole["Ready"] == "fewer servers are ready than requested: throughput: 1 of 2 servers"
+    (again, _) = to_status(marks, latency, 4, NOW + timedelta(hours=1), "latency")
+    assert (again.observed_generation, again.last_transition_time) == (4, latency[0].last_transition_time)

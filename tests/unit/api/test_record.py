@@ -1,6 +1,7 @@
 """Status is read leniently and written as it was: the codec, and the records of both kinds."""
 
 import math
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from paceline.api.crd import KINDS, schema
 from paceline.api.record import (
     ALWAYS,
+    INSIDE,
+    INTERNAL,
     Number,
     Number2,
     from_status,
@@ -41,6 +44,9 @@ class Whole:
     parts: tuple[Part, ...] = ()
     part: Part | None = None
     kind: Literal["a", "b"] | None = None
+    tries: Annotated[int | None, INTERNAL] = None
+    """Memory."""
+    facts: Annotated[dict[str, Any], INTERNAL] = field(default_factory=dict)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +93,15 @@ def test_whatever_a_release_has_written_is_read(said: Any, read: Whole) -> None:
     assert from_status(Whole, said) == read
 
 
+def test_memory_stands_inside_and_nowhere_else() -> None:
+    whole = Whole(why="x", tries=2, facts={"layers": 48, "architectures": ["A", "B"]})
+    said = {"why": "x", "internal": {"tries": 2, "facts": {"layers": 48, "architectures": ["A", "B"]}}}
+    assert to_status(whole) == said
+    assert from_status(Whole, said) == whole
+    assert from_status(Whole, {"why": "x", "tries": 2}) == Whole(why="x")
+    assert from_status(Whole, {"why": "x", "internal": ["of a later release"]}) == Whole(why="x")
+
+
 @pytest.mark.parametrize("garbage", ["", "fast", "nan", "inf", True, [1]])
 def test_a_number_that_is_none_is_told_from_one_that_is_not_there(garbage: Any) -> None:
     speed = from_status(Whole, {"speed": garbage}).speed
@@ -98,9 +113,12 @@ def test_a_number_that_is_none_is_told_from_one_that_is_not_there(garbage: Any) 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_every_field_of_the_crd_is_one_of_the_records(kind: Any) -> None:
     def check(record_: type, said: dict[str, Any]) -> None:
-        assert list(said["properties"]) == [slot.wire for slot in slots(record_)]
+        memory = said["properties"].get(INSIDE, {"properties": {}})["properties"]
+        assert list(memory) == [slot.wire for slot in slots(record_) if slot.internal]
+        api = [slot.wire for slot in slots(record_) if not slot.internal]
+        assert list(said["properties"]) == [*api, *[INSIDE] * bool(memory)]
         for slot in slots(record_):
-            of, below = inner(slot.type), said["properties"][slot.wire]
+            of, below = inner(slot.type), (memory if slot.internal else said["properties"])[slot.wire]
             of, below = (inner(of.__args__[0]), below["items"]) if below["type"] == "array" else (of, below)
             if is_record(of):
                 check(of, below)

@@ -56,7 +56,7 @@ def asked(story: Story, *commands: Sequence[str], operator: bool = True) -> Done
 
 def test_a_hold_is_released_and_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     done = asked(HELD, ("retry", NAME, "--token", "the-node-is-mended"))
-    assert (done.code, done.pool["handled"]["retry"]) == (0, "the-node-is-mended")
+    assert (done.code, done.pool["internal"]["handled"]["retry"]) == (0, "the-node-is-mended")
     said = capsys.readouterr().out
     assert said.startswith("latency: the hold of wide (NotReady) is released; wide at ")
     assert "is being rolled out, because" in said
@@ -70,18 +70,18 @@ def test_a_promoted_candidate_is_rolled_back_and_promoted_again(capsys: pytest.C
     assert back.startswith("latency: held (RolledBack): a person has rolled back from wide at ")
     assert "; baseline at " in back
     assert again.startswith("latency: the hold of wide (RolledBack) is released; wide at ")
-    assert done.pool["target"]["arm"] == "wide"
+    assert done.pool["internal"]["target"]["arm"] == "wide"
 
 
 def test_each_request_has_a_token_of_its_own() -> None:
-    assert len({asked(HELD, ("retry",)).pool["handled"]["retry"] for _ in range(2)}) == 2
+    assert len({asked(HELD, ("retry",)).pool["internal"]["handled"]["retry"] for _ in range(2)}) == 2
 
 
 def test_json_has_the_request_and_the_pool_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
     assert asked(HELD, ("retry", "-o", "json", "--token", "one")).code == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["request"], said["value"], said["handled"]) == ("retry.paceline.dev/latency", "one", True)
-    assert (said["pool"]["name"], said["pool"]["handled"]) == ("latency", {"retry": "one"})
+    assert (said["pool"]["name"], said["pool"]["internal"]["handled"]) == ("latency", {"retry": "one"})
 
 
 def test_what_is_refused_is_taken_back() -> None:

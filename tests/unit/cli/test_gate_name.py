@@ -78,7 +78,7 @@ def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> 
 
 
 def verdict(outcome: str) -> Manifest:
-    return {"verdict": {"outcome": outcome, "message": "said so", "benchmarkRun": "a-run"}}
+    return {"verdict": {"outcome": outcome, "message": "said so", "evidence": {"run": "a-run"}}}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def verdict(outcome: str) -> Manifest:
         (of(("a", verdict("Promote")), generation=2), 13),
         (of(("a", {})), 13),
         (of(("a", {}), stalled="ServerFailed"), 14),
-        (of(("a", {"progress": {"step": "NotMeasurable", "message": "two nodes"}})), 14),
+        (of(("a", {"internal": {"progress": {"step": "NotMeasurable", "message": "two nodes"}}})), 14),
         (of(("a", verdict("Promote")), stalled="ServerFailed"), 0),
         (of(("a", verdict("Promote")), ("b", verdict("Reject"))), 10),
         (of(("a", verdict("Error")), ("b", verdict("Reject"))), 12),
@@ -212,7 +212,7 @@ def test_it_waits_no_longer_than_it_may() -> None:
 def test_the_verdict_on_an_earlier_spec_is_none_on_this_one() -> None:
     """The spec is edited and the gate asked in the same moment: the operator has not even read it."""
     before = tell_once(PROMOTED)
-    run_before = before.found()["status"]["pools"][0]["verdict"]["benchmarkRun"]
+    run_before = before.found()["status"]["pools"][0]["verdict"]["evidence"]["run"]
     code, heard, found = waited(lambda world: world.edit(another_image), 24 * HOUR, after=before)
     assert code == 0
     assert heard[0] == "latency: Undecided: the operator has not read generation 2 yet"

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.support import golden
+from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.looked_at import looked_at, numbered
 from tests.support.world import World, example
 from tests.unit.cli.states import STATES, full, measuring_round_2_of_3, rolled_back, searching_round_4
 
+from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import deployment
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.payload import payload
@@ -50,6 +52,28 @@ def test_json_is_the_status_and_what_a_reader_would_compute() -> None:
         "gpuSeconds": 4 * (1200 + 300), "emulated": True, "waits": "",
     }  # fmt: skip
     assert throughput["run"]["secondsToNextLook"] is None
+
+
+def test_a_pool_that_awaits_its_promotion_says_so_beside_one_that_was_rejected() -> None:
+    """The condition of the whole tells of the worse one alone."""
+    manifest = example()
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    slower = {
+        arm: {name: speed / 2 if arm != "baseline" else speed for name, speed in of.items()}
+        for arm, of in THROUGHPUT.items()
+    }
+    world = World(truths={"latency": LATENCY, "throughput": slower})
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    while world.under_way("round"):
+        world.round_ends()
+    assert (world.condition("Promoted"), world.outcome("latency")) == ("False BaselineFaster", "Promote")
+    seen = looked_at(world)
+    commands = [advice(seen, pool) for pool in seen.pools]
+    promote = r"kubectl paceline promote qwen3-coder-next \w{10} --pool latency"
+    assert re.fullmatch(promote, commands[0])
+    assert commands[1] == ""
 
 
 def test_json_of_a_search_has_its_arms_and_no_looks() -> None:

@@ -13,9 +13,9 @@ def advice(deployment: Deployment, pool: Pool) -> str:
     return next((found for ask in ADVICE if (found := ask(deployment, pool))), "")
 
 
-def promotable(deployment: Deployment, pool: Pool) -> str:
+def promotable(pool: Pool) -> str:
     """The revision that status asks a person to promote; empty if it asks for none."""
-    promoted = deployment.condition("Promoted")
+    promoted = pool.condition("Promoted")
     if promoted is None or promoted.reason != "AwaitingPromote":
         return ""
     found = re.search(rf"promote\.paceline\.dev/{re.escape(pool.name)}=(\w+)@", promoted.message)
@@ -23,7 +23,7 @@ def promotable(deployment: Deployment, pool: Pool) -> str:
 
 
 def _promote(deployment: Deployment, pool: Pool) -> str:
-    revision = promotable(deployment, pool)
+    revision = promotable(pool)
     return _command("promote", deployment, pool, revision) if revision else ""
 
 

@@ -1,6 +1,6 @@
 """A deployment as a person looks at it: status, what was asked for, and the runs that its pools refer to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,9 @@ class Pool:
     """Names of runs in which no model ran."""
     stored: Manifest
     """Its entry in status as the API server holds it; empty if there is none."""
+
+    def condition(self, kind: str) -> Condition | None:
+        return _condition(self.status.conditions, kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +72,17 @@ class Deployment:
         return found
 
     def condition(self, kind: str) -> Condition | None:
-        return next((condition for condition in self.status.conditions if condition.type == kind), None)
+        return _condition(self.status.conditions, kind)
+
+
+def _condition(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    return next((condition for condition in conditions if condition.type == kind), None)
 
 
 def emulated_runs(entry: PoolStatus) -> set[str]:
     """Names of the runs that its entry of status marks as emulated: they may have been deleted."""
-    evidence = {one.evidence for one in (entry.serving, entry.target, *entry.history) if one and one.emulated}
-    return evidence | ({entry.verdict.benchmark_run} if entry.verdict and entry.verdict.emulated else set())
+    named = (one.evidence for one in (entry.serving, entry.target, entry.verdict, *entry.history) if one)
+    return {evidence.run for evidence in named if evidence.emulated}
 
 
 def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
@@ -100,7 +107,7 @@ def deployment(
     for asked in (pool for pool in spec.get("pools") or [{"name": MAIN}] if isinstance(pool, Mapping)):
         name = str(asked.get("name", ""))
         entry = entries.pop(name, PoolStatus(name=name))
-        run = by_name.get(entry.progress.benchmark_run if entry.progress else "")
+        run = by_name.get(entry.benchmark_run)
         pools.append(
             Pool(
                 name=name,

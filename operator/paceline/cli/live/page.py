@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from paceline.api.record import finite, from_status
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.api.status import Change, Condition, TakenDown
+from paceline.api.status import Change, Condition, Evidence
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import Deployment, Manifest, Pool
 from paceline.cli.live.paragraph import paragraph
@@ -122,8 +122,8 @@ def _pool(
     unread: str,
 ) -> said.Pool:
     serving, verdict, progress = pool.status.serving, pool.status.verdict, pool.progress
-    evidence = serving.evidence if serving else ""
-    answered = verdict is not None and verdict.benchmark_run == evidence != ""
+    evidence = serving.evidence if serving else Evidence()
+    answered = verdict is not None and verdict.evidence.run == evidence.run != ""
     searches = sorted(
         (m for _, m in runs if purpose_of(m["spec"]) is Purpose.SEARCH),
         key=lambda m: m["metadata"].get("creationTimestamp", ""),
@@ -132,23 +132,23 @@ def _pool(
         name=pool.name,
         arm=serving.arm if serving else "",
         revision=serving.revision if serving else "",
-        since=when(serving.since) if serving else "",
-        speed_up=finite(serving.speedup) if serving else None,
-        bounds=read.bounds(verdict.speedup, verdict.lower, verdict.upper) if verdict and answered else None,
+        since=when(serving.start_time) if serving else "",
+        speed_up=finite(evidence.speedup),
+        bounds=read.bounds(verdict.evidence.speedup, verdict.lower, verdict.upper) if verdict and answered else None,
         emulated=_emulated(pool),
-        imported=bool(serving and serving.imported),
+        imported=evidence.imported,
         ready=pool.status.ready_replicas or 0,
         asked=pool.asked,
         address=pool.status.endpoint,
         marks=tuple(_marks(pool)),
         says=paragraph(deployment, pool, None),
         advice=advice(deployment, pool),
-        evidence=evidence,
-        verdict=verdict.benchmark_run if verdict else "",
+        evidence=evidence.run,
+        verdict=verdict.evidence.run if verdict else "",
         under_way=progress.run if progress else "",
         search=searches[-1]["metadata"]["name"] if searches else "",
         progress=tuple(_progress(pool)),
-        guard=_guard(deployment, pool),
+        guard=_guard(pool),
         rates=tuple(_rates(pool, traffic)) if traffic else (),
         unread=tuple(filter(None, (*(traffic.errors if traffic else ()), unread))),
         history=_history(pool, runs, revisions),
@@ -157,7 +157,7 @@ def _pool(
 
 def _emulated(pool: Pool) -> bool:
     serving, verdict = pool.status.serving, pool.status.verdict
-    named = {serving.evidence if serving else "", verdict.benchmark_run if verdict else ""}
+    named = {one.evidence.run for one in (serving, verdict) if one}
     return bool(named & pool.emulated) or bool(pool.progress and pool.progress.emulated)
 
 
@@ -181,10 +181,10 @@ def _progress(pool: Pool) -> Iterator[str]:
         yield from standing(progress.search, going_on=progress.going_on)
 
 
-def _guard(deployment: Deployment, pool: Pool) -> str:
+def _guard(pool: Pool) -> str:
     if degraded := pool.status.degraded:
         return f"{degraded.reason} since {when(degraded.since)}: {degraded.message}."
-    watched = deployment.condition("SpeculationDegraded")
+    watched = pool.condition("SpeculationDegraded")
     serving = pool.status.serving
     if watched is None or serving is None or serving.arm == BASELINE:
         return ""
@@ -229,29 +229,30 @@ def _changes(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
 
 
 def _change(pool: Pool, change: Change) -> said.Event:
+    evidence = change.evidence
     return _event(
         change.time,
-        change.kind or "Changed",
+        change.reason or "Changed",
         arm=change.arm or "nothing",
-        speed_up=finite(change.speedup),
-        emulated=change.evidence in pool.emulated,
-        imported=change.imported,
-        why=change.why.removeprefix(f"{change.evidence}: "),
-        run=change.evidence,
+        speed_up=finite(evidence.speedup),
+        emulated=evidence.run in pool.emulated,
+        imported=evidence.imported,
+        why=change.message.removeprefix(f"{evidence.run}: "),
+        run=evidence.run,
         revision=change.revision,
         request=change.request,
-        tone=TONES.get(change.kind or "", ""),
+        tone=TONES.get(change.reason or "", ""),
     )
 
 
 def _holds(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
     if hold := pool.status.hold:
         yield _event(
-            hold.since,
+            hold.start_time,
             f"Held: {hold.reason or 'by a person'}",
             arm=hold.arm or held(hold),
             why=hold.message,
-            run=hold.evidence,
+            run=hold.run,
             revision=hold.revision,
             request=hold.request,
             tone=BAD,
@@ -267,11 +268,7 @@ def _watched(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
 def _taken_down(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
     """Those of which `history` has no line, as the servers before had never stopped."""
     told = {change.revision for change in pool.status.history}
-    every: list[TakenDown] = [
-        *([pool.status.taken_down] if pool.status.taken_down else ()),
-        *pool.status.taken_down_before,
-    ]
-    for one in every:
+    for one in pool.status.taken_down:
         if one.revision not in told:
             times = f", {one.times} times" if (one.times or 1) > 1 else ""
             yield _event(one.since, f"Taken down: {one.reason}{times}", arm=one.arm, why=one.message, tone=BAD)

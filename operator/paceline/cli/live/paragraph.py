@@ -5,7 +5,7 @@ from datetime import datetime
 
 from paceline import api
 from paceline.api.record import finite
-from paceline.api.status import Hold, PoolVerdict
+from paceline.api.status import Evidence, Hold, PoolVerdict
 from paceline.cli.live.advice import UNDECIDED, advice, promotable
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import rounds, time_left
@@ -23,7 +23,7 @@ Sentences = Iterator[str]
 def paragraph(deployment: Deployment, pool: Pool, now: datetime | None) -> str:
     """`now` is None for a page, which is read at any time, and has the evidence and what can be done beside it."""
     serving, target = pool.status.serving, pool.status.target
-    by_evidence = serving and target and not target.request and target.why.startswith(f"{serving.evidence}: ")
+    by_evidence = serving and target and not target.request and target.message.startswith(f"{serving.evidence.run}: ")
     left_out = () if now else (_evidence, _change, _chosen) if by_evidence else (_evidence, _change)
     return " ".join(sentence for say in SAID if say not in left_out for sentence in say(deployment, pool, now))
 
@@ -46,14 +46,14 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentenc
     if serving is None or not serving.revision:
         yield f"{pool.name} has not served anything yet{_not_ready(deployment)}."
     else:
-        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.since, now)}."
+        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.start_time, now)}."
 
 
 def _chosen(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     serving, target = pool.status.serving, pool.status.target
-    if serving and serving.revision and target and target.revision == serving.revision and target.why:
+    if serving and serving.revision and target and target.revision == serving.revision and target.message:
         asked = f", as asked for by {target.request}" if target.request else ""
-        yield f"It was chosen because {target.why.removeprefix(f'{serving.evidence}: ')}{asked}."
+        yield f"It was chosen because {target.message.removeprefix(f'{serving.evidence.run}: ')}{asked}."
 
 
 def _to_come(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
@@ -61,7 +61,7 @@ def _to_come(deployment: Deployment, pool: Pool, now: datetime | None) -> Senten
     if serving and serving.revision and pool.asked and not pool.status.ready_replicas:
         yield f"None of its servers is ready{_not_ready(deployment)}."
     if target and not (serving and serving.revision == target.revision):
-        yield f"It is to serve {target.arm} (revision {target.revision}), because {target.why}."
+        yield f"It is to serve {target.arm} (revision {target.revision}), because {target.message}."
 
 
 def _not_ready(deployment: Deployment) -> str:
@@ -71,26 +71,27 @@ def _not_ready(deployment: Deployment) -> str:
 
 def _evidence(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     serving, verdict = pool.status.serving, pool.status.verdict
-    if serving and serving.evidence:
-        speed = f", {faster(serving.speedup)} the baseline's throughput" if finite(serving.speedup) else ""
-        yield f"Its evidence is {serving.evidence}{speed}{_interval(serving.evidence, verdict)}."
-        if serving.evidence in pool.emulated:
+    evidence = serving.evidence if serving else Evidence()
+    if evidence.run:
+        speed = f", {faster(evidence.speedup)} the baseline's throughput" if finite(evidence.speedup) else ""
+        yield f"Its evidence is {evidence.run}{speed}{_interval(evidence.run, verdict)}."
+        if evidence.run in pool.emulated:
             yield "That run was emulated: no model ran, and its numbers are no measurements."
-        if serving.imported:
+        if evidence.imported:
             yield "Rounds of it were measured without a cluster, and applied by a person."
 
 
 def _verdict(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     serving, verdict = pool.status.serving, pool.status.verdict
-    if verdict and not (serving and serving.evidence == verdict.benchmark_run):
-        emulated = verdict.benchmark_run in pool.emulated
-        run = marked(verdict.benchmark_run, emulated=emulated, imported=verdict.imported)
+    if verdict and not (serving and serving.evidence.run == verdict.evidence.run):
+        name = verdict.evidence.run
+        run = marked(name, emulated=name in pool.emulated, imported=verdict.evidence.imported)
         question = "the present question" if deployment.judged else "an earlier spec"
         yield f"The verdict on {question} is {verdict.outcome}, by {run}: {verdict.message}."
 
 
 def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
-    if verdict is None or verdict.benchmark_run != evidence:
+    if verdict is None or verdict.evidence.run != evidence:
         return ""
     lower, upper = finite(verdict.lower), finite(verdict.upper)
     return f" ({lower:.2f}–{upper:.2f})" if lower is not None and upper is not None else ""
@@ -106,7 +107,7 @@ def _degraded(deployment: Deployment, pool: Pool, now: datetime | None) -> Sente
 def _held(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
     hold = pool.status.hold
     if hold:
-        yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.since, now)}: {hold.message}."
+        yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.start_time, now)}: {hold.message}."
 
 
 # What would change it.
@@ -135,7 +136,7 @@ def _measuring(deployment: Deployment, pool: Pool) -> Sentences:
 
 
 def _awaiting(deployment: Deployment, pool: Pool) -> Sentences:
-    if revision := promotable(deployment, pool):
+    if revision := promotable(pool):
         yield f"Revision {revision} waits for a person: {advice(deployment, pool)}."
 
 

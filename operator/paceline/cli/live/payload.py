@@ -45,7 +45,7 @@ def pool_payload(pool: Pool) -> dict[str, Any]:
 
 
 def on_emulated_evidence(pool: Pool) -> bool:
-    return pool.status.serving is not None and pool.status.serving.evidence in pool.emulated
+    return pool.status.serving is not None and pool.status.serving.evidence.run in pool.emulated
 
 
 def run(progress: Progress) -> dict[str, Any]:

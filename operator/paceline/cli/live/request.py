@@ -88,5 +88,5 @@ def effect(before: Pool, after: Pool) -> str:
     if now.retried and now.retried != was.retried:
         changes.append(f"another attempt follows attempt {now.retried.attempt}")
     if now.target and (not was.target or now.target.revision != was.target.revision):
-        changes.append(f"{now.target.arm} at {now.target.revision} is being rolled out, because {now.target.why}")
+        changes.append(f"{now.target.arm} at {now.target.revision} is being rolled out, because {now.target.message}")
     return "; ".join(changes) or "there was nothing to do"

@@ -33,9 +33,10 @@ def in_short(pool: Pool, change: Change) -> str:
 
 
 def _cells(pool: Pool, change: Change) -> tuple[str, ...]:
-    emulated = change.evidence in pool.emulated
-    speed = marked(faster(change.speedup), emulated=emulated, imported=change.imported)
-    return when(change.time), pool.name, change.kind or "", change.arm or "nothing", speed, change.revision
+    evidence = change.evidence
+    emulated = evidence.run in pool.emulated
+    speed = marked(faster(evidence.speedup), emulated=emulated, imported=evidence.imported)
+    return when(change.time), pool.name, change.reason or "", change.arm or "nothing", speed, change.revision
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -47,9 +48,9 @@ def _why(change: Change) -> str:
 
 
 def _parts(change: Change) -> Iterator[str]:
-    if change.why:
-        yield change.why
-    if change.evidence and change.evidence not in change.why:
-        yield f"on the evidence of {change.evidence}"
+    if change.message:
+        yield change.message
+    if change.evidence.run and change.evidence.run not in change.message:
+        yield f"on the evidence of {change.evidence.run}"
     if change.request:
         yield f"asked for by {change.request}"

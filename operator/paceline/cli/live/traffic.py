@@ -68,7 +68,7 @@ def traffic(
 ) -> Traffic:
     """`before` and `after` have the pool's servers by the name of their pod, so many seconds apart."""
     serving = pool.status.serving
-    arm, evidence = (serving.arm, serving.evidence) if serving else ("", "")
+    arm, evidence = (serving.arm, serving.evidence.run) if serving else ("", "")
     run = next((run for run in runs if run["metadata"]["name"] == evidence), None)
     both = {name: (page, after[name]) for name, page in before.items() if name in after}
     errors = [page for pair in both.values() for page in pair if isinstance(page, str)]

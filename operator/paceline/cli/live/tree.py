@@ -113,19 +113,20 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     if serving is None or not serving.revision:
         yield f"nothing yet; {asked}", BUSY
         return
-    emulated = serving.evidence in pool.emulated
-    speed = marked(faster(serving.speedup), emulated=emulated, imported=serving.imported)
+    evidence = serving.evidence
+    emulated = evidence.run in pool.emulated
+    speed = marked(faster(evidence.speedup), emulated=emulated, imported=evidence.imported)
     arm = " ".join(filter(None, (serving.arm, speed)))
     style = GOOD if pool.asked is None or ready >= pool.asked else BUSY
-    yield f"{arm} at {serving.revision}, since {since(serving.since, now)}; {asked}", style
-    if serving.evidence:
-        yield f"on the evidence of {serving.evidence}", ""
+    yield f"{arm} at {serving.revision}, since {since(serving.start_time, now)}; {asked}", style
+    if evidence.run:
+        yield f"on the evidence of {evidence.run}", ""
 
 
 def _target(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     target, serving = pool.status.target, pool.status.serving
     if target and not (serving and serving.revision == target.revision):
-        yield f"{target.arm} at {target.revision}, because {target.why}", BUSY
+        yield f"{target.arm} at {target.revision}, because {target.message}", BUSY
         if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= PATIENCE:
             yield f"no progress for {span(stood)}", BUSY
 
@@ -147,8 +148,8 @@ def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     verdict = pool.status.verdict
     if verdict:
         style = {"Promote": GOOD, "Reject": "", "Error": BAD}.get(verdict.outcome, BUSY)
-        emulated = verdict.benchmark_run in pool.emulated
-        by = marked(verdict.benchmark_run, emulated=emulated, imported=verdict.imported)
+        run = verdict.evidence.run
+        by = marked(run, emulated=run in pool.emulated, imported=verdict.evidence.imported)
         yield f"{verdict.outcome}: {verdict.message}; by {by}", style
         if verdict.crossing:
             yield verdict.crossing, BUSY
@@ -167,7 +168,7 @@ def _lent(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
 def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     hold = pool.status.hold
     if hold:
-        yield f"{held(hold)}: {hold.reason} since {since(hold.since, now)}: {hold.message}", BAD
+        yield f"{held(hold)}: {hold.reason} since {since(hold.start_time, now)}: {hold.message}", BAD
 
 
 def _next(deployment: Deployment, pool: Pool, now: datetime) -> Lines:

@@ -54,11 +54,11 @@ def _result(deployment: Deployment, pool: Pool) -> PoolResult:
             outcome=verdict.outcome,
             message=verdict.message,
             winner=verdict.winner or "",
-            speedup=finite(verdict.speedup),
+            speedup=finite(verdict.evidence.speedup),
             lower=finite(verdict.lower),
             upper=finite(verdict.upper),
-            run=verdict.benchmark_run,
-            emulated=verdict.benchmark_run in pool.emulated,
+            run=verdict.evidence.run,
+            emulated=verdict.evidence.run in pool.emulated,
         )
     if step and step.step == "Held" and deployment.judged:
         return PoolResult(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")

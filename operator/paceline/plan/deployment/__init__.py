@@ -38,6 +38,7 @@ from paceline.api.record import to_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
 from paceline.plan.deployment.dropped import dropped
+from paceline.plan.deployment.effective import OF_NO_POOL, of_pools
 from paceline.plan.deployment.events import events, state, without_reconciling
 from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.loan import lend
@@ -94,7 +95,7 @@ MOST_NOTES = 64
 MOST_REFUSED = 64
 """Requests that status can hold."""
 
-PINS = ("models_hash", "models", "datasets")
+PINS = ("models_hash", "artifacts")
 """Fields that stay until a prefetch writes them: it may find other commits, and all would be measured again."""
 
 
@@ -146,10 +147,19 @@ def _status(
     if not any(cause.reason.value.condition == "Ready" for cause in causes):
         causes.append(Cause(Reason.NotStarted))
     conditions = conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
+    effective = {} if results[0].blocks or snapshot.spec is None else of_pools(snapshot.spec)
+    entries = [
+        replace(
+            entry,
+            conditions=conditions_of(causes, entry.conditions, snapshot.generation, now, entry.name),
+            **effective.get(entry.name, OF_NO_POOL),
+        )
+        for entry in entries
+    ]
     notes = [note for result in results for note in result.notes]
     return SpeculativeDeploymentStatus(
         observed_generation=snapshot.generation,
-        summary=" ".join(_in_a_word(entry) for entry in entries),
+        summary=" ".join(_in_a_word(entry) for entry in entries if entry.progress),  # not before its models are there
         notes=tuple(notes[:MOST_NOTES]),
         state=state(conditions),
         conditions=conditions,
@@ -159,7 +169,8 @@ def _status(
 
 def _entry(pool: Pool, results: Sequence[StepResult]) -> PoolStatus:
     """The pool's entry: fields that no step returns stay, except `readyReplicas`, which is counted in each pass."""
-    entry = replace(pool.remembered, hold=hold(pool), ready_replicas=None)
+    held = hold(pool)
+    entry = replace(pool.remembered, holds=(held,) if held else (), ready_replicas=None)
     for result in results:
         entry = replace(entry, **result.status)
     return entry if pool.decided else replace(entry, verdict=None)  # it was about another question
@@ -168,8 +179,7 @@ def _entry(pool: Pool, results: Sequence[StepResult]) -> PoolStatus:
 def _in_a_word(entry: PoolStatus) -> str:
     """`latency=wide 1.36x`."""
     arm = entry.serving.arm if entry.serving else "-"
-    of_verdict = entry.verdict.speedup if entry.verdict and entry.verdict.winner == arm else None
-    speedup = (entry.serving.speedup if entry.serving else None) or of_verdict  # older releases: only in the verdict
+    speedup = entry.serving.evidence.speedup if entry.serving else None
     shown = f" {speedup:.2f}x" if speedup and arm not in (BASELINE, "-") else ""
     return f"{entry.name}={arm}{shown}"
 

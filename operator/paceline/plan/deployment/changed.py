@@ -17,6 +17,6 @@ def decided_last(pool: Pool) -> Run | None:
     searches = pool.run_spec.purpose is Purpose.SEARCH
     alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
     others = [run for run in alike if run is not pool.decided and run.question != pool.question]
-    evidence = pool.remembered.target.evidence if pool.remembered.target else None
+    evidence = pool.remembered.target.evidence.run if pool.remembered.target else None
     latest = sorted(others, key=lambda run: (run.name == evidence, run.completion_time))
     return latest[-1] if latest else None

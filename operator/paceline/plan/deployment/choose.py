@@ -1,12 +1,12 @@
-"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `why`."""
+"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `message`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from paceline.api.status import Kind, Serving, Target
+from paceline.api.status import ChangeReason, Evidence, Serving, Target
 from paceline.core import BASELINE
-from paceline.plan.deployment import grounds
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.earned import (
+    evidence_of,
     manual,
     may_stay,
     overridden,
@@ -23,20 +23,16 @@ from paceline.plan.step import parse_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An arm at a revision. `evidence` is the run that promoted it, "" for the baseline; `fingerprint` is the hash of
-    what that run has measured, `speedup` its result, `emulated` whether an emulator served in it, `imported` whether
-    rounds of it were measured without a cluster."""
+    """An arm at a revision. `evidence` is by what it was promoted, empty for the baseline; `fingerprint` is the hash of
+    what that run has measured."""
 
     arm: str
     revision: str
-    why: str
+    message: str
     fingerprint: str
-    kind: Kind
+    reason: ChangeReason
     """How it is chosen, if it was not the target before."""
-    evidence: str = ""
-    speedup: float | None = None
-    emulated: bool | None = None
-    imported: bool = False
+    evidence: Evidence = field(default_factory=Evidence)
 
 
 def frozen(pool: Pool) -> Choice | None:
@@ -52,14 +48,14 @@ def back(pool: Pool) -> Choice | None:
     last, held = last_served(pool), hold(pool)
     if not baseline_held(pool) or held is None or last is None:
         return None
-    by = f", by {last.evidence}" if last.evidence else ""
+    by = f", by {last.evidence.run}" if last.evidence.run else ""
     return Choice(
         arm=last.arm,
         revision=last.revision,
         fingerprint="",
-        kind="TakenDown",
-        **grounds.of(last),
-        why=f"back to the last revision that served{by}; held: {held.reason}",
+        reason="TakenDown",
+        evidence=last.evidence,
+        message=f"back to the last revision that served{by}; held: {held.reason}",
     )
 
 
@@ -69,7 +65,7 @@ def left(pool: Pool) -> Choice | None:
     target = pool.remembered.target
     if target is None or not held_by_a_person(pool):
         return None
-    if target.revision == held_revision(pool) and target.kind != "TakenDown":
+    if target.revision == held_revision(pool) and target.reason != "TakenDown":
         return None
     at_hand = target.revision in pool.kept or target.revision == pool.revision(pool.arms[BASELINE])
     return _remembered(target, target.arm) if at_hand else None
@@ -95,12 +91,12 @@ def as_before(pool: Pool) -> Choice | None:
 
 def unproven(pool: Pool) -> Choice:
     """The baseline: no candidate has been shown to be faster."""
-    return baseline(pool, _why_not(pool), _kind_of_baseline(pool))
+    return baseline(pool, _why_not(pool), _reason_of_baseline(pool))
 
 
-def baseline(pool: Pool, why: str, kind: Kind) -> Choice:
+def baseline(pool: Pool, message: str, reason: ChangeReason) -> Choice:
     revision = pool.revision(pool.arms[BASELINE])
-    return Choice(arm=BASELINE, revision=revision, fingerprint=pool.fingerprint, why=why, kind=kind)
+    return Choice(arm=BASELINE, revision=revision, fingerprint=pool.fingerprint, message=message, reason=reason)
 
 
 def winner(pool: Pool) -> Choice | None:
@@ -113,23 +109,23 @@ def winner(pool: Pool) -> Choice | None:
         arm=arm.name,
         revision=pool.revision(arm),
         fingerprint=run.fingerprint,
-        kind="Promoted",
-        **grounds.of_run(run, arm.name),
-        why=shown(run),
+        reason="Promoted",
+        evidence=evidence_of(run, arm.name),
+        message=shown(run),
     )
 
 
-def intent(choice: Choice, since: str, request: str = "") -> Target:
+def intent(choice: Choice, time: str, request: str = "") -> Target:
     """The choice as `target` of status, which is written before any action. `request` is the one that asked for it."""
     return Target(
-        kind=choice.kind,
+        reason=choice.reason,
         request=request,
         revision=choice.revision,
         arm=choice.arm,
-        why=choice.why,
-        since=since,
+        message=choice.message,
+        start_time=time,
         fingerprint=choice.fingerprint,
-        **grounds.of(choice),
+        evidence=choice.evidence,
     )
 
 
@@ -144,13 +140,13 @@ def _remembered(target: Target, arm: str) -> Choice:
         arm=arm,
         revision=target.revision,
         fingerprint=target.fingerprint,
-        kind=target.kind or ("Promoted" if target.evidence else "Updated"),
-        **grounds.of(target),
-        why=target.why,
+        reason=target.reason or ("Promoted" if target.evidence.run else "Updated"),
+        evidence=target.evidence,
+        message=target.message,
     )
 
 
-def _kind_of_baseline(pool: Pool) -> Kind:
+def _reason_of_baseline(pool: Pool) -> ChangeReason:
     target, held, arm = pool.remembered.target, hold(pool), still_rendered(pool)
     if target is None:
         return "Started"
@@ -167,7 +163,7 @@ def _why_not(pool: Pool) -> str:
     if held:
         return f"the candidate is held ({held.reason}): {held.message or held.revision}"
     if shown := winner(pool):
-        return f"{shown.evidence} has shown {shown.arm}, and promotion.mode is Manual"
+        return f"{shown.evidence.run} has shown {shown.arm}, and promotion.mode is Manual"
     promoted_once = any(run.outcome == "Promote" for run in pool.runs)
     if promoted_once and pool.decided:
         return f"{pool.decided.name}: {NO_WINNER.get(str(pool.decided.outcome), '')}"
@@ -182,7 +178,7 @@ NO_WINNER = {
 """Outcome of the present question → why no candidate is served, where an earlier run had promoted one."""
 
 UNDONE = ("RolledBack", "Aborted", "TakenDown")
-"""Kinds of a target that serves since another was undone."""
+"""Reasons of a target that serves since another was undone."""
 
 CHOICES = (frozen, back, left, proven, as_before)
 """The first rule that gives a choice wins; if none does, the baseline is served."""
@@ -210,4 +206,4 @@ def has_served(pool: Pool, revision: str) -> bool:
     serving, target = pool.remembered.serving, pool.remembered.target
     if serving is None or target is None or not serving.revision == target.revision == revision:
         return False
-    return parse_time(serving.since) >= parse_time(target.since)
+    return parse_time(serving.start_time) >= parse_time(target.start_time)

@@ -5,22 +5,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.api.run_status import Result
-from paceline.api.status import Target
+from paceline.api.status import Caveat, Evidence, Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
-from paceline.plan.deployment import grounds
 from paceline.plan.deployment.alike import LOAD, same_argv
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
 ANYWAY = "PromotedAnyway"
-"""Kind of a target that a person has promoted whatever the verdict: it has no evidence, and stays all the same."""
+"""Reason of a target that a person has promoted whatever the verdict: it has no evidence, and stays all the same."""
 
 
 def promoted_before(pool: Pool) -> Target | None:
     """The pool's target if it is a promoted candidate; if status was lost, the one that the servers run."""
     target = pool.remembered.target or _promoted_servers(pool)
-    earned = target is not None and (target.evidence or target.kind == ANYWAY)
+    earned = target is not None and (target.evidence.run or target.reason == ANYWAY)
     return target if target and earned and target.arm != BASELINE else None
 
 
@@ -34,9 +33,17 @@ def _promoted_servers(pool: Pool) -> Target | None:
         revision=pool.servers.revision,
         arm=arm.name,
         fingerprint=run.fingerprint,
-        **grounds.of_run(run, arm.name),
-        why=shown(run),
+        evidence=evidence_of(run, arm.name),
+        message=shown(run),
     )
+
+
+def evidence_of(run: Run, winner: str) -> Evidence:
+    """The run that has shown `winner` to be faster, or has none."""
+    speed = run.ratio(winner)
+    marks: dict[Caveat, bool] = {"Emulated": run.status.emulated is True, "Imported": run.status.imported}
+    caveats = tuple(caveat for caveat, holds in marks.items() if holds)
+    return Evidence(run=run.name, speedup=speed.ratio if speed else None, caveats=caveats)
 
 
 def _candidate_at(pool: Pool, revision: str) -> Arm | None:
@@ -77,7 +84,7 @@ def reshaped(pool: Pool) -> Arm | None:
     target = promoted_before(pool)
     if target is None:
         return None
-    run = next((run for run in pool.runs if run.name == target.evidence), None)
+    run = next((run for run in pool.runs if run.name == target.evidence.run), None)
     now = next((arm for arm in pool.wanted["arms"][1:] if arm["name"] == target.arm), None)
     then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
     if run is None or now is None or then is None or target.revision not in pool.kept:
@@ -102,7 +109,7 @@ def overridden(pool: Pool) -> bool:
     """Whether a person has promoted a candidate whatever the verdict says that counts now. It is the same verdict for
     as long as the same is measured: under another gate, for fewer candidates, or in another attempt."""
     target = promoted_before(pool)
-    if target is None or target.kind != ANYWAY:
+    if target is None or target.reason != ANYWAY:
         return False
     return target.fingerprint == (pool.decided.fingerprint if pool.decided else pool.fingerprint)
 

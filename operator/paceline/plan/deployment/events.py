@@ -37,8 +37,10 @@ def events(before: Status, after: Status) -> tuple[Event, ...]:
 
 
 def _models(before: Status, after: Status) -> Iterator[Event]:
-    new = after.models if before.models_hash != after.models_hash else ()
-    cached = [*new, *(dataset for dataset in after.datasets if dataset not in before.datasets)]
+    anew = before.models_hash != after.models_hash
+    models = (artifact for artifact in after.artifacts if anew and not artifact.is_dataset)
+    datasets = (artifact for artifact in after.artifacts if artifact.is_dataset and artifact not in before.artifacts)
+    cached = [*models, *datasets]
     if cached:
         note = ", ".join(f"{artifact.source} at {artifact.commit[:12]}" for artifact in cached)
         yield Event(reason="Cached", note=note)
@@ -98,10 +100,9 @@ def _loan(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 def _run(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     """A run has begun. If an earlier verdict counts again, there is an Event of the verdict only."""
-    progress, before = entry.progress or PoolProgress(), was.progress or PoolProgress()
-    run = progress.benchmark_run
-    if run and entry.attempts and run != before.benchmark_run and progress.step != "Decided":
-        because = f": {progress.why}" if progress.why else ""
+    progress, run = entry.progress or PoolProgress(), entry.benchmark_run
+    if run and entry.attempts and run != was.benchmark_run and progress.step != "Decided":
+        because = f": {progress.because}" if progress.because else ""
         note = f"{entry.name}: {run} compares the candidates with the baseline{because}"
         yield Event(reason="Measuring", note=note)
 
@@ -143,7 +144,7 @@ def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
         if value and value != getattr(was.handled, field, ""):
             target = entry.target
             asked = f"{field.replace('_', '-')}={value}"
-            done = f"{target.arm} at {target.revision}: {target.why}" if target and target.request == asked else ""
+            done = f"{target.arm} at {target.revision}: {target.message}" if target and target.request == asked else ""
             if done and field == "promote":
                 continue  # _target says it
             yield Event(reason=reason, note=f"{entry.name}: {asked}: {done or _nothing(field, value, target)}")
@@ -158,8 +159,8 @@ def _nothing(field: str, value: str, target: Target | None) -> str:
 
 def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     verdict = entry.verdict
-    if verdict and not (was.verdict and verdict.benchmark_run == was.verdict.benchmark_run):
-        note = f"{entry.name}: {verdict.outcome} ({verdict.benchmark_run}): {verdict.message}"
+    if verdict and not (was.verdict and verdict.evidence.run == was.verdict.evidence.run):
+        note = f"{entry.name}: {verdict.outcome} ({verdict.evidence.run}): {verdict.message}"
         bad = verdict.outcome == "Error"
         yield Event(reason=f"Verdict{verdict.outcome}", note=note, type="Warning" if bad else "Normal")
         if crossing := verdict.crossing:
@@ -182,7 +183,7 @@ def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     # A held baseline is Stalled instead, for as long as it lasts; a person's request has its own Event.
     if not held or held.arm == BASELINE or held.reason in BY_A_PERSON:
         return
-    if not before or (held.since, held.revision) != (before.since, before.revision):
+    if not before or (held.start_time, held.revision) != (before.start_time, before.revision):
         what = f"{held.arm or 'revision'} at {held.revision} is no longer served: {held.message}"
         yield Event(reason=_fell(held.reason), note=f"{entry.name}: {what}", type="Warning")
 
@@ -190,7 +191,7 @@ def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 def _beside_a_hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     """What a person's request had left or promoted is taken down, and the hold on something else stays."""
     last, held = beside_a_hold(entry, entry.hold), entry.hold
-    if last and held and (not was.target or was.target.since != last.since):
+    if last and held and (not was.target or was.target.start_time != last.since):
         what = f"{last.arm} at {last.revision} is no longer served: {last.message}; the hold ({held.reason}) stays"
         yield Event(reason=_fell(last.reason), note=f"{entry.name}: {what}", type="Warning")
 
@@ -205,7 +206,7 @@ def _target(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if target and (not before or before.revision != target.revision):
         yield Event(
             reason=_roll_out(before, target, entry.hold),
-            note=f"{entry.name}: {target.arm}, because {target.why}",
+            note=f"{entry.name}: {target.arm}, because {target.message}",
         )
 
 
@@ -222,7 +223,7 @@ def _roll_out(before: Target | None, target: Target, held: Hold | None) -> str:
 def _serving(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     serving, before = entry.serving, was.serving
     if serving and (not before or before.revision != serving.revision):
-        promoted = serving.arm != BASELINE and not (entry.target and entry.target.kind in UNDONE)
+        promoted = serving.arm != BASELINE and not (entry.target and entry.target.reason in UNDONE)
         note = f"{entry.name}: {serving.arm} is served at revision {serving.revision}"
         yield Event(reason="Promoted" if promoted else "Serving", note=note)
 

@@ -16,13 +16,13 @@ from paceline.plan.deployment.runs import Run
 def expected(pool: Pool, choice: Choice) -> Expected | None:
     """As remembered, else from the run that promoted it while that is there. None for the baseline, and for a candidate
     of whose evidence nothing is left."""
-    if choice.arm == BASELINE or not choice.evidence:
+    if choice.arm == BASELINE or not choice.evidence.run:
         return None
     before = pool.remembered.expected
-    same = before is not None and (before.revision, before.evidence) == (choice.revision, choice.evidence)
+    same = before is not None and (before.revision, before.run) == (choice.revision, choice.evidence.run)
     if same and before and before.crossover:
         return before
-    run = next((run for run in pool.runs if run.name == choice.evidence), None)
+    run = next((run for run in pool.runs if run.name == choice.evidence.run), None)
     if run is None:
         return before if same else None
     found = before if same else _of_run(pool, run, choice)
@@ -40,7 +40,7 @@ def _of_run(pool: Pool, run: Run, choice: Choice) -> Expected | None:
         return None
     return Expected(
         revision=choice.revision,
-        evidence=run.name,
+        run=run.name,
         verify_tokens=ENGINES[pool.server.engine.type].verify_tokens(arm),
         loads=tuple(_loads(run, arm.name, {one.name for one in spec.workloads})),
     )

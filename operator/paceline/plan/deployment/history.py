@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from paceline.api.status import MOST_CHANGES, WHY_LENGTH, Change, Serving, Target
+from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, Evidence, Serving, Target
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import timestamp
 
@@ -15,35 +15,14 @@ def with_change(pool: Pool, serving: Serving | None, target: Target, now: dateti
         time=timestamp(now),
         revision=target.revision if serving else "",
         arm=target.arm if serving else "",
-        kind=target.kind if serving else "Stopped",
-        speedup=target.speedup if serving else None,
-        evidence=target.evidence if serving else "",
-        emulated=target.emulated if serving else None,
-        imported=target.imported if serving else False,
-        why=target.why[:WHY_LENGTH],
+        reason=target.reason if serving else "Stopped",
+        message=target.message[:MESSAGE_LENGTH],
         request=target.request,
+        evidence=target.evidence if serving else Evidence(),
     )
-    return (changed, *_written(pool))[:MOST_CHANGES]
+    return (changed, *pool.remembered.history)[:MOST_CHANGES]
 
 
 def past(pool: Pool) -> Iterator[Change]:
     """What has served, the latest first; what serves now is among it."""
-    return (change for change in _written(pool) if change.revision)
-
-
-def _written(pool: Pool) -> tuple[Change, ...]:
-    """The history; in the status of an older release, which kept none, it begins with what served last."""
-    last = pool.remembered.serving
-    if pool.remembered.history or last is None:
-        return pool.remembered.history
-    return (
-        Change(
-            time=last.since,
-            revision=last.revision,
-            arm=last.arm,
-            speedup=last.speedup,
-            evidence=last.evidence,
-            emulated=last.emulated,
-            imported=last.imported,
-        ),
-    )
+    return (change for change in pool.remembered.history if change.revision)

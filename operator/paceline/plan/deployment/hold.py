@@ -53,7 +53,7 @@ def baseline_held(pool: Pool) -> bool:
 def release(pool: Pool, revision: str) -> Mapping[str, Any]:
     """New fields of the pool's memory, by which a person releases its hold so that this revision may be served. A hold
     Fallback of it does not return either."""
-    return {"hold": None, **asked_for_again(pool.remembered, revision)}
+    return {"holds": (), **asked_for_again(pool.remembered, revision)}
 
 
 def way_out(pool: Pool) -> str:
@@ -79,10 +79,7 @@ def _released(pool: Pool, held: Hold) -> bool:
         return True
     if held.arm == BASELINE:
         return False
-    target = pool.remembered.target
-    # Older releases wrote the question only to the target, with the gate in it.
-    question_then = held.fingerprint or (target.fingerprint if target else "")
-    return question_then not in (pool.fingerprint, pool.question) or _newer_evidence(pool, held)
+    return held.fingerprint != pool.fingerprint or _newer_evidence(pool, held)
 
 
 def _gave_way(pool: Pool, held: Hold) -> bool:
@@ -91,7 +88,7 @@ def _gave_way(pool: Pool, held: Hold) -> bool:
     target = pool.remembered.target
     if target is None or held.arm == BASELINE:
         return False
-    in_its_place = target.revision == pool.revision(pool.arms[BASELINE]) and target.since == held.since
+    in_its_place = target.revision == pool.revision(pool.arms[BASELINE]) and target.start_time == held.start_time
     return target.revision == held.revision or in_its_place
 
 
@@ -109,10 +106,10 @@ def _returned(pool: Pool) -> Hold | None:
     held = Hold(
         reason="Fallback",
         message=f"speculation stopped paying after {run.name} had shown it",
-        since=before.fell_back,
+        start_time=before.fell_back,
         revision=before.revision,
         arm=arm.name,
-        evidence=run.name,
+        run=run.name,
         fingerprint=pool.fingerprint,
     )
     return None if _newer_evidence(pool, held) else held
@@ -124,4 +121,4 @@ def _newer_evidence(pool: Pool, held: Hold) -> bool:
     if pool.decided is None or pool.decided.outcome == "Error":  # says nothing of the candidate
         return False
     measured = pool.decided.measured_at
-    return bool(measured) and parse_time(measured) > parse_time(held.since)
+    return bool(measured) and parse_time(measured) > parse_time(held.start_time)

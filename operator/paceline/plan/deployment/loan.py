@@ -38,8 +38,8 @@ MISSED = timedelta(minutes=1)
 """A server that does not answer some probes is back by then; one that starts anew takes longer."""
 BLOCK = timedelta(minutes=10)
 """Longer than a server takes to drain (215 s: `render.serving`)."""
-MOST_NODES = 64
-"""That status holds. On others of its nodes two runs may be lent a server at once, which takes their rounds longer."""
+MOST_NODES = 16
+"""That status keeps. On others of its nodes two runs may be lent a server at once, which takes their rounds longer."""
 LONGEST_PAUSE = timedelta(hours=2)
 ASK_AGAIN = timedelta(seconds=30)
 """While nothing tells us that the other run on its nodes is over."""

@@ -29,7 +29,7 @@ UNKNOWN = "0" * 40
 
 def read_back(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commits:
     """Commits for a status without models: from runs, else from kept revisions, whose hash proves them."""
-    if snapshot.status.models:
+    if any(not artifact.is_dataset for artifact in snapshot.status.artifacts):
         return {}
     of_runs: dict[tuple[str, str], str] = {}
     runs = (run for run in snapshot.of("BenchmarkRun") if owned_by(run, snapshot.owner.uid))

@@ -27,7 +27,7 @@ def measured_again_at(rollout: Rollout) -> datetime | None:
     pool, held = rollout.pool, hold(rollout.pool)
     if held is None or held.arm == BASELINE or held.reason not in RETRIED or rollout.choice.arm != BASELINE:
         return None
-    since = parse_time(held.since)
+    since = parse_time(held.start_time)
     runs = (parse_time(run.made_at) for run in pool.runs if run.trigger == Trigger.HOLD)
     made = [at for at in runs if at >= since]  # that have not released it
     wait: timedelta = FIRST * 2 ** min(_times(pool.remembered, held) - 1 + len(made), MOST_DOUBLINGS)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from paceline.api.status import DatasetStatus, ModelStatus
+from paceline.api.status import Artifact
 from paceline.core import Arm, Dataset, DeploymentSpec, Draft, Model, Search, Workload
 from paceline.fetching import FetchedModel
 
@@ -12,7 +12,7 @@ Key = tuple[str, str]
 Commits = Mapping[Key, str]
 
 
-def key_of(artifact: Model | Dataset | FetchedModel | ModelStatus | DatasetStatus) -> Key:
+def key_of(artifact: Model | Dataset | FetchedModel | Artifact) -> Key:
     return artifact.source, artifact.revision
 
 

@@ -274,6 +274,5 @@ def _revisions_in_use(remembered: PoolStatus, servers: Servers | None) -> tuple[
 
 def runs_in_use(remembered: PoolStatus) -> set[str]:
     """Names of the runs that a pool's entry of status refers to."""
-    by_name = (entry.benchmark_run for entry in (remembered.verdict, remembered.progress) if entry)
-    as_evidence = (entry.evidence for entry in (remembered.target, remembered.serving) if entry)
-    return {name for name in (*by_name, *as_evidence) if name}
+    entries = (remembered.verdict, remembered.target, remembered.serving)
+    return {name for name in (remembered.benchmark_run, *(entry.evidence.run for entry in entries if entry)) if name}

@@ -1,10 +1,10 @@
 """The Job that downloads a deployment's models and datasets, what it has reported, and what status has kept of that."""
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec, ModelFacts
@@ -79,8 +79,9 @@ class Prefetch:
     def recorded(self) -> Commits:
         """Commits from status that still apply. Models are pinned as a set, keyed by `modelsHash`; each dataset is
         pinned on its own, so changing one never resolves the other again."""
-        models = self.status.models if self.status.models_hash == self.inputs else ()
-        return {key_of(artifact): artifact.commit for artifact in (*models, *self.status.datasets)}
+        same = self.status.models_hash == self.inputs
+        found = (artifact for artifact in self.status.artifacts if artifact.is_dataset or same)
+        return {key_of(artifact): artifact.commit for artifact in found}
 
     @cached_property
     def commits(self) -> Commits | None:
@@ -98,7 +99,7 @@ class Prefetch:
         for report in (self._reports.get(job["metadata"]["name"]) for job in self.jobs):
             if report and models == {key_of(model) for model in report.models}:
                 return report.facts
-        recorded = self.status.models
+        recorded = [artifact for artifact in self.status.artifacts if not artifact.is_dataset]
         if models != {key_of(model) for model in recorded}:
             return {}
         facts = {model.source: _facts(model.facts) for model in recorded if model.facts}
@@ -117,8 +118,8 @@ def _report(pod: Object) -> FetchResult | None:
     return None
 
 
-def _facts(text: str) -> ModelFacts | None:
-    """None for facts that this release does not believe: an older one took any value of a config.json."""
+def _facts(written: Mapping[str, Any]) -> ModelFacts | None:
+    """None for facts that this release does not believe."""
     with suppress(TypeError, ValueError):
-        return read_facts(json.loads(text))
+        return read_facts(written)
     return None

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from paceline.api import Reason
-from paceline.api.status import Hold, Kind, PoolStatus, TakenDown, Target
+from paceline.api.status import ChangeReason, Hold, PoolStatus, TakenDown, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, as_chosen, baseline, choose, has_served, intent, last_served
 from paceline.plan.deployment.conflicts import name_conflict
@@ -52,19 +52,19 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     held = Hold(
         reason=failure.reason,
         message=failure.message,
-        since=timestamp(now),
+        start_time=timestamp(now),
         revision=choice.revision,
         arm=choice.arm,
         fingerprint=pool.fingerprint,
-        evidence=choice.evidence,
+        run=choice.evidence.run,
         deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
     )
     if (held_by_a_person(pool) and not _baseline_of_spec(pool, choice)) or _anyway_beside_a_hold(pool, choice):
         remembered = _with_baseline(pool, counted(pool.remembered, held, now), now)
     elif choice.arm == BASELINE:
-        remembered = replace(pool.remembered, hold=held)
+        remembered = replace(pool.remembered, holds=(held,))
     else:
-        remembered = replace(counted(pool.remembered, held, now), hold=held)
+        remembered = replace(counted(pool.remembered, held, now), holds=(held,))
     return _rollout(replace(pool, remembered=remembered), now)
 
 
@@ -76,15 +76,15 @@ def _rollout(pool: Pool, now: datetime) -> Rollout:
 def _with_baseline(pool: Pool, entry: PoolStatus, now: datetime) -> PoolStatus:
     """The entry with the spec's baseline as its target, in place of what a person's request had left or promoted. The
     hold stays: without it the operator would promote again what they went back from, or what had stopped paying."""
-    last = entry.taken_down or TakenDown()
-    kind: Kind = "Fallback" if last.reason == "Fallback" else "TakenDown"
-    return replace(entry, target=intent(baseline(pool, in_short(last), kind), timestamp(now)))
+    last = next(iter(entry.taken_down), TakenDown())
+    reason: ChangeReason = "Fallback" if last.reason == "Fallback" else "TakenDown"
+    return replace(entry, target=intent(baseline(pool, in_short(last), reason), timestamp(now)))
 
 
 def _anyway_beside_a_hold(pool: Pool, choice: Choice) -> bool:
     """Whether a person has promoted this candidate whatever the verdict while another one is held."""
     held = hold(pool)
-    return choice.kind == ANYWAY and held is not None and held.arm != BASELINE and held.revision != choice.revision
+    return choice.reason == ANYWAY and held is not None and held.arm != BASELINE and held.revision != choice.revision
 
 
 def _baseline_of_spec(pool: Pool, choice: Choice) -> bool:

@@ -24,13 +24,13 @@ def abort(pool: Pool, request: Request, now: datetime) -> Effect:
         reason="Aborted",
         request=request.in_short,
         message=f"a person has ended the roll-out of {rolling.arm}" if rolling else "a person has ended the run",
-        since=timestamp(now),
+        start_time=timestamp(now),
         revision=rolling.revision if rolling else "",
         arm=rolling.arm if rolling else "",
-        evidence=rolling.evidence if rolling else "",
+        run=rolling.evidence.run if rolling else "",
         fingerprint=pool.fingerprint,
     )
-    effect: dict[str, Any] = {"hold": held}
+    effect: dict[str, Any] = {"holds": (held,)}
     return {**effect, "target": _before(pool, rolling, request, now)} if rolling else effect
 
 
@@ -38,7 +38,7 @@ def _rolled_out(pool: Pool) -> Target | None:
     """The candidate that is being rolled out. A way back is not among them: what it left does not run, or a person has
     gone back from it."""
     target = pool.remembered.target
-    if target is None or target.arm == BASELINE or target.kind in UNDONE or has_served(pool, target.revision):
+    if target is None or target.arm == BASELINE or target.reason in UNDONE or has_served(pool, target.revision):
         return None
     return target
 
@@ -60,11 +60,8 @@ def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Tar
         revision=last.revision,
         arm=last.arm,
         evidence=last.evidence,
-        speedup=last.speedup,
-        emulated=last.emulated,
-        imported=last.imported,
-        since=timestamp(now),
-        why=f"{why}, and {last.arm} served before",
-        kind="Aborted",
+        start_time=timestamp(now),
+        message=f"{why}, and {last.arm} served before",
+        reason="Aborted",
         request=request.in_short,
     )

@@ -30,7 +30,7 @@ def promote(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     choices = {choice.revision: choice for choice in promotable(pool)}
     if revision in choices:
         chosen = {"target": intent(choices[revision], timestamp(now), request.in_short)}
-        return {**chosen, "hold": None} if by_a_person else chosen
+        return {**chosen, "holds": ()} if by_a_person else chosen
     valid = " or ".join(f"{choice.revision}@TOKEN ({choice.arm})" for choice in choices.values())
     what = f"no arm of revision {revision} waits" if revision else "no winner waits"
     return f"{what} to be served; {f'write {valid}' if valid else _nothing_waits(pool)}"

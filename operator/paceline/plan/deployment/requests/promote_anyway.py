@@ -35,7 +35,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refu
     own = held is not None and revision == held.revision
     released = release(pool, revision) if held and (own or held.reason in BY_A_PERSON) else {}
     if target and target.revision == revision:
-        if target.kind != "PromotedAnyway":
+        if target.reason != "PromotedAnyway":
             return {}
         return {"target": replace(target, fingerprint=_fingerprint(pool), request=request.in_short)}
     if (shown := winner(pool)) and shown.revision == revision:
@@ -43,9 +43,9 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refu
     chosen = Target(
         revision=revision,
         arm=candidates[revision].name,
-        why="; ".join(_why(pool, candidates[revision].name)),
-        since=timestamp(now),
-        kind="PromotedAnyway",
+        message="; ".join(_why(pool, candidates[revision].name)),
+        start_time=timestamp(now),
+        reason="PromotedAnyway",
         request=request.in_short,
         fingerprint=_fingerprint(pool),
     )

@@ -44,15 +44,12 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         revision=revision,
         arm=back.arm,
         evidence=back.evidence,
-        speedup=back.speedup,
-        emulated=back.emulated,
-        imported=back.imported,
-        since=timestamp(now),
-        why=f"a person has rolled back from {present.arm}; {_evidence(back)}",
-        kind="RolledBack",
+        start_time=timestamp(now),
+        message=f"a person has rolled back from {present.arm}; {_evidence(back)}",
+        reason="RolledBack",
         request=request.in_short,
     )
-    return {"target": target, "hold": _hold(pool, present, request, now)}
+    return {"target": target, "holds": (_hold(pool, present, request, now),)}
 
 
 def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
@@ -60,10 +57,10 @@ def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
         reason="RolledBack",
         request=request.in_short,
         message=f"a person has rolled back from {present.arm} at {present.revision}",
-        since=timestamp(now),
+        start_time=timestamp(now),
         revision=present.revision,
         arm=present.arm,
-        evidence=present.evidence,
+        run=present.evidence.run,
         fingerprint=pool.fingerprint,
     )
 
@@ -89,7 +86,7 @@ def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> Refusal:
 
 
 def _evidence(change: Change) -> str:
-    if not change.evidence:
+    if not change.evidence.run:
         return "no evidence is needed" if change.arm == BASELINE else "there is no evidence"
-    speedup = f" ({change.speedup:.2f}x)" if change.speedup else ""
-    return f"its evidence is {change.evidence}{speedup}"
+    speedup = f" ({change.evidence.speedup:.2f}x)" if change.evidence.speedup else ""
+    return f"its evidence is {change.evidence.run}{speedup}"

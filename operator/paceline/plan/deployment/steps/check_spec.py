@@ -4,7 +4,7 @@ from datetime import datetime
 
 from paceline.api import Cause, Reason
 from paceline.engines import places
-from paceline.plan.deployment.effective import effective
+from paceline.plan.deployment.effective import of_deployment
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.step import StepResult
 
@@ -17,4 +17,4 @@ def check_spec(snapshot: Snapshot, _: datetime) -> StepResult:
     if refused:
         note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)
         return StepResult(causes=(Cause(Reason.InvalidSpec, None, note),), blocks=True)
-    return StepResult(status={"effective": effective(snapshot.spec)})
+    return StepResult(status=of_deployment(snapshot.spec))

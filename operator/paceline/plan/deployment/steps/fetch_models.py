@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.api.status import DatasetStatus, ModelStatus
+from paceline.api.status import Artifact
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
 from paceline.plan.deployment.lasting import report_lasting
@@ -39,7 +39,7 @@ def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
     if lost := _lost_volume(snapshot, prefetch):
         causes = (Cause(Reason.Fetching, None, lost), Cause(Reason.Prefetching, None, lost))
         actions = tuple(Delete(job, lost) for job in prefetch.jobs)
-        return StepResult(causes=causes, actions=actions, status={"models": []}, blocks=True)
+        return StepResult(causes=causes, actions=actions, status=_without_models(snapshot), blocks=True)
     if prefetch.commits is not None:
         return StepResult(
             causes=(Cause(Reason.Cached),),
@@ -91,7 +91,7 @@ def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) ->
         actions=tuple(
             Delete(job, f"it keeps claim {name}") for job in prefetch.jobs if "deletionTimestamp" not in job["metadata"]
         ),
-        status={"models": []},
+        status=_without_models(snapshot),
     )
 
 
@@ -155,7 +155,7 @@ def _commits_in_use(snapshot: Snapshot) -> tuple[str, ...]:
     kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
     running = [run["spec"] for run in snapshot.of("BenchmarkRun") if not finished(run)]
     rendered = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
-    pinned = [artifact.commit for artifact in (*snapshot.status.models, *snapshot.status.datasets)]
+    pinned = [artifact.commit for artifact in snapshot.status.artifacts]
     return tuple(sorted(set(COMMIT.findall(json.dumps([*rendered, *running, pinned])))))
 
 
@@ -213,34 +213,23 @@ def _field(snapshot: Snapshot, failure: FetchFailure) -> str:
 
 def _reported(prefetch: Prefetch, report: FetchResult) -> dict[str, Any]:
     """Fields of status, from the Job's report."""
-    return {
-        "models_hash": prefetch.inputs,
-        "models": tuple(ModelStatus(**_artifact(m), facts=_facts(report, m.source)) for m in report.models),
-        "datasets": tuple(DatasetStatus(**_artifact(dataset)) for dataset in report.datasets),
-    }
+    fetched = (_artifact(report, one) for one in (*report.models, *report.datasets))
+    return {"models_hash": prefetch.inputs, "artifacts": tuple(fetched)}
 
 
-def _artifact(fetched: FetchedModel) -> dict[str, Any]:
-    return {
-        "source": fetched.source,
-        "revision": fetched.revision,
-        "commit": fetched.commit,
-        "bytes": fetched.bytes,
-        "path": fetched.path,
-    }
-
-
-def _facts(report: FetchResult, source: str) -> str:
-    """As text: a new fact of preflight then needs no new field in the status's schema."""
-    facts = report.facts.get(source)
-    return json.dumps(write_facts(facts), separators=(",", ":")) if facts else ""
+def _artifact(report: FetchResult, fetched: FetchedModel) -> Artifact:
+    facts = report.facts.get(fetched.source)
+    source, revision, commit = fetched.source, fetched.revision, fetched.commit
+    return Artifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
 
 
 def _recorded(prefetch: Prefetch) -> dict[str, Any]:
     """Fields of status as they are, without datasets that the spec has dropped: nothing keeps these on the volume."""
     wanted = {key_of(dataset) for dataset in datasets_of(prefetch.spec)}
-    return {
-        "models_hash": prefetch.status.models_hash,
-        "models": prefetch.status.models,
-        "datasets": tuple(dataset for dataset in prefetch.status.datasets if key_of(dataset) in wanted),
-    }
+    kept = (one for one in prefetch.status.artifacts if not one.is_dataset or key_of(one) in wanted)
+    return {"artifacts": tuple(kept)}
+
+
+def _without_models(snapshot: Snapshot) -> dict[str, Any]:
+    """Fields of status once the models are gone."""
+    return {"artifacts": tuple(artifact for artifact in snapshot.status.artifacts if artifact.is_dataset)}

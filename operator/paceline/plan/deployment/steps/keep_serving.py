@@ -30,7 +30,7 @@ def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
     """`status` has the pools' entries. A spec that cannot be read gives neither the number of servers nor whether runs
     are suspended, so nothing is done then."""
     spec = snapshot.spec
-    entries = tuple(_with_loan(snapshot, spec, entry, now) for entry in snapshot.status.pools)
+    entries = tuple(_with_loan(snapshot, spec, entry, now) for entry in _entries(snapshot))
     names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
     serving = {name: servers for name in names if (servers := servers_of(snapshot, name, now))}
     if spec:
@@ -104,7 +104,7 @@ def _serve(
 ) -> tuple[Action, ...]:
     held = entry.hold.revision if entry.hold else None
     # What took the place of another that did not run is served, also if a person had gone back from it before.
-    came_back = entry.target if entry.target and entry.target.kind == "TakenDown" else None
+    came_back = entry.target if entry.target and entry.target.reason == "TakenDown" else None
     served = came_back or next((one for one in (entry.target, entry.serving) if one and one.revision != held), None)
     revisions = snapshot.revisions(pool.name)
     kept = revisions.get(served.revision) if served else None
@@ -113,7 +113,7 @@ def _serve(
     goal = Goal(
         revision=served.revision,
         rendering=kept["data"],
-        why=served.why if isinstance(served, Target) else "",
+        why=served.message if isinstance(served, Target) else "",
         has_served=entry.serving is not None and entry.serving.revision == served.revision,
         waits=waits_for_verdict(spec, served.arm, entry.hold, decided=entry.verdict is not None),
         in_place=in_place(spec.promotion, entry.target),
@@ -158,6 +158,13 @@ def _due(
     tried = entry.target is not None and entry.target.surge == "Tried"
     ended = servers.ending_until if servers and tried and not servers.settled else None
     return tries(servers, entry, now)[1], loan_ends, withdrawn_at(entry.target), ended
+
+
+def _entries(snapshot: Snapshot) -> list[PoolStatus]:
+    """Those of status, and of pools that are new."""
+    known, asked = snapshot.status.pools, snapshot.spec.pools if snapshot.spec else ()
+    names = {entry.name for entry in known}
+    return [*known, *(snapshot.remembered(pool.name) for pool in asked if pool.name not in names)]
 
 
 def _entry(entry: PoolStatus, servers: Servers | None) -> PoolStatus:

@@ -13,7 +13,7 @@ from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment import again, loan, window
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
-from paceline.plan.deployment.earned import ANYWAY, bounds, manual
+from paceline.plan.deployment.earned import ANYWAY, bounds, evidence_of, manual
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
 from paceline.plan.deployment.imported import not_used
 from paceline.plan.deployment.lasting import report_lasting
@@ -67,18 +67,18 @@ def _measure(rollout: Rollout, now: datetime) -> StepResult:
     causes = (undecided, _not_promoted(rollout))
     running = next((run for run in pool.attempts if not run.finished), None)
     if pool.suspended:
-        progress = PoolProgress(step="Suspended", benchmark_run=running.name if running else "")
-        return StepResult(causes=(*causes, Cause(Reason.Suspended, pool.name)), status={"progress": progress})
+        status = _doing("Suspended", run=running.name if running else "")
+        return StepResult(causes=(*causes, Cause(Reason.Suspended, pool.name)), status=status)
     if held_by:
         return StepResult(
             causes=(*causes, Cause(Reason.RunsHeld, pool.name, _held(pool, held_by))),
-            status={"progress": PoolProgress(step="Held", message=held_by.message)},
+            status=_doing("Held", held_by.message),
         )
     if baseline_held(pool) and (held := hold(pool)):
         note = f"revision {held.revision}: {way_out(pool)}"
         return StepResult(
             causes=(*causes, Cause(Reason.BaselineHeld, pool.name, note)),
-            status={"progress": PoolProgress(step="Held", message=held.message)},
+            status=_doing("Held", held.message),
         )
     # serve blocks then, so a run that is reported as beginning or going on would not do so.
     conflict = name_conflict(pool)
@@ -88,17 +88,17 @@ def _measure(rollout: Rollout, now: datetime) -> StepResult:
         note = conflict or "the pool's own servers come first"
         return StepResult(
             causes=(*causes, Cause(Reason.WaitingForCapacity, pool.name, note)),
-            status={"progress": PoolProgress(step="Serving", message=note)},
+            status=_doing("Serving", note),
         )
     if absent := "; ".join(missing(pool)):
         waits = (Cause(Reason.WaitingForPrompts, pool.name, absent), Cause(Reason.PromptsMissing, pool.name, absent))
-        progress = PoolProgress(step="WaitingForPrompts", message=absent)
-        return StepResult(causes=(*causes, *waits), status={"progress": progress}, requeue_at=now + ASK_AGAIN)
+        status = _doing("WaitingForPrompts", absent)
+        return StepResult(causes=(*causes, *waits), status=status, requeue_at=now + ASK_AGAIN)
     if opens := window.opens_at(pool.deployment, now):
         note = f"it opens at {timestamp(opens)}"
         return StepResult(
             causes=(*causes, Cause(Reason.WaitingForWindow, pool.name, note)),
-            status={"progress": PoolProgress(step="WaitingForWindow", message=f"benchmark.window: {note}")},
+            status=_doing("WaitingForWindow", f"benchmark.window: {note}"),
             requeue_at=opens,
         )
     return _make_run(pool, causes)
@@ -142,7 +142,7 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
     candidates = " or ".join(pool.in_question)
     whys = (
-        f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",
+        f"{held.arm} is held ({held.reason}) since {held.start_time}" if held else "",
         f"retry={token}" if token else "",
         stale.stale if stale and not token else "",
         asked_anew(pool) if not (token or stale or held) else "",
@@ -157,11 +157,8 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     return StepResult(
         causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted, made_by), why or first),),
-        status={
-            "attempts": attempt,
-            # As `_follow` says it of a run that has no status yet: that it is there needs no write of its own.
-            "progress": PoolProgress(step="Measuring", benchmark_run=name, message=name, why=why),
-        },
+        # As `_follow` says it of a run that has no status yet: that it is there needs no write of its own.
+        status={"attempts": attempt, **_doing("Measuring", name, run=name, because=why)},
     )
 
 
@@ -177,36 +174,40 @@ def _never(pool: Pool, why: str) -> StepResult:
             Cause(Reason.NotDecided, pool.name, why),
             Cause(Reason.NothingToMeasure, pool.name),
         ),
-        status={"progress": PoolProgress(step="NotMeasurable", message=why)},
+        status=_doing("NotMeasurable", why),
     )
 
 
 def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime) -> StepResult:
     pool = rollout.pool
-    progress = _progress(pool, run)
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
     reason = Reason.WaitingForWindow if run.outside_window else reason
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
     lends = loan.note(rollout, now)
-    message = f"{progress.message.rstrip('.')}; {lends}" if lends else progress.message
-    progress = replace(progress, message=message)
+    progress = run.status.progress or RunProgress()
+    message = " ".join(filter(None, (run.name, progress.message)))
+    message = f"{message.rstrip('.')}; {lends}" if lends else message
     closed = window.annotations(pool.deployment, now)
     why = "spec.suspend is no longer set" if run.suspended else "benchmark.window is open"
     resume = Apply(annotated(pool.snapshot.owner, run, closed), why)
     return StepResult(
         causes=(*causes, Cause(reason, pool.name, message), *stalled.causes),
         actions=(resume,) if run.suspended or (run.opens_at and not closed) else (),
-        status={"progress": progress},
+        status=_doing("Measuring", message, run=run.name, because=_because(pool, run)),
         requeue_at=earliest((stalled.requeue_at, loan.changes_at(rollout, now))),
     )
 
 
-def _progress(pool: Pool, run: Run) -> PoolProgress:
-    before, progress = pool.remembered.progress or PoolProgress(), run.status.progress or RunProgress()
-    message = " ".join(part for part in (run.name, progress.message) if part)
-    why = before.why if before.benchmark_run == run.name else ""
-    return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=progress.round, why=why)
+def _because(pool: Pool, run: Run) -> str:
+    """As it was said when the run was made."""
+    before = pool.remembered.progress
+    return before.because if before and pool.remembered.benchmark_run == run.name else ""
+
+
+def _doing(step: str, message: str = "", run: str = "", because: str = "") -> dict[str, Any]:
+    """Fields of the pool's entry of status."""
+    return {"benchmark_run": run, "progress": PoolProgress(step=step, message=message, because=because)}
 
 
 def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
@@ -248,15 +249,15 @@ def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
 def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
     """Promoted, where the present question has promoted no candidate: one that was promoted before may still serve."""
     pool, choice = rollout.pool, rollout.choice
-    if choice.kind == ANYWAY:
+    if choice.reason == ANYWAY:
         return _promoted_anyway(rollout, message)
     held = held_by_a_person(pool)
     message = "; ".join(filter(None, (message, _held(pool, held) if held else "")))
-    if not choice.evidence:
+    if not choice.evidence.run:
         return Cause(Reason.Held if held else otherwise, pool.name, message)
-    stays = f"{choice.arm}{': ' if baseline_held(pool) else ' keeps serving on '}{choice.why}"
+    stays = f"{choice.arm}{': ' if baseline_held(pool) else ' keeps serving on '}{choice.message}"
     if not (rollout.settled or rollout.has_served):
-        return Cause(Reason.Promoting, pool.name, choice.why)
+        return Cause(Reason.Promoting, pool.name, choice.message)
     if manual(pool) and otherwise is not Reason.NotDecided:
         ask = f"annotate {annotation('promote', pool.name)}={pool.revision(pool.arms[BASELINE])}@TOKEN"
         return Cause(Reason.AwaitingPromote, pool.name, f"{message}; {stays}; for the baseline {ask} (TOKEN: any word)")
@@ -267,31 +268,31 @@ def _promoted_anyway(rollout: Rollout, message: str = "") -> Cause:
     """Promoted, where a person has promoted a candidate whatever the verdict."""
     pool, choice = rollout.pool, rollout.choice
     if not (rollout.settled or rollout.has_served):
-        return Cause(Reason.Promoting, pool.name, choice.why)
-    verdict = "" if pool.decided and pool.decided.name in choice.why else message
+        return Cause(Reason.Promoting, pool.name, choice.message)
+    verdict = "" if pool.decided and pool.decided.name in choice.message else message
     undo = f"to undo it, annotate {annotation('rollback', pool.name)}=@TOKEN (TOKEN: any word)"
-    return Cause(Reason.PromotedAnyway, pool.name, "; ".join(filter(None, (choice.why, verdict, undo))))
+    return Cause(Reason.PromotedAnyway, pool.name, "; ".join(filter(None, (choice.message, verdict, undo))))
 
 
 def _held(pool: Pool, held: Hold) -> str:
     """A person's hold, and the way out."""
-    return f"{held.reason} since {held.since}: {held.message}; {way_out(pool)}"
+    return f"{held.reason} since {held.start_time}: {held.message}; {way_out(pool)}"
 
 
 def _promoted(rollout: Rollout, run: Run) -> Cause:
     """Promoted, where the run has a winner: whether that is served, and if not, why."""
     pool, message = rollout.pool, run.verdict.message
-    if rollout.choice.evidence == run.name:
+    if rollout.choice.evidence.run == run.name:
         served = rollout.settled or rollout.has_served
         return Cause(Reason.AllPromoted if served else Reason.Promoting, pool.name, message)
-    if rollout.choice.kind == ANYWAY:
+    if rollout.choice.reason == ANYWAY:
         return _promoted_anyway(rollout, message)
     revision = pool.revision(pool.arms[run.winner or ""])
     if held_by_a_person(pool):
         ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN to serve {run.winner}"
         return _not_promoted(rollout, Reason.Held, f"{message}; {ask}")
     if (held := hold(pool)) and (revision == held.revision or baseline_held(pool)):
-        why = f"{held.reason} since {held.since}: {held.message or held.revision}"
+        why = f"{held.reason} since {held.start_time}: {held.message or held.revision}"
         at = measured_again_at(rollout)
         again = f"it is measured again from {timestamp(at)} on; " if at else ""
         return Cause(Reason.Held, pool.name, f"{message}; {why}; {again}{way_out(pool)}")
@@ -314,20 +315,15 @@ def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
         "verdict": PoolVerdict(
             outcome=run.outcome or "",
             winner=run.winner or "",
-            reason=run.verdict.reason,
+            evidence=evidence_of(run, run.winner or ""),
             message=_message(pool, run),
-            benchmark_run=run.name,
-            fingerprint=run.fingerprint,
             crossing=run.verdict.crossing,
-            emulated=run.status.emulated or None,
-            imported=run.status.imported,
-            speedup=speed.ratio if speed else None,
             lower=speed.lower if speed else None,
             upper=speed.upper if speed else None,
         ),
-        "progress": PoolProgress(
-            step="Decided",
-            benchmark_run=run.name,
-            message=f"{run.outcome}: {run.winner} {bounds(speed)}" if run.winner else str(run.outcome),
+        **_doing(
+            "Decided",
+            f"{run.outcome}: {run.winner} {bounds(speed)}" if run.winner else str(run.outcome),
+            run=run.name,
         ),
     }

@@ -28,7 +28,7 @@ def _of_history(pool: Pool) -> set[str]:
     """Runs on which `rollback` can go back: those on which each kept revision served last. What serves now has its
     own."""
     present = pool.remembered.serving.revision if pool.remembered.serving else ""
-    latest = {change.revision: change.evidence for change in reversed(pool.remembered.history)}
+    latest = {change.revision: change.evidence.run for change in reversed(pool.remembered.history)}
     return {run for revision, run in latest.items() if revision in pool.kept and revision != present}
 
 

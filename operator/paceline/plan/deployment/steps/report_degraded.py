@@ -43,6 +43,6 @@ def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
         return
     if target is None or target.revision != rollout.choice.revision:
         return
-    if now >= parse_time(target.since) + pool.deployment.promotion.progress_deadline:
-        by = f"{target.arm} at {target.revision} since {target.since}"
+    if now >= parse_time(target.start_time) + pool.deployment.promotion.progress_deadline:
+        by = f"{target.arm} at {target.revision} since {target.start_time}"
         yield f"spec.guard: pool {pool.name} is not watched while its servers are replaced, by {by}"

@@ -106,12 +106,12 @@ def _actions(rollout: Rollout, target: Target, waits: bool, now: datetime) -> tu
     kept = pool.kept.get(choice.revision)
     rendering = rendered(pool, choice)
     given = lent(pool.remembered, pool.spec)
-    why = f"serve {choice.arm}: {choice.why}" + (f"; {given}" if given else "")
+    why = f"serve {choice.arm}: {choice.message}" + (f"; {given}" if given else "")
     keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, rendering), why),)
     goal = Goal(
         revision=choice.revision,
         rendering=rendering,
-        why=choice.why,
+        why=choice.message,
         has_served=rollout.has_served,
         waits=waits,
         in_place=in_place(pool.deployment.promotion, target),
@@ -178,7 +178,9 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
         progress = restoring(pool, choice.arm)
     else:
         reason = Reason.RollingOut if pool.remembered.serving else Reason.Starting
-        progress = Cause(reason, pool.name, f"{choice.arm}: {choice.why}{_how(target, problem if enough else None)}")
+        progress = Cause(
+            reason, pool.name, f"{choice.arm}: {choice.message}{_how(target, problem if enough else None)}"
+        )
     if enough and not (problem and problem.reason is Reason.Paused):
         # Old ones and new ones together are as many as were asked for.
         ready = Cause(Reason.Serving, pool.name, f"until the servers of {choice.arm} are ready, those before serve")
@@ -214,8 +216,8 @@ def _serves(rollout: Rollout) -> Cause:
     overruled = ignored(pool.snapshot, pool.name)
     if pool.servers and not pool.servers.ready:
         return Cause(Reason.ScaledToZero, pool.name, overruled or "replicas is 0")
-    plain = choice.arm == BASELINE and choice.kind not in ("RolledBack", "Aborted")
-    note = choice.arm if plain else f"{choice.arm}, {choice.why}"
+    plain = choice.arm == BASELINE and choice.reason not in ("RolledBack", "Aborted")
+    note = choice.arm if plain else f"{choice.arm}, {choice.message}"
     added, short = _added(rollout), pool.servers.short if pool.servers else ""
     message = "; ".join(filter(None, (note, added, overruled, short, lent(pool.remembered, pool.spec))))
     reason = Reason.Drifted if added else Reason.ReplicasIgnored if overruled else Reason.Serving
@@ -240,7 +242,7 @@ def _target(rollout: Rollout, now: datetime) -> Target:
     before, progress = pool.remembered.target, standing(rollout, now)
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
-        new = replace(new, since=before.since, kind=before.kind or choice.kind, request=before.request)
+        new = replace(new, start_time=before.start_time, reason=before.reason or choice.reason, request=before.request)
     # How servers are replaced is decided when they are, not while their image is pulled.
     servers = None if rollout.is_pulling else pool.servers
     tried = attempt(pool.deployment.promotion, servers, before, choice.revision, now)
@@ -257,13 +259,10 @@ def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
     before = rollout.pool.remembered.serving
     # A leader whose clock was ahead may have chosen it. What serves since before that counts as never having served
     # (`has_served`), and would be new in every pass.
-    begins = max(timestamp(now), target.since, key=parse_time)
+    begins = max(timestamp(now), target.start_time, key=parse_time)
     return Serving(
         revision=target.revision,
         arm=target.arm,
-        since=before.since if before and rollout.has_served else begins,
+        start_time=before.start_time if before and rollout.has_served else begins,
         evidence=target.evidence,
-        speedup=target.speedup,
-        emulated=target.emulated,
-        imported=target.imported,
     )
