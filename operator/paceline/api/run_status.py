@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.record import ALWAYS, Number, Number2, Number3, Number4, Number5, record
-from paceline.api.status import Conditions, Count, Counts, Name, Names, Strings, Text, Time
+from paceline.api.record import ALWAYS, INTERNAL, Number, Number2, Number3, Number4, Number5, record
+from paceline.api.status import Conditions, Count, Counts, Name, Strings, Text, Time
 from paceline.core.types import Arguments
 
 __all__ = [
@@ -40,11 +40,11 @@ class Result:
     """Upper confidence bound of that, at the confidence of the whole table."""
     accept_length: Number3 | None = None
     """Mean acceptance length."""
-    concurrency: Number3 | None = None
+    concurrency: Annotated[Number3 | None, INTERNAL] = None
     """Candidate's mean number of requests under way."""
-    mean_ttft: Number | None = None
+    mean_ttft: Annotated[Number | None, INTERNAL] = None
     """Candidate's mean seconds to the first token."""
-    mean_tpot: Number | None = None
+    mean_tpot: Annotated[Number | None, INTERNAL] = None
     """Candidate's mean seconds per further token."""
     tokens: Number4 | None = None
     """Candidate's output tokens divided by the baseline's: geometric mean over rounds."""
@@ -71,7 +71,7 @@ class CrossoverSpot:
     """Lower confidence bound of that, at the confidence of the whole table."""
     upper: Number4 | None = None
     """Upper confidence bound of that, at the confidence of the whole table."""
-    rounds: Count | None = None
+    rounds: Annotated[Count | None, INTERNAL] = None
     """Rounds used."""
 
 
@@ -107,7 +107,7 @@ class SearchProgress:
     """Servers started for them."""
     next: Text = ""
     """What the next round is for."""
-    arms: Annotated[tuple[SearchedArm, ...], Field(max_length=48)] = ()
+    arms: Annotated[tuple[SearchedArm, ...], Field(max_length=48), INTERNAL] = ()
     """Arms measured so far, the best first; those that failed last."""
 
 
@@ -128,7 +128,7 @@ class RunVerdict:
     """Reason, in one word."""
     message: Annotated[Text, ALWAYS] = ""
     """Reason, in a sentence."""
-    crossing: Text = ""
+    crossing: Annotated[Text, INTERNAL] = ""
     """Set if no single server suits all concurrencies of the pool: at some a candidate is faster, at others the
     baseline."""
 
@@ -139,11 +139,11 @@ class ArmParity:
 
     unknown: Text = ""
     """Why no round compared them."""
-    rounds: Count | None = None
+    rounds: Annotated[Count | None, INTERNAL] = None
     """Rounds that compared them."""
-    samples: Count | None = None
+    samples: Annotated[Count | None, INTERNAL] = None
     """Prompts per round."""
-    settled: Count | None = None
+    settled: Annotated[Count | None, INTERNAL] = None
     """Prompts that the baseline answered identically on all of its servers, at least two; only these count for
     divergence."""
     identical: Count | None = None
@@ -152,9 +152,9 @@ class ArmParity:
     """Answers that leave the baseline's within 0.25 nats."""
     diverged: Count | None = None
     """Answers that leave the baseline's at a larger gap."""
-    first_divergence: Count | None = None
+    first_divergence: Annotated[Count | None, INTERNAL] = None
     """Earliest token, counted from 0, at which an answer leaves the baseline's, near ties included."""
-    largest_gap: Number2 | None = None
+    largest_gap: Annotated[Number2 | None, INTERNAL] = None
     """Largest gap in nats at such a token."""
 
 
@@ -171,7 +171,7 @@ class ArmVerdict:
     margin: Number5 | None = None
     """Half-width of the confidence interval of its mean, as a fraction: the smallest difference from 1x that these
     rounds could have detected at their observed noise."""
-    args: Arguments = ()
+    args: Annotated[Arguments, INTERNAL] = ()
     """Arguments that it has in addition to the baseline's."""
     parity: ArmParity | None = None
     """Comparison of its answers, if gate.parity asks for it."""
@@ -201,11 +201,11 @@ class RunProgress:
     """Job of the round."""
     seconds_per_round: Count | None = None
     """Mean seconds per round so far."""
-    unplaced_since: Time = ""
+    unplaced_since: Annotated[Time, INTERNAL] = ""
     """Time since which it waits for a node, or for its pod to be created."""
-    waits_for_accelerators: Count | None = None
+    waits_for_accelerators: Annotated[Count | None, INTERNAL] = None
     """Accelerators of one node that its round waits for; absent unless some node has too few of them."""
-    seen: bool = False
+    seen: Annotated[bool, INTERNAL] = False
     """True once the Job has existed. If the Job then disappears without an end, someone has deleted it, which counts as
     a try."""
     message: Text = ""
@@ -230,19 +230,11 @@ class BenchmarkRunStatus:
     """When the run ended."""
     engine_version: Name | None = None
     """Version that the server reports."""
-    paceline: Text = ""
-    """Release of Paceline that measured; all of them, oldest first, if there were several."""
-    image_digests: Strings = field(default_factory=dict)
+    image_digests: Annotated[Strings, INTERNAL] = field(default_factory=dict)
     """Container → digest of its image in the latest round: `server` and `client`."""
-    gpu_model: Name = ""
-    """Name of the accelerators according to their driver, if it can be read."""
-    driver: Name = ""
-    """Version of the accelerators' driver, if it can be read."""
-    gpus: Names | None = None
-    """Ids of the accelerators."""
-    arm_rounds: Counts = field(default_factory=dict)
+    arm_rounds: Annotated[Counts, INTERNAL] = field(default_factory=dict)
     """Arm → its rounds with a valid point. The rounds are BenchmarkRounds, found by the label paceline.dev/run."""
-    first_measured_time: Time = ""
+    first_measured_time: Annotated[Time, INTERNAL] = ""
     """When the oldest round with a result ended."""
     last_measured_time: Time = ""
     """When the latest round with a result ended."""

@@ -20,7 +20,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from paceline import api
+from paceline.api.record import kept_status
 from paceline.api.round import belongs
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.controller.cluster import GUARDS, ROUTES, Cluster, Key
 from paceline.controller.kinds import (
     BENCHMARK_ROUND,
@@ -215,10 +217,10 @@ def _parse(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[Spec |
 async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Manifest]:
     """The Job of the last pass if only the store lacks it: a list may lag behind, and a running round must not count as
     deleted."""
-    progress = (run.get("status") or {}).get("progress", {})
-    if not progress.get("seen") or progress.get("job", "") in known:
+    progress = kept_status(BenchmarkRunStatus, run.get("status")).progress
+    if progress is None or not progress.seen or progress.job in known:
         return []
-    job = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress["job"]))
+    job = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress.job))
     return [job] if job and owned_by(job, run["metadata"]["uid"]) else []
 
 

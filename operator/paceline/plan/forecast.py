@@ -10,6 +10,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from paceline.api.record import from_status
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import CapacityPolicy, Workload, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.evidence import ArmCommand, RoundPlan, encode
@@ -211,8 +213,9 @@ def _reconcile(simulation: Simulation) -> bool:
 def _may_lend(deployment: Object, cluster: Cluster) -> bool:
     """Whether a run waits for accelerators, and no pool has lent a server yet."""
     lent = any(pool.get("internal", {}).get("borrowed") for pool in (deployment.get("status") or {}).get("pools", ()))
-    runs = (run.get("status", {}).get("progress", {}) for run in cluster.of("BenchmarkRun"))
-    return _borrows(deployment) and not lent and any("waitsForAccelerators" in progress for progress in runs)
+    statuses = (from_status(BenchmarkRunStatus, run.get("status")) for run in cluster.of("BenchmarkRun"))
+    waits = any(status.progress and status.progress.waits_for_accelerators for status in statuses)
+    return _borrows(deployment) and not lent and waits
 
 
 def _carry_out(simulation: Simulation, action: Action) -> bool:

@@ -162,7 +162,7 @@ def _provenance(
         f"started by {made_by.get(TRIGGER, core.Trigger.PERSON)}",
     )
     yield "Judged again", _judged_again(rounds)
-    yield "Measured by", _measured_by(status, rounds)
+    yield "Measured by", _measured_by(rounds)
     yield "Fingerprint", status.fingerprint
     yield "Target", model(spec["target"])
     yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
@@ -177,8 +177,13 @@ def _provenance(
         + (f" on each of {nodes} nodes" if nodes > 1 else ""),
     )
     yield "Node", ", ".join(_unique([status.node, *(entry.node for entry in rounds)]))
-    yield "GPUs", ", ".join(_unique([*(entry.gpu_model for entry in rounds), *(status.gpus or ())]))
-    yield "Driver", status.driver or ", ".join(_unique(entry.driver for entry in rounds))
+    yield (
+        "GPUs",
+        ", ".join(
+            _unique([*(entry.gpu_model for entry in rounds), *(gpu for entry in rounds for gpu in entry.gpus or ())])
+        ),
+    )
+    yield "Driver", ", ".join(_unique(entry.driver for entry in rounds))
     yield "Around its loads", _clocks(rounds)
     yield "Started", _minute(status.start_time or min(filter(None, (entry.start_time for entry in rounds)), default=""))
     yield "Finished", _minute(status.completion_time or max((entry.completion_time for entry in rounds), default=""))
@@ -217,9 +222,8 @@ def _judged_again(rounds: Sequence[Round]) -> str:
     return f"{len(runs)} of {len(rounds)} rounds, measured by {', '.join(_unique(runs))}" if runs else ""
 
 
-def _measured_by(status: BenchmarkRunStatus, rounds: Sequence[Round]) -> str:
-    """The release is in the evidence since 0.1.0; a run that says none is older, or was never measured."""
-    releases = _unique([status.paceline]) or _unique(entry.paceline for entry in rounds)
+def _measured_by(rounds: Sequence[Round]) -> str:
+    releases = _unique(entry.paceline for entry in rounds)
     return f"Paceline {', '.join(releases)}" if releases else ""
 
 

@@ -277,7 +277,7 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
     run = await a_namespace_with_a_run(api, cluster, "models")
     if there:
         await api.create(owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}})
-    run["status"] = {"progress": {"step": "Measuring", "job": "mine-0-0", "seen": True}}
+    run["status"] = {"progress": {"step": "Measuring", "job": "mine-0-0", "internal": {"seen": True}}}
     cluster.saw(await api.apply(run, manager="paceline-status", subresource="status"))
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None

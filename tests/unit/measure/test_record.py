@@ -25,7 +25,7 @@ def wanted() -> dict[str, Any]:
 def half_way(note: str = NOTE) -> dict[str, Any]:
     """Two rounds measured, the third one interrupted."""
     rounds = [{**entry, "notes": [note]} for entry in runs.latency()["rounds"][:2]]
-    progress = {"step": "Measuring", "job": "run-2-0", "seen": True}
+    progress = {"step": "Measuring", "job": "run-2-0", "internal": {"seen": True}}
     return {**wanted(), "status": {"progress": progress}, "rounds": rounds}
 
 

@@ -44,11 +44,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         "engine_version": last.engine_version,
         "emulated": any(record.emulated for record in evidence.results),
         "imported": any(record.imported for record in evidence.results),
-        "gpus": last.gpus,
-        "gpu_model": last.gpu_model,
-        "driver": last.driver,
         "image_digests": {container: digest for container, digest in images.items() if digest},
-        "paceline": ", ".join(dict.fromkeys(record.paceline for record in evidence.results if record.paceline)),
     }
 
 
