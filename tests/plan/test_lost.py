@@ -103,6 +103,37 @@ def test_what_was_restored_without_any_owner_is_adopted_too() -> None:
     assert (len(world.runs("latency")), world.cluster.of("Pod", component="server")) == (1, [pod])
 
 
+@told
+def test_a_namespace_that_is_restored_comes_to_the_same_servers(world: World) -> None:
+    """As Velero restores it: without any status, under new uids, without owners, Jobs and pods; the volume is empty.
+    The models are fetched at their commits, the run is judged from its rounds, and nothing is measured again."""
+    promoted(world, "latency")
+    (run,), serving = world.runs("latency"), world.pool("latency")["serving"]
+    restored(world)
+    world.settle("the namespace is restored", 1)
+    world.prefetch_ends(today=LATER)
+    world.servers_ready()
+    world.servers_ready()
+    (again,) = world.runs("latency")
+    assert (again["status"]["verdict"], again["rounds"]) == (run["status"]["verdict"], run["rounds"])
+    now = world.pool("latency")["serving"]
+    assert {key: now[key] for key in ("arm", "revision", "evidence")} == {
+        key: serving[key] for key in ("arm", "revision", "evidence")
+    }
+    assert world.cluster.of("Job", component="round") == []
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
+
+
+def restored(world: World) -> None:
+    for (kind, name), one in list(world.cluster.objects.items()):
+        if kind in ("Job", "Pod", "PersistentVolumeClaim"):
+            world.cluster.objects.pop((kind, name))
+            continue
+        one["metadata"] = {**one["metadata"], "uid": f"restored-{one['metadata']['uid']}"}
+        one["metadata"].pop("ownerReferences", None)
+        one.pop("status", None)
+
+
 def test_a_strangers_object_is_not_adopted() -> None:
     """Its name is that of ours, its owner is not."""
     world = World()

@@ -243,12 +243,12 @@ def test_a_status_that_is_lost_moves_no_server_and_measures_nothing_again(
     assert {key: found["metadata"]["generation"] for key, found in world.cluster.objects.items()} == before
 
 
-def test_a_runs_lost_status_is_read_again_from_its_jobs() -> None:
+def test_a_runs_lost_status_is_read_again_from_its_rounds() -> None:
     world = started()
     for event in DEFAULT_TIMEOUTS:
         event(world)
     before = outline(world)
-    for run_ in world.runs("throughput"):
+    for run_ in world.cluster.of("BenchmarkRun", pool="throughput"):
         del run_["status"]
     world.settle("a status is lost", 0)
     assert outline(world) == before
