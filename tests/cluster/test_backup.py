@@ -44,7 +44,10 @@ def kept(here: Namespace, kind: str) -> list[Manifest]:
 
 
 def metadata(one: Manifest) -> dict[str, Any]:
-    return {key: value for key, value in one["metadata"].items() if key in ("name", "labels", "annotations")}
+    """Without the annotations by which a claim is bound, which Velero drops as well."""
+    of = one["metadata"]
+    annotations = {key: value for key, value in of.get("annotations", {}).items() if "kubernetes.io/" not in key}
+    return {"name": of["name"], "labels": of.get("labels", {}), "annotations": annotations}
 
 
 def unbound(one: Manifest) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tests.fault.world import NAME
 from tests.support.memory import MemoryApi
 
 from paceline.controller.cluster import Cluster, Key
-from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.kube import Manifest
 from paceline.kube.resources import JOB, POD
@@ -55,9 +55,10 @@ class Answers(MemoryApi):
 
 
 def objects(runs: bool) -> list[str]:
-    """As JSON: what two promoted pools have left; without `runs`, only what serves."""
+    """As JSON: what two promoted pools have left, but for rounds, which are not watched; without `runs`, only what
+    serves."""
     cluster = tell_once(BOTH_PROMOTED).cluster
-    kept = [each.manifest for each in cluster._objects.values()]
+    kept = [each.manifest for each in cluster._objects.values() if each.manifest["kind"] != BENCHMARK_ROUND.kind]
     measured = (JOB.kind, BENCHMARK_RUN.kind)
     of_rounds = [
         m for m in kept if m["kind"] in measured or (m["kind"] == POD.kind and "job-name" in str(m["metadata"]))

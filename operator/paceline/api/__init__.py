@@ -1,4 +1,4 @@
-"""The two kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
+"""The kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
 
 from paceline.api.convert import deployment, run, run_manifest_spec, stored
 from paceline.api.crd import crds
