@@ -118,7 +118,7 @@ def nothing_is_claimed(here: Namespace, name: str) -> None:
     deployment = here.get("specdep", name)
     assert says(deployment, "Promoted", "False", "NotDecided")
     assert pool_of(deployment)["serving"]["arm"] == "baseline"
-    assert "speedup" not in pool_of(deployment)["verdict"]
+    assert "speedup" not in pool_of(deployment)["verdict"]["evidence"]
 
 
 def head(name: str) -> Manifest:

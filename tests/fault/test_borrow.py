@@ -42,7 +42,7 @@ def test_a_full_cluster_lends_one_server_while_its_run_measures() -> None:
     world = tell_once(BORROWED)
     assert not broken_promises(world.cluster)
     assert lent_one_for_a_while(world) == []
-    assert "borrowed" not in world.found()["status"]["pools"][0]
+    assert "borrowed" not in world.found()["status"]["pools"][0]["internal"]
 
 
 def suspended(spec: dict[str, Any]) -> None:

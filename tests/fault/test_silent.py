@@ -14,7 +14,7 @@ from paceline.kube import ApiError, Forbidden, Invalid, Unavailable
 from paceline.kube.resources import EVENT, REVISION
 from paceline.render.serving import REVISION_LABEL
 
-TOO_LONG = Invalid(422, "Invalid", "status.models[1].facts: Too long: may not be more than 32768 bytes")
+TOO_LONG = Invalid(422, "Invalid", "status.pools[0].verdict.message: Too long: may not be more than 32768 bytes")
 NO_RIGHT = Forbidden(403, "Forbidden", "speculativedeployments.paceline.dev/status: may not be patched")
 TOO_LARGE = ApiError(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
 TOO_LARGE_FOR_ETCD = Unavailable(500, "Unknown", "etcdserver: request is too large")

@@ -54,14 +54,14 @@ def test_retry_measures_anew_and_uses_no_round_of_it() -> None:
     _, second = world.runs("latency")
     assert made_by(second) == {"attempt": "2", "trigger": "Retry", "token": "tuesday"}
     assert "roundsOf" not in second["spec"]["gate"]
-    assert "hold" not in world.pool("latency")
+    assert "holds" not in world.pool("latency")
 
 
 def test_another_question_is_measured() -> None:
     world = aborted()
     world.edit("longer answers", longer)
     assert len(world.under_way("round")) == 1
-    assert "hold" not in world.pool("latency")
+    assert "holds" not in world.pool("latency")
 
 
 def test_another_gate_asks_for_no_run() -> None:
@@ -164,7 +164,7 @@ def test_with_nothing_under_way_it_is_handled_all_the_same() -> None:
     promoted(world, "latency")
     world.annotate(KEY, "monday")
     assert world.memory("latency")["handled"] == {"abort": "monday"}
-    assert "hold" not in world.pool("latency")
+    assert "holds" not in world.pool("latency")
     assert any("nothing to do" in event for one in world.told for event in one.events)
     world.edit("longer answers", longer)
     assert len(world.under_way("round")) == 1

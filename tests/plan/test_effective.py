@@ -1,4 +1,4 @@
-"""status.effective: what a spec comes to where it leaves out what follows from the rest."""
+"""What a spec comes to where it leaves out what follows from the rest stands in status."""
 
 from typing import Any
 

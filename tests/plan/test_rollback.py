@@ -129,7 +129,7 @@ def test_where_nothing_has_served_before_it_is_handled_and_does_not_lie_in_wait(
     for _ in range(3):
         world.round_ends()
     world.servers_ready()
-    assert (world.serving("latency"), "hold" in world.pool("latency")) == ("wide", False)
+    assert (world.serving("latency"), "holds" in world.pool("latency")) == ("wide", False)
 
 
 RELEASES: dict[str, Callable[[World], object]] = {
@@ -142,7 +142,7 @@ RELEASES: dict[str, Callable[[World], object]] = {
 def test_the_winner_serves_again_once_a_person_has_released_it(release: Callable[[World], object]) -> None:
     world = rolled_back()
     release(world)
-    assert "hold" not in world.pool("latency")
+    assert "holds" not in world.pool("latency")
     world.servers_ready()
     assert (world.serving("latency"), len(world.runs("latency"))) == ("wide", 1)
 
@@ -150,7 +150,7 @@ def test_the_winner_serves_again_once_a_person_has_released_it(release: Callable
 def test_another_question_releases_it() -> None:
     world = rolled_back()
     world.edit("longer answers", longer)
-    assert "hold" not in world.pool("latency")
+    assert "holds" not in world.pool("latency")
     assert len(world.under_way("round")) == 1
 
 
