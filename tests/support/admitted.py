@@ -6,7 +6,7 @@ from typing import Any
 from paceline import api
 
 STATUS = {
-    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].get("status")
     for crd in api.crds()
 }
 TYPES: Mapping[str, type | tuple[type, ...]] = {

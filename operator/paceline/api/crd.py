@@ -12,6 +12,7 @@ import yaml
 from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, window
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
+from paceline.api.profile import BenchmarkProfileSpec
 from paceline.api.record import adapter, is_record
 from paceline.api.rules import DeskRule, Rule, validations
 from paceline.api.run import BenchmarkRunSpec
@@ -30,7 +31,8 @@ class KindDefinition:
     short: str
     description: str
     spec: type[Model]
-    status: type
+    status: type | None
+    """None if the operator says nothing of it."""
     columns: tuple[Mapping[str, Any], ...]
     rules: tuple[tuple[str, str], ...] = ()
     """Of the whole object, status included: CEL, and what must be."""
@@ -90,6 +92,16 @@ KINDS: Mapping[str, KindDefinition] = {
             ),
             rules=(FINAL,),
         ),
+        KindDefinition(
+            name="BenchmarkProfile",
+            plural="benchmarkprofiles",
+            short="benchprof",
+            description="How a team's candidates are measured and decided: what deployments take from it, and what of"
+            " it they may not write otherwise.",
+            spec=BenchmarkProfileSpec,
+            status=None,
+            columns=(_column("Locked", ".spec.locked"), AGE),
+        ),
     )
 }
 
@@ -112,7 +124,7 @@ KEPT = frozenset((
 
 
 def crds() -> list[dict[str, Any]]:
-    """Both CustomResourceDefinitions."""
+    """The CustomResourceDefinitions, one a kind."""
     return [_definition(kind) for kind in KINDS.values()]
 
 
@@ -149,13 +161,14 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
         "kind": {"type": "string", "description": "Kind of this object."},
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": LONGEST_NAME}}},
         "spec": _explained(schema(kind.spec)),
-        "status": schema(kind.status),
     }
+    if kind.status:
+        properties["status"] = schema(kind.status)
     version = {
         "name": VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        **({"subresources": {"status": {}}} if kind.status else {}),
         "additionalPrinterColumns": [dict(column) for column in kind.columns],
         "schema": {
             "openAPIV3Schema": {

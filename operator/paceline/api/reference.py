@@ -37,11 +37,12 @@ def reference() -> str:
 
 
 def _kind(kind: KindDefinition, seen: set[type[Any]]) -> Iterator[str]:
-    """A block that both kinds have stands where it is met first."""
+    """A block that several kinds have stands where it is met first."""
     yield f"## {kind.name}\n"
     yield f"{kind.description} Short name `{kind.short}`."
-    yield f"Its `spec` is a {_link(kind.spec)}, its `status`, which the operator writes, a {_link(kind.status)}.\n"
-    for root in (kind.spec, kind.status):
+    status = f", its `status`, which the operator writes, a {_link(kind.status)}" if kind.status else ""
+    yield f"Its `spec` is a {_link(kind.spec)}{status}.\n"
+    for root in filter(None, (kind.spec, kind.status)):
         for model in blocks(root):
             if model not in seen:
                 seen.add(model)

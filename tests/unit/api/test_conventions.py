@@ -57,9 +57,11 @@ def walk(path: str, schema: Schema) -> Iterator[Node]:
 
 
 def nodes() -> list[Node]:
-    """Of both kinds. What both have, such as `spec.engine`, is there twice."""
+    """Of every kind. What two have, such as `spec.engine`, is there twice."""
     schemas = (crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] for crd in crds())
-    return [node for schema in schemas for side in ("spec", "status") for node in walk(side, schema[side])]
+    return [
+        node for schema in schemas for side in ("spec", "status") if side in schema for node in walk(side, schema[side])
+    ]
 
 
 def undescribed(node: Node) -> bool:
