@@ -7,11 +7,12 @@ may not stand there.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from paceline.api.crd import crds
+from paceline.api.profile import Section
 
 Schema = Mapping[str, Any]
 
@@ -173,6 +174,7 @@ OTHER_WORDS = {
     "p95E2E": METRIC,
     "kvTokens": METRIC,
     "retractions": METRIC,
+    **dict.fromkeys(get_args(Section), "what is locked is named as its field is"),
 }
 """Values of enumerations that are no CamelCase words, and why."""
 
