@@ -79,7 +79,7 @@ def test_imported_evidence_is_allowed_by_name_only() -> None:
 
 def test_namespaces_that_require_a_profile_are_a_value() -> None:
     assert installed().render.profile_required == frozenset()
-    assert installed(benchmark__requireProfile=["models", "chat"]).render.profile_required == {"models", "chat"}
+    assert installed(profiles__required=["models", "chat"]).render.profile_required == {"models", "chat"}
 
 
 def test_secrets_of_a_registry_and_a_digest_are_values() -> None:
