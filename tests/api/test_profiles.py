@@ -52,7 +52,7 @@ def test_explain_says_what_a_field_stands_for(apiserver: Running) -> None:
         [("spec.pools.0.load.0.datasets", ["own"])],
         [("spec.pools.0.load", [{"requestRate": "8", "arrivals": "Replayed", "maxConcurrency": 32}])],
         [("spec.benchmark.minServing", 0)],
-        [("spec.pools.0.load", [{"concurrency": list(range(1, 16))}])],
+        [("spec.pools.0.load", [{"concurrency": list(range(1, 9))}])],
         [("spec.benchmark.capacityPolicy", "Borrow"), ("spec.pools.0.replicas", 1), ("spec.pools.1.replicas", 1)],
     ],
     ids=["its datasets", "their timestamps", "its servers to lend", "fewer datasets than the built-in", "its least"],
