@@ -156,19 +156,35 @@ def test_the_same_values_inline_are_the_same_question() -> None:
     assert (servers(world), rounds(world), len(world.runs("latency"))) == before
 
 
-@pytest.mark.parametrize(
-    ("namespaces", "stalled"), [(("models",), "True ProfileRequired"), (("*",), "True ProfileRequired"), (("a",), "")]
-)
-def test_a_namespace_may_require_a_profile(namespaces: tuple[str, ...], stalled: str) -> None:
+def required(world: World, *namespaces: str) -> None:
+    world.settings = replace(world.settings, profile_required=frozenset(namespaces))
+    world.wait(1)
+
+
+@told
+def test_a_namespace_that_requires_a_profile_takes_no_server_away(world: World) -> None:
+    """From then on nothing is measured there without one; with one that has the values of before, nothing anew."""
+    promoted(world, "latency")
+    before = servers(world), rounds(world), len(world.runs("latency"))
+    required(world, "models")
+    assert (world.condition("Stalled"), world.serving("latency")) == ("True ProfileRequired", "wide")
+    assert "spec.benchmark.profileRef: must name a BenchmarkProfile here; kubectl get" in world.message("Stalled")
+    world.edit("another gate", lambda spec: spec["gate"].update(minImprovement="1%"))
+    assert (servers(world), rounds(world), len(world.runs("latency"))) == before
+    world.apply(profile(benchmark={}, gate={"decideAfterRounds": [3, 5, 8]}))
+    world.edit("a profile", lambda spec: (spec.pop("gate"), spec["benchmark"].update(profileRef={"name": NAME})))
+    assert (world.condition("Stalled"), world.condition("Promoted")) == ("", "True AllPromoted")
+    assert (servers(world), rounds(world), len(world.runs("latency"))) == before
+
+
+@pytest.mark.parametrize(("namespaces", "stalled"), [(("*",), "True ProfileRequired"), (("others",), "")])
+def test_all_namespaces_may_require_one_and_those_that_do_not_are_left_alone(
+    namespaces: tuple[str, ...], stalled: str
+) -> None:
     world = World()
     promoted(world, "latency")
-    world.settings = replace(world.settings, profile_required=frozenset(namespaces))
-    before = servers(world), rounds(world)
-    world.wait(1)
-    assert (world.condition("Stalled"), world.serving("latency")) == (stalled, "wide")
-    assert (servers(world), rounds(world)) == before
-    if stalled:
-        assert "spec.benchmark.profileRef: must name a BenchmarkProfile here" in world.message("Stalled")
+    required(world, *namespaces)
+    assert world.condition("Stalled") == stalled
 
 
 def test_rules_hold_for_the_profiles_values_too() -> None:
