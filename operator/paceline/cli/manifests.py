@@ -8,7 +8,7 @@ from paceline import api
 from paceline.api.text import documents
 from paceline.cli.options import reason
 from paceline.cli.profiles import DEPLOYMENT, PROFILE, is_a, naming, profile_for, whole
-from paceline.cli.validate import NOTHING, found, line, of_text, read
+from paceline.cli.validate import NOTHING, line, of_text, read, wrong
 
 Manifest = dict[str, Any]
 RUN = "BenchmarkRun"
@@ -22,15 +22,14 @@ def is_ours(one: Any) -> bool:
     return is_a(DEPLOYMENT, one) or is_a(RUN, one)
 
 
-def ours(file: str, beside: Collection[Manifest] = ()) -> tuple[Manifest, ...]:
+def ours(file: str) -> tuple[Manifest, ...]:
     """As `everything`, without others."""
-    return tuple(manifest for manifest in everything(file, beside) if is_ours(manifest))
+    return tuple(manifest for manifest in everything(file) if is_ours(manifest))
 
 
-def everything(file: str, beside: Collection[Manifest] = ()) -> tuple[Manifest, ...]:
-    """All objects, of which at least one is ours, and all of ours are good; `-` is stdin. `beside` it are objects of a
-    cluster: profiles that the file's deployments name, and deployments that name the file's profiles and are not in it.
-    Raises RefusedError."""
+def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
+    """All objects, and all of ours are good; `-` is stdin. At least one is ours, or a profile if objects of a cluster
+    are `beside` the file: among these, too, deployments find their profile. Raises RefusedError."""
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
     try:
@@ -39,23 +38,22 @@ def everything(file: str, beside: Collection[Manifest] = ()) -> tuple[Manifest, 
         raise RefusedError(f"{file}: {reason(error)}") from error
     if problems := [line(file, problem) for problem in of_text(text, beside) if not problem.note]:
         raise RefusedError("\n".join(problems))
-    manifests = list(documents(text))
-    objects = [*manifests, *beside]
-    manifests += _concerned(manifests, objects)
-    if not any(map(is_ours, manifests)):
+    manifests = tuple(documents(text))
+    if not any(is_ours(one) or (beside and is_a(PROFILE, one)) for one in manifests):
         raise RefusedError(f"{file}: {NOTHING}")
+    objects = [*manifests, *beside]
     return tuple(_as_stored(file, one, objects) if is_ours(one) else one for one in manifests)
 
 
-def _concerned(manifests: Collection[Any], objects: Collection[Any]) -> list[Manifest]:
-    """Deployments that name a profile among the manifests, and are not among them. Raises RefusedError."""
+def concerned(manifests: Collection[Any], beside: Collection[Any]) -> list[Manifest]:
+    """Deployments beside a file that name a profile in it, and are not in it. Raises RefusedError."""
     there = {_name(one) for one in manifests if is_a(DEPLOYMENT, one)}
     profiles = [one for one in manifests if is_a(PROFILE, one)]
-    concerned = [one for one in naming(profiles, objects) if _name(one) not in there]
-    faults = [line(_name(one), fault) for one in concerned for fault in found(one, None, objects) if not fault.note]
+    found = [one for one in naming(profiles, beside) if _name(one) not in there]
+    faults = [line(_name(one), fault) for one in found for fault in wrong(one, profiles)]
     if faults:
         raise RefusedError("\n".join(faults))
-    return concerned
+    return [_as_stored("", one, profiles) for one in found]
 
 
 def _as_stored(file: str, manifest: Manifest, objects: Collection[Any]) -> Manifest:

@@ -17,9 +17,10 @@ from paceline import api
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
-from paceline.cli.manifests import RUN, Manifest, RefusedError, ours
+from paceline.cli.manifests import RUN, Manifest, RefusedError, concerned, everything, is_ours
 from paceline.cli.patience import too_slow
-from paceline.cli.rows import HEAD, Forecasts, by_pool, row, span, total
+from paceline.cli.profiles import may_meet
+from paceline.cli.rows import HEAD, by_pool, row, span, total
 from paceline.cli.smallest import Shown, noises, smallest, table
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read, wrong
@@ -91,54 +92,53 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 def run(args: argparse.Namespace) -> int:
     try:
         existing = list(documents(read(args.cluster))) if args.cluster else []
-        manifests = ours(args.file, existing)
+        objects = everything(args.file, existing)
+        others = concerned(objects, existing)
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    now, codes, concerned = datetime.now(UTC), {0}, list[Forecasts]()
-    everywhere = existing
+    now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_ours(one)]
     for manifest in manifests:
-        existing = [one for one in everywhere if _may_be_beside(one, manifest)]
-        bounds = _bounds(args.start_seconds, args.tokens_per_second, existing, spec_of(manifest).server)
-        lower = forecast(manifest, existing, ALL_FASTER, bounds.lower, None, now)
-        upper = forecast(manifest, existing, UNDECIDED, bounds.upper, None, now)
-        if "uid" in manifest["metadata"]:  # of the cluster: its profile is in the file
-            concerned.append(Forecasts(manifest, lower, upper))
-            codes |= {1} if lower.stalled else set()
-            continue
+        there, bounds, lower, upper = _cases(args, manifest, existing, now)
         crowded = (
-            forecast(manifest, existing, ALL_FASTER, bounds.lower, args.gpus_free, now)
+            forecast(manifest, there, ALL_FASTER, bounds.lower, args.gpus_free, now)
             if args.gpus_free is not None
             else None
         )
         lines = [
-            *costs(manifest, lower, upper, bounds, existing),
+            *costs(manifest, lower, upper, bounds, there),
             *(f"\nKnown problem, {known}." for known in known_of(spec_of(manifest))),
             *opening(spec_of(manifest).window, now),
             *capacity(manifest, upper, crowded, args.gpus_free),
-            *_way_out(manifest, existing, bounds.lower, crowded, args.gpus_free, now),
-            *interruptions(manifest, existing, bounds.lower, bounds.upper, args.gpus_free, now),
+            *_way_out(manifest, there, bounds.lower, crowded, args.gpus_free, now),
+            *interruptions(manifest, there, bounds.lower, bounds.upper, args.gpus_free, now),
         ]
         print("\n".join(lines))
         codes |= {1} if lower.stalled else {NO_ROOM} if crowded and crowded.waiting else {0}
-    if concerned:
-        print("\n".join(by_pool(concerned)))
     servers = [_servers(spec_of(one)) for one in manifests if one["kind"] != RUN]
     if len(servers) > 1:
         print(f"\nServers of all {len(servers)} deployments take {sum(servers)} GPUs together.")
         if args.gpus_free is not None and sum(servers) > args.gpus_free and not existing:
             print(f"  Not all find room in {args.gpus_free}, whatever stands above of each alone.")
             codes.add(NO_ROOM)
+    cases = [(one["metadata"]["name"], *_cases(args, one, existing, now)[2:]) for one in others]
+    if cases or not manifests:
+        print("\n".join(by_pool(cases)))
+    codes |= {1} if any(lower.stalled for _, lower, _ in cases) else {0}
     return 1 if 1 in codes else max(codes)
 
 
-def _may_be_beside(one: Manifest, manifest: Manifest) -> bool:
-    """Whether it is of the manifest's namespace, as far as both say so."""
-    spaces = {each["metadata"].get("namespace") for each in (one, manifest)} - {None}
-    return len(spaces) <= 1
+def _cases(
+    args: argparse.Namespace, manifest: Manifest, existing: Sequence[Manifest], now: datetime
+) -> tuple[list[Manifest], Bounds, Forecast, Forecast]:
+    """What there is in its namespace, what is assumed, and the likely and the worst case."""
+    there = [one for one in existing if may_meet(one, manifest)]
+    bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
+    lower = forecast(manifest, there, ALL_FASTER, bounds.lower, None, now)
+    return there, bounds, lower, forecast(manifest, there, UNDECIDED, bounds.upper, None, now)
 
 
 def spec_of(manifest: Manifest) -> DeploymentSpec:

@@ -38,7 +38,12 @@ def missing(name: str) -> Problem:
     return Problem(path="spec.benchmark.profileRef", message=message, note=True)
 
 
+def may_meet(one: Object, other: Object) -> bool:
+    """Whether they are of one namespace, as far as both say so."""
+    spaces = {(each.get("metadata") or {}).get("namespace") for each in (one, other)} - {None}
+    return len(spaces) <= 1
+
+
 def _is_of(profile: Object, deployment: Object) -> bool:
     named = (profile.get("metadata") or {}).get("name")
-    spaces = {one["metadata"].get("namespace") for one in (profile, deployment)} - {None}
-    return named is not None and named == api.profile_of(deployment) and len(spaces) <= 1
+    return named is not None and named == api.profile_of(deployment) and may_meet(profile, deployment)

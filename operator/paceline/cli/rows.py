@@ -1,7 +1,6 @@
 """Rows of `paceline plan`: what pools measure, likely and at worst."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
 
 from paceline.plan.costs import Cost
 from paceline.plan.forecast import Forecast
@@ -11,28 +10,17 @@ POOL = 40
 """Characters of a deployment's name and a pool's."""
 
 
-class Forecasts(NamedTuple):
-    """Of a deployment: the likely case and the worst."""
-
-    manifest: Mapping[str, Any]
-    lower: Forecast
-    upper: Forecast
-
-
-def by_pool(forecasts: Sequence[Forecasts]) -> Iterator[str]:
-    """A table of several deployments' pools, and why one would be Stalled."""
+def by_pool(cases: Sequence[tuple[str, Forecast, Forecast]]) -> Iterator[str]:
+    """A table of the pools of several deployments: of each its name, the likely and the worst case."""
     yield f"{'DEPLOYMENT/POOL':<{POOL}} {HEAD}"
-    for manifest, lower, upper in forecasts:
-        name = manifest["metadata"]["name"]
+    for name, lower, upper in cases:
         for pool, cost in lower.pools.items():
             reused = f"  reuses {cost.reused}" if cost.reused else ""
             yield f"{f'{name}/{pool}':<{POOL}} {row(cost, upper.pools[pool])}{reused}"
-    least = total([cost for each in forecasts for cost in each.lower.pools.values()])
-    most = total([cost for each in forecasts for cost in each.upper.pools.values()])
+    least = total([cost for _, lower, _ in cases for cost in lower.pools.values()])
+    most = total([cost for _, _, upper in cases for cost in upper.pools.values()])
     yield f"{'all':<{POOL}} {row(least, most)}"
-    for manifest, lower, _ in forecasts:
-        if lower.stalled:
-            yield f"\n{manifest['metadata']['name']}: Stalled: {lower.stalled}"
+    yield from (f"\n{name}: Stalled: {lower.stalled}" for name, lower, _ in cases if lower.stalled)
 
 
 def row(least: Cost, most: Cost, prefetches: int = 0) -> str:

@@ -230,9 +230,9 @@ def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
     return Problem(path="", message=f"is no YAML: {said}{hint}", line=line, column=column)
 
 
-def wrong(manifest: Mapping[str, Any]) -> list[Problem]:
+def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[Problem]:
     """What the API server refuses; else what the engine would."""
-    return [problem for problem in found(manifest) if not problem.note]
+    return [problem for problem in found(manifest, None, profiles) if not problem.note]
 
 
 def found(manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()) -> list[Problem]:
