@@ -19,6 +19,7 @@ class RefusedError(ValueError):
 
 
 def is_ours(one: Any) -> bool:
+    """Whether it is a deployment or a run."""
     return is_a(DEPLOYMENT, one) or is_a(RUN, one)
 
 

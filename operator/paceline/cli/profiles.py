@@ -5,6 +5,7 @@ from typing import Any
 
 from paceline import api
 from paceline.api import Problem, problems
+from paceline.api.problems import is_ours
 
 Object = Mapping[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
@@ -12,7 +13,7 @@ PROFILE = "BenchmarkProfile"
 
 
 def is_a(kind: str, one: Any) -> bool:
-    return isinstance(one, Mapping) and one.get("kind") == kind
+    return is_ours(one) and one.get("kind") == kind
 
 
 def profile_for(deployment: Object, objects: Collection[Any]) -> Object | None:
