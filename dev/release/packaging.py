@@ -11,8 +11,8 @@ from dev.release import changelog, versions
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "paceline"
-EXAMPLES = ("qwen3-8b.yaml", "benchmark-only.yaml")
-"""One of each kind, shown on the cards of the CRDs."""
+EXAMPLES = ("qwen3-8b.yaml", "benchmark-only.yaml", "benchmark-profile.yaml")
+"""The last object of each is one of each kind, shown on the cards of the CRDs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def write(target: Path, published: Published) -> None:
                 (target / "Chart.yaml").read_text(),
                 published,
                 notes,
-                [(ROOT / "examples" / example).read_text() for example in EXAMPLES],
+                [(ROOT / "examples" / example).read_text().split("\n---\n")[-1] for example in EXAMPLES],
             ),
         ),
     ):

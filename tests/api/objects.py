@@ -1,4 +1,4 @@
-"""Objects of both kinds, right and wrong: good ones in which up to three fields are set to what the schema, a user or
+"""Objects of our kinds, right and wrong: good ones in which up to three fields are set to what the schema, a user or
 chance would put there. Every field of the schemas is among them, and whatever is added to the models."""
 
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_snake
-from tests.support.edits import GONE, RUN, example, example_run
+from tests.support.edits import GONE, PROFILE, RUN, example, example_profile, example_run
 
 from paceline.api import crds
 
 SCHEMAS = {c["spec"]["names"]["kind"]: c["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for c in crds()}
-EXAMPLES = ("qwen3-coder-next-upstream", "qwen3-8b-tpu", "qwen3-coder-30b-vllm", "ngram-no-draft", "bring-your-own-pvc")
-BASES = {name: example(name) for name in EXAMPLES} | {RUN: example_run()}
+EXAMPLES = (
+    "qwen3-coder-next-upstream", "qwen3-8b-tpu", "qwen3-coder-30b-vllm", "ngram-no-draft", "bring-your-own-pvc",
+    "benchmark-profile",
+)  # fmt: skip
+BASES = {name: example(name) for name in EXAMPLES} | {RUN: example_run(), PROFILE: example_profile()}
 
 FRACTIONS = ["0%", "3%", "5%", "0.2%", "95%", "50%", "100%", "99.9999%", "0.05", "1.23456%", "1000%", "%"]
 DURATIONS = ["30m", "1h30m", "10s", "0s", "1d", "PT5M", "500ms", "1.5s", "30m1h", "1h0m0s0ms1h", "0h0m1s", "100000s"]

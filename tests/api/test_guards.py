@@ -13,7 +13,7 @@ from tests.support.example import DEPLOYED, RUN, pool
 
 from paceline import api, core
 from paceline.controller.cluster import WATCHED
-from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_PROFILE, SPECULATIVE_DEPLOYMENT
 from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.core import DeploymentSpec, Model
 from paceline.kube import needs_apply, stamped
@@ -77,6 +77,11 @@ def test_imported_evidence_is_allowed_by_name_only() -> None:
     assert installed(evidence__imported=True).render.imported_evidence
 
 
+def test_namespaces_that_require_a_profile_are_a_value() -> None:
+    assert installed().render.profile_required == frozenset()
+    assert installed(profiles__required=["models", "chat"]).render.profile_required == {"models", "chat"}
+
+
 def test_secrets_of_a_registry_and_a_digest_are_values() -> None:
     digest = f"sha256:{'0' * 64}"
     found = rendered(imagePullSecrets=["registry"], image__digest=digest)
@@ -107,11 +112,12 @@ def test_the_operator_may_watch_and_write_every_kind_that_it_makes() -> None:
         for group in rule["apiGroups"]
         for plural in rule["resources"]
     }
+    read = (POD, AUTOSCALER, BENCHMARK_PROFILE)
     for resource in WATCHED:
         assert {"list", "watch"} <= may[resource.group, resource.plural]
-        if resource not in (POD, AUTOSCALER, SPECULATIVE_DEPLOYMENT):  # of the last only the status is written
+        if resource not in (*read, SPECULATIVE_DEPLOYMENT):  # of the last only the status is written
             assert {"create", "patch"} <= may[resource.group, resource.plural]
-    assert may[AUTOSCALER.group, AUTOSCALER.plural] == may[POD.group, POD.plural] == {"list", "watch"}
+    assert [may[resource.group, resource.plural] for resource in read] == [{"list", "watch"}] * len(read)
     said = {word for (group, plural), verbs in may.items() for word in (group, plural, *verbs)}
     assert said.isdisjoint({"*", "secrets", "nodes", "pods/exec", "rolebindings", "impersonate", "escalate", "bind"})
 

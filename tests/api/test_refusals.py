@@ -5,13 +5,17 @@ from typing import Any
 
 import pytest
 from tests.support.apiserver import Running
-from tests.support.edits import Row, Stage, example, example_run
+from tests.support.edits import Row, Stage, example, example_profile, example_run
 from tests.wrong.rows import ROWS, of
 
 from paceline.api import problems
 from paceline.cli.validate import wrong
 
-PLURALS = {"SpeculativeDeployment": "speculativedeployments", "BenchmarkRun": "benchmarkruns"}
+PLURALS = {
+    "SpeculativeDeployment": "speculativedeployments",
+    "BenchmarkRun": "benchmarkruns",
+    "BenchmarkProfile": "benchmarkprofiles",
+}
 AT_THE_SERVER = (Stage.SCHEMA, Stage.CEL)
 
 
@@ -58,7 +62,9 @@ def test_what_the_models_alone_can_tell_passes_until_they_are_there(apiserver: R
     assert wrong(row.manifest()) == []
 
 
-@pytest.mark.parametrize("manifest", [example(), example_run()], ids=lambda manifest: manifest["kind"])
+@pytest.mark.parametrize(
+    "manifest", [example(), example_run(), example_profile()], ids=lambda manifest: manifest["kind"]
+)
 def test_a_good_manifest_is_taken_as_it_is(apiserver: Running, manifest: dict[str, Any]) -> None:
     assert problems(manifest) == []
     assert dry_run(apiserver, manifest)["kind"] == manifest["kind"]

@@ -28,7 +28,7 @@ from paceline import api
 from paceline.plan.simulation.reconciler import OURS
 
 STATUS = {
-    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].get("status")
     for crd in api.crds()
     if crd["spec"]["names"]["kind"] in OURS
 }

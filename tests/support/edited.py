@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from tests.support.answers import HEAD_FACTS
-from tests.support.field_edits import BASES
+from tests.support.field_edits import BASES, PROFILES
 from tests.support.passes import changed_conditions
 from tests.support.world import World
 
@@ -34,7 +34,8 @@ class Speeds(dict[str, Mapping[str, float]]):
 @cache
 def _begun(base: str) -> World:
     world = World(nodes=NODES, truths=defaultdict(Speeds))
-    world.apply(BASES[base]())
+    for manifest in (*(PROFILES if base == "profiled" else ()), BASES[base]()):
+        world.apply(manifest)
     MOMENTS.get(base, rest)(world)
     return world
 

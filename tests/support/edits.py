@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+import yaml
 from tests.support.example_files import EXAMPLES, ours
 
 from paceline import core
@@ -14,6 +15,8 @@ from paceline.api import deployment, run_manifest_spec
 EXAMPLE = EXAMPLES / "qwen3-coder-next-upstream.yaml"
 RUN = "run"
 """Of the example's throughput pool, as the operator would write it."""
+PROFILE = "profile"
+"""That of examples/benchmark-profile.yaml."""
 GONE = object()
 """The value of what is taken away."""
 
@@ -46,10 +49,11 @@ class Row:
     path: str
     says: str
     on: str = "qwen3-coder-next-upstream"
-    """The example that is wrong by these changes alone, or `RUN`."""
+    """The example that is wrong by these changes alone, or `RUN`, or `PROFILE`."""
 
     def manifest(self) -> dict[str, Any]:
-        return changed(example_run() if self.on == RUN else example(self.on), *self.changes)
+        others = {RUN: example_run, PROFILE: example_profile}
+        return changed(others[self.on]() if self.on in others else example(self.on), *self.changes)
 
 
 def changed(manifest: dict[str, Any], *changes: Change) -> dict[str, Any]:
@@ -74,6 +78,11 @@ def example(name: str = "qwen3-coder-next-upstream") -> dict[str, Any]:
 @cache
 def _read(name: str) -> dict[str, Any]:
     return ours(EXAMPLES / f"{name}.yaml")
+
+
+def example_profile() -> dict[str, Any]:
+    _, profile = yaml.safe_load_all((EXAMPLES / "benchmark-profile.yaml").read_text())
+    return dict(profile)
 
 
 def example_run() -> dict[str, Any]:

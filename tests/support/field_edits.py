@@ -266,6 +266,25 @@ def within_limits() -> dict[str, Any]:
     return manifest
 
 
+def profiled() -> dict[str, Any]:
+    """It names one of `PROFILES`."""
+    manifest = full()
+    del manifest["spec"]["gate"]
+    manifest["spec"]["benchmark"]["profileRef"] = {"name": "usual"}
+    return manifest
+
+
+PROFILES = tuple(
+    {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": "BenchmarkProfile",
+        "metadata": {"name": name, "namespace": "models"},
+        "spec": {"gate": {"maxRegression": allowed}},
+    }
+    for name, allowed in (("usual", "3%"), ("stricter", "1%"))
+)
+
+
 BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
     base.__name__: base
     for base in (
@@ -293,5 +312,6 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         measured,
         used,
         in_a_window,
+        profiled,
     )
 }

@@ -181,5 +181,6 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "benchmark.parity.samples": 8,
         "benchmark.parity.maxTokens": 64,
     },
+    "profiled": {"benchmark.profileRef.name": "stricter"},
 }
 """Spec → path → another value; `GONE` takes the field away."""

@@ -380,3 +380,21 @@ OF_A_RUN: tuple[Told, ...] = (
         "spec.workloads[0].commit", "must be left out unless source begins with hf://datasets/"),
     one("a run's model on another claim", "spec.target.source", "pvc://other/model", "spec", "the cache's own claim"),
 )  # fmt: skip
+
+OF_A_PROFILE: tuple[Told, ...] = (
+    one("a profile's servers that nobody lends", "spec.benchmark.minServing", 2,
+        "spec.benchmark.minServing", "must be left out unless capacityPolicy is Borrow"),
+    one("a profile's labels of ours", "spec.benchmark.podLabels", {"paceline.dev/pool": "x"},
+        "spec.benchmark.podLabels", "must be labels of others"),
+    one("a profile's looks that fall", "spec.gate.decideAfterRounds", [6, 4], "decideAfterRounds", "must rise"),
+    one("a profile's dataset that is a whole repository", "spec.benchmark.datasets",
+        [{"name": "own", "source": HUB}], "spec.benchmark.datasets[0].source", "name a file of this repository"),
+)  # fmt: skip
+
+THAT_NAMES_A_PROFILE: tuple[Told, ...] = (
+    one("a dataset that is not among those written beside a profile", "spec.benchmark.datasets", [CODE],
+        "spec.pools", "datasets must be listed in benchmark.datasets"),
+    one("more loads than a round reports, of at least one dataset each", "spec.pools.0.load",
+        [{"concurrency": list(range(first, first + 8))} for first in (1, 9, 17, 25)],
+        "spec.pools", "must be at most 48"),
+)  # fmt: skip

@@ -59,3 +59,11 @@ SCHEMA: tuple[Told, ...] = (
 )  # fmt: skip
 
 OF_A_RUNS_SCHEMA: tuple[Told, ...] = (one("one workload twice", "spec.workloads.1.name", "code", "spec.workloads", ""),)
+
+OF_A_PROFILES_SCHEMA: tuple[Told, ...] = (
+    one("a lock of what is no field", "spec.locked", ["datasets", "budgets"], "spec.locked[1]", "budget"),
+    one("a lock twice", "spec.locked", ["gate", "gate"], "spec.locked", ""),
+    one("a profile that names a profile", "spec.benchmark.profileRef", {"name": "other"},
+        "spec.benchmark.profileRef", ""),
+    one("a profile of what is served", "spec.pools", [], "spec.pools", ""),
+)  # fmt: skip

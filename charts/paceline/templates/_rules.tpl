@@ -3,6 +3,7 @@
 - {apiGroups: [paceline.dev], resources: [speculativedeployments], verbs: [get, list, watch]}
 - {apiGroups: [paceline.dev], resources: [benchmarkruns], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [paceline.dev], resources: [benchmarkrounds], verbs: [list, create, patch]}
+- {apiGroups: [paceline.dev], resources: [benchmarkprofiles], verbs: [list, watch]}
 - {apiGroups: [paceline.dev], resources: [speculativedeployments/status, benchmarkruns/status], verbs: [patch]}
 - {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, patch, delete]}
 - {apiGroups: [apps], resources: [controllerrevisions], verbs: [list, watch, create, patch, delete]}

@@ -1,8 +1,9 @@
-"""The kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
+"""Our kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
 
 from paceline.api.convert import deployment, run, run_manifest_spec, stored
 from paceline.api.crd import crds
 from paceline.api.problems import InvalidManifestError, Problem, problems
+from paceline.api.profiled import profile_of, with_profile
 from paceline.api.reasons import Cause, Reason, conditions
 
 __all__ = [
@@ -14,7 +15,9 @@ __all__ = [
     "crds",
     "deployment",
     "problems",
+    "profile_of",
     "run",
     "run_manifest_spec",
     "stored",
+    "with_profile",
 ]

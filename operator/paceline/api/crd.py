@@ -12,6 +12,7 @@ import yaml
 from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, window
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
+from paceline.api.profile import BenchmarkProfileSpec
 from paceline.api.record import adapter, is_record
 from paceline.api.round import Round
 from paceline.api.rules import DeskRule, Rule, validations
@@ -32,6 +33,7 @@ class KindDefinition:
     description: str
     spec: type
     status: type | None
+    """None if the operator says nothing of it."""
     columns: tuple[Mapping[str, Any], ...]
     rules: tuple[tuple[str, str], ...] = ()
     """Of the whole object, status included: CEL, and what must be."""
@@ -109,6 +111,16 @@ KINDS: Mapping[str, KindDefinition] = {
                 ("self.spec == oldSelf.spec", "a round is measured once: delete it with its run, and measure again"),
             ),
         ),
+        KindDefinition(
+            name="BenchmarkProfile",
+            plural="benchmarkprofiles",
+            short="benchprof",
+            description="How a team's candidates are measured and decided: what deployments take from it, and what of"
+            " it they may not write otherwise.",
+            spec=BenchmarkProfileSpec,
+            status=None,
+            columns=(_column("Locked", ".spec.locked"), AGE),
+        ),
     )
 }
 
@@ -131,7 +143,7 @@ KEPT = frozenset((
 
 
 def crds() -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions."""
+    """The CustomResourceDefinitions, one a kind."""
     return [_definition(kind) for kind in KINDS.values()]
 
 
@@ -175,7 +187,7 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
         "name": VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}} if kind.status else {},
+        **({"subresources": {"status": {}}} if kind.status else {}),
         "additionalPrinterColumns": [dict(column) for column in kind.columns],
         "schema": {
             "openAPIV3Schema": {

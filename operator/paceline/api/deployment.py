@@ -1,7 +1,7 @@
 """The spec of a SpeculativeDeployment."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from paceline.core import Accelerator, CapacityPolicy, Gateway, GuardSpec, Parit
 from paceline.core.types import (
     Duration,
     Labels,
+    ObjectName,
     QueueName,
     Revision,
     ServedName,
@@ -63,18 +64,21 @@ class TargetSpec(Model):
         return self.served_name or self.source.removeprefix("hf://")
 
 
-class BenchmarkSpec(Model):
-    """How candidates are measured."""
+_BORROWED = "has(self.capacityPolicy) && self.capacityPolicy == 'Borrow'"
 
-    rules = (
-        NO_LABELS_OF_OURS,
-        ONE_QUEUE,
-        Rule(
-            cel="!has(self.minServing) || (has(self.capacityPolicy) && self.capacityPolicy == 'Borrow')",
-            message="minServing must be left out unless capacityPolicy is Borrow: no replica is given up otherwise",
-            field=".minServing",
-        ),
+
+def _only_lent(cel: str) -> Rule:
+    return Rule(
+        cel=f"!has(self.minServing) || ({cel})",
+        message="minServing must be left out unless capacityPolicy is Borrow: no replica is given up otherwise",
+        field=".minServing",
     )
+
+
+class MeasuringSpec(Model):
+    """How candidates are measured, as far as a profile may say it."""
+
+    rules: ClassVar[tuple[Rule | DeskRule, ...]] = (NO_LABELS_OF_OURS, ONE_QUEUE, _only_lent(_BORROWED))
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
     """Prompt sets to send; the four built-in sets if absent."""
@@ -101,6 +105,23 @@ class BenchmarkSpec(Model):
     decision stands for as long as its question does."""
 
 
+class ProfileReference(Model):
+    """A BenchmarkProfile."""
+
+    name: ObjectName
+    """Its name, in the same namespace."""
+
+
+class BenchmarkSpec(MeasuringSpec):
+    """How candidates are measured."""
+
+    rules = (NO_LABELS_OF_OURS, ONE_QUEUE, _only_lent(f"has(self.profileRef) || ({_BORROWED})"))
+
+    profile_ref: ProfileReference | None = None
+    """Takes each field of spec.benchmark and spec.gate that is not written here from a BenchmarkProfile; what it locks
+    may not be written otherwise."""
+
+
 RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     GuardSpec: (
         Rule(
@@ -118,9 +139,13 @@ def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
 
 
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
+_PROFILED = "(has(self.benchmark) && has(self.benchmark.profileRef))"
+"""CEL: what is not written here may stand in a profile, which the API server cannot read. The operator checks the rules
+again with its values, and without the reference."""
 _WORKLOADS = (
     "p.load.map(l, (has(l.concurrency) ? l.concurrency.size() : 1) *"
-    f" (has(l.datasets) ? l.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})).sum()"
+    f" (has(l.datasets) ? l.datasets.size() : {_SETS} ? self.benchmark.datasets.size()"
+    f" : {_PROFILED} ? 1 : {len(BUILTIN)})).sum()"
 )
 _NAMED = "(has(p.candidates) ? p.candidates.size() : has(self.candidates) ? self.candidates.size() : 1)"
 _ARMS = f"(has(p.search) ? 3 : 1 + {_NAMED})"
@@ -148,7 +173,7 @@ _CLAIM = (
 
 
 _BORROWS = "(has(self.benchmark) && has(self.benchmark.capacityPolicy) && self.benchmark.capacityPolicy == 'Borrow')"
-_STAYING = "(has(self.benchmark) && has(self.benchmark.minServing) ? self.benchmark.minServing : 1)"
+_STAYING = f"(has(self.benchmark) && has(self.benchmark.minServing) ? self.benchmark.minServing : {_PROFILED} ? 0 : 1)"
 
 
 class SpeculativeDeploymentSpec(Model):
@@ -210,7 +235,7 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each=_LOADS | {"d": "l.datasets"},
-            cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : d in {list(BUILTIN)}",
+            cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : {_PROFILED} || d in {list(BUILTIN)}",
             message="datasets must be listed in benchmark.datasets (by default: code, swe, terminal, chat); got {d}",
         ),
         Rule(
@@ -222,8 +247,8 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each=_LOADS,
-            cel=f"!has(l.arrivals) || l.arrivals != 'Replayed' || ({_SETS} && self.benchmark.datasets.all(s, {_OF_LOAD}"
-            " || !s.source.startsWith('builtin://')))",
+            cel=f"!has(l.arrivals) || l.arrivals != 'Replayed' || ({_SETS} ? self.benchmark.datasets.all(s, {_OF_LOAD}"
+            f" || !s.source.startsWith('builtin://')) : {_PROFILED})",
             message="arrivals must be Random for a built-in set: its prompts have no timestamps",
             field=".arrivals",
         ),

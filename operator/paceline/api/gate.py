@@ -32,7 +32,8 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
 
 
 class GateSpec(Model):
-    """The rule from rounds to a verdict. Absent fields come from the deployment's gate, then from the defaults."""
+    """The rule from rounds to a verdict. Absent fields come from the deployment's gate, then from its
+    profile's, then from the defaults."""
 
     rules = (
         Rule(

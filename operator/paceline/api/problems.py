@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, rules_of, schema
 from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
+from paceline.api.reasons import Reason
 from paceline.api.round import KIND
 from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
@@ -40,9 +41,10 @@ class Problem:
 class InvalidManifestError(ValueError):
     """A manifest that cannot be read."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[Problem], reason: Reason = Reason.InvalidSpec) -> None:
         super().__init__("; ".join(map(str, problems)))
         self.problems = problems
+        self.reason = reason
 
 
 def is_ours(manifest: Any) -> bool:

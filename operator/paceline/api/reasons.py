@@ -29,6 +29,9 @@ class Reason(Enum):
     # A person must act.
     NameConflict = Row("Stalled", True, "an object with this name is not managed by Paceline")
     InvalidSpec = Row("Stalled", True, "the spec cannot be carried out")
+    ProfileRequired = Row("Stalled", True, "the installation wants a profile in this namespace; what serves stays")
+    ProfileNotFound = Row("Stalled", True, "the profile is not there; what serves stays, and nothing new is measured")
+    ProfileLocked = Row("Stalled", True, "the spec contradicts its profile; what serves stays")
     FetchFailed = Row("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
     PreflightFailed = Row("Stalled", True, "the models do not match the spec")
     NoResourceClaims = Row("Stalled", True, "servers claim devices, and the cluster has no ResourceClaimTemplates")

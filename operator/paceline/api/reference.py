@@ -37,7 +37,7 @@ def reference() -> str:
 
 
 def _kind(kind: KindDefinition, seen: set[type[Any]]) -> Iterator[str]:
-    """A block that both kinds have stands where it is met first."""
+    """A block that several kinds have stands where it is met first."""
     yield f"## {kind.name}\n"
     yield f"{kind.description} Short name `{kind.short}`."
     status = f", its `status`, which the operator writes, a {_link(kind.status)}" if kind.status else ""

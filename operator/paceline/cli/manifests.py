@@ -1,16 +1,16 @@
-"""What a file has of our two kinds, for commands that go on with it."""
+"""The deployments and runs of a file, for commands that go on with them. A deployment has the values of its profile."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from paceline import api
-from paceline.api.problems import is_ours
 from paceline.api.text import documents
 from paceline.cli.options import reason
-from paceline.cli.validate import NOTHING, line, of_text, read
+from paceline.cli.profiles import DEPLOYMENT, PROFILE, is_a, naming, profile_for, whole
+from paceline.cli.validate import NOTHING, line, of_text, read, wrong
 
 Manifest = dict[str, Any]
-DEPLOYMENT = "SpeculativeDeployment"
 RUN = "BenchmarkRun"
 
 
@@ -18,22 +18,53 @@ class RefusedError(ValueError):
     """A file that cannot be gone on with; the lines that `paceline validate` would print."""
 
 
+def is_ours(one: Any) -> bool:
+    """Whether it is a deployment or a run."""
+    return is_a(DEPLOYMENT, one) or is_a(RUN, one)
+
+
 def ours(file: str) -> tuple[Manifest, ...]:
-    """At least one, and all are good; `-` is stdin. Raises RefusedError."""
+    """As `everything`, without others."""
     return tuple(manifest for manifest in everything(file) if is_ours(manifest))
 
 
-def everything(file: str) -> tuple[Manifest, ...]:
-    """All objects, of which at least one is ours, and all of ours are good; `-` is stdin. Raises RefusedError."""
+def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
+    """All objects, and all of ours are good; `-` is stdin. At least one is ours, or a profile if objects of a cluster
+    are `beside` the file: among these, too, deployments find their profile. Raises RefusedError."""
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
     try:
         text = read(file)
     except (OSError, ValueError) as error:
         raise RefusedError(f"{file}: {reason(error)}") from error
-    if problems := [line(file, problem) for problem in of_text(text) if not problem.note]:
+    if problems := [line(file, problem) for problem in of_text(text, beside) if not problem.note]:
         raise RefusedError("\n".join(problems))
     manifests = tuple(documents(text))
-    if not any(map(is_ours, manifests)):
+    if not any(is_ours(one) or (beside and is_a(PROFILE, one)) for one in manifests):
         raise RefusedError(f"{file}: {NOTHING}")
-    return tuple(api.stored(one) if is_ours(one) else one for one in manifests)
+    objects = [*manifests, *beside]
+    return tuple(_as_stored(file, one, objects) if is_ours(one) else one for one in manifests)
+
+
+def concerned(manifests: Collection[Any], beside: Collection[Any]) -> list[Manifest]:
+    """Deployments beside a file that name a profile in it, and are not in it. Raises RefusedError."""
+    there = {_name(one) for one in manifests if is_a(DEPLOYMENT, one)}
+    profiles = [one for one in manifests if is_a(PROFILE, one)]
+    found = [one for one in naming(profiles, beside) if _name(one) not in there]
+    faults = [line(_name(one), fault) for one in found for fault in wrong(one, profiles)]
+    if faults:
+        raise RefusedError("\n".join(faults))
+    return [_as_stored("", one, profiles) for one in found]
+
+
+def _as_stored(file: str, manifest: Manifest, objects: Collection[Any]) -> Manifest:
+    name = api.profile_of(manifest)
+    if not name:
+        return api.stored(manifest)
+    if (profile := profile_for(manifest, objects)) is None:
+        raise RefusedError(f"{file}: spec.benchmark.profileRef.name: add BenchmarkProfile {name} to the file")
+    return whole(manifest, profile)
+
+
+def _name(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"

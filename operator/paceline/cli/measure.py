@@ -14,10 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from paceline.api.problems import is_ours
 from paceline.cli import equipment, options
 from paceline.cli.equipment import CannotError, Equipment
-from paceline.cli.manifests import RefusedError, everything
+from paceline.cli.manifests import RefusedError, everything, is_ours
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
 from paceline.core.names import FILES, MODELS

@@ -18,8 +18,10 @@ from paceline.api.round import KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
-from paceline.cli.manifests import RUN, Manifest, RefusedError, ours
+from paceline.cli.manifests import RUN, Manifest, RefusedError, concerned, everything, is_ours
 from paceline.cli.patience import too_slow
+from paceline.cli.profiles import may_meet
+from paceline.cli.rows import HEAD, by_pool, row, span, total
 from paceline.cli.smallest import Shown, noises, smallest, table
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read, wrong
@@ -35,7 +37,7 @@ from paceline.core import (
     purpose_of,
     rounds_of,
 )
-from paceline.plan.costs import Assumptions, Cost
+from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
 from paceline.plan.run.enough import by_noise, sized
 from paceline.plan.speeds import alone, size_in_name
@@ -70,9 +72,10 @@ class Bounds:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc,"
-        "resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is "
-        "refused, or would be Stalled; 3 if something would wait for GPUs for ever (--gpus-free).",
+        epilog="To reuse what a cluster already has: kubectl get specdep,bench,benchprof,deploy,svc,"
+        "controllerrevisions,pvc,resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. "
+        "Of a BenchmarkProfile in FILE: the pools of all deployments there that name it, and what they would measure. "
+        "Exit: 0; 1 if FILE is refused, or would be Stalled; 3 if something waits for GPUs for ever (--gpus-free).",
     )
     options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(
@@ -89,31 +92,30 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        manifests = ours(args.file)
         existing = list(documents(read(args.cluster))) if args.cluster else []
+        objects = everything(args.file, existing)
+        others = concerned(objects, existing)
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    now, codes = datetime.now(UTC), {0}
+    now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_ours(one)]
     for manifest in manifests:
-        bounds = _bounds(args.start_seconds, args.tokens_per_second, existing, spec_of(manifest).server)
-        lower = forecast(manifest, existing, ALL_FASTER, bounds.lower, None, now)
-        upper = forecast(manifest, existing, UNDECIDED, bounds.upper, None, now)
+        there, bounds, lower, upper = _cases(args, manifest, existing, now)
         crowded = (
-            forecast(manifest, existing, ALL_FASTER, bounds.lower, args.gpus_free, now)
+            forecast(manifest, there, ALL_FASTER, bounds.lower, args.gpus_free, now)
             if args.gpus_free is not None
             else None
         )
         lines = [
-            *costs(manifest, lower, upper, bounds, existing),
+            *costs(manifest, lower, upper, bounds, there),
             *(f"\nKnown problem, {known}." for known in known_of(spec_of(manifest))),
             *opening(spec_of(manifest).window, now),
             *capacity(manifest, upper, crowded, args.gpus_free),
-            *_way_out(manifest, existing, bounds.lower, crowded, args.gpus_free, now),
-            *interruptions(manifest, existing, bounds.lower, bounds.upper, args.gpus_free, now),
+            *_way_out(manifest, there, bounds.lower, crowded, args.gpus_free, now),
+            *interruptions(manifest, there, bounds.lower, bounds.upper, args.gpus_free, now),
         ]
         print("\n".join(lines))
         codes |= {1} if lower.stalled else {NO_ROOM} if crowded and crowded.waiting else {0}
@@ -123,7 +125,21 @@ def run(args: argparse.Namespace) -> int:
         if args.gpus_free is not None and sum(servers) > args.gpus_free and not existing:
             print(f"  Not all find room in {args.gpus_free}, whatever stands above of each alone.")
             codes.add(NO_ROOM)
+    cases = [(one["metadata"]["name"], *_cases(args, one, existing, now)[2:]) for one in others]
+    if cases or not manifests:
+        print("\n".join(by_pool(cases)))
+    codes |= {1} if any(lower.stalled for _, lower, _ in cases) else {0}
     return 1 if 1 in codes else max(codes)
+
+
+def _cases(
+    args: argparse.Namespace, manifest: Manifest, existing: Sequence[Manifest], now: datetime
+) -> tuple[list[Manifest], Bounds, Forecast, Forecast]:
+    """What there is in its namespace, what is assumed, and the likely and the worst case."""
+    there = [one for one in existing if may_meet(one, manifest)]
+    bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
+    lower = forecast(manifest, there, ALL_FASTER, bounds.lower, None, now)
+    return there, bounds, lower, forecast(manifest, there, UNDECIDED, bounds.upper, None, now)
 
 
 def spec_of(manifest: Manifest) -> DeploymentSpec:
@@ -154,16 +170,16 @@ def costs(
     """The table of costs, what they buy, the steps, and what they assume."""
     spec, purpose = spec_of(manifest), purpose_of(manifest["spec"])
     yield f"{manifest['metadata']['name']}: {_in_short(spec, lower, upper, bounds, purpose)}\n"
-    yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
+    yield f"{'POOL':<20} {HEAD}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
     for pool, least, most in pairs:
         reused = f"  reuses {least.reused}" if least.reused else ""
-        yield f"{pool:<20} {_row(least, most)}{reused}"
+        yield f"{pool:<20} {row(least, most)}{reused}"
         if least.search and most.search and least.search.jobs < least.jobs:
-            yield f"{'  of it the search':<20} {_row(least.search, most.search)}"
+            yield f"{'  of it the search':<20} {row(least.search, most.search)}"
     prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
-    least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
-    yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
+    least, most = total([cost for _, cost, _ in pairs]), total([cost for _, _, cost in pairs])
+    yield f"{'all':<20} {row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
     yield ""
     if purpose is Purpose.GATE:
         yield "Likely: every candidate is shown to be faster at the first look. At worst: none is decided at any look."
@@ -295,7 +311,7 @@ def _steps(forecast: Forecast) -> Iterator[str]:
 
 def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
-    starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(upper.stream, lower.stream)
+    starts, streams = span(lower.start_seconds, upper.start_seconds), span(upper.stream, lower.stream)
     alone = " that is alone" if lower.shared else ""
     yield "\nAssumed:"
     yield f"  A server is ready {starts} s after its start: {bounds.starts}."
@@ -303,17 +319,17 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
     yield "  Every answer has maxTokens tokens. Time on one arm:"
     for pool in pools:
         for workload in pool.workloads:
-            span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
+            minutes = span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
             fewer = enough(workload, pool, lower.spread)
             load += f" ({fewer} after the first round, if its baseline allows)" if fewer else ""
             again = _again(workload, pool.gate.decide_after_rounds[-1])
-            yield f"    {pool.name:<16} {workload.name:<16} {load}: {span} min{again}"
+            yield f"    {pool.name:<16} {workload.name:<16} {load}: {minutes} min{again}"
     if parity:
-        span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
+        minutes = span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
         load = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
-        yield f"    {'each pool':<16} {'parity':<16} {load}: {span} min"
+        yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
 
 def enough(workload: Workload, pool: PoolSpec, spread: float | None) -> int | None:
@@ -336,28 +352,6 @@ def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
     """What clients lose."""
     changes = losses(spec.server, [arm for pool in spec.pools for arm in pool.arms])
     yield from (["\nOnce a candidate is promoted:", *(f"  {change}." for change in changes)] if changes else ())
-
-
-def _row(least: Cost, most: Cost, prefetches: int = 0) -> str:
-    """Each round is a Job, and so is each prefetch."""
-    rounds, jobs = _span(least.jobs, most.jobs), _span(least.jobs + prefetches, most.jobs + prefetches)
-    hours = _span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
-    return f"{rounds:>7} {jobs:>7} {_span(least.server_starts, most.server_starts):>14} {hours:>14}"
-
-
-def _sum(costs: Sequence[Cost]) -> Cost:
-    return Cost(
-        jobs=sum(cost.jobs for cost in costs),
-        server_starts=sum(cost.server_starts for cost in costs),
-        accelerator_seconds=sum(cost.accelerator_seconds for cost in costs),
-    )
-
-
-def _span(least: float, most: float, digits: int = 0) -> str:
-    """In order: a search may need fewer rounds where nothing is clear."""
-    least, most = sorted((least, most))
-    first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"
-    return first if first == last else f"{first}-{last}"
 
 
 def _bounds(

@@ -17,7 +17,8 @@ import yaml
 
 from paceline import api
 from paceline.cli import options
-from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
+from paceline.cli.manifests import RUN, RefusedError, ours
+from paceline.cli.profiles import DEPLOYMENT
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
 from paceline.api.text import documents, nodes, place
 from paceline.cli import options
+from paceline.cli.profiles import PROFILE, is_a, missing, profile_for, whole
 from paceline.cli.unchecked import unchecked, unnamed
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.text import printable
@@ -70,7 +71,9 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    checked = [one for name in args.files for one in check(name, args.recursive, args.models)]
+    texts = [one for name in args.files for one in _texts(name, args.recursive)]
+    profiles = [profile for one in texts for profile in _profiles(one.text)]
+    checked = [_of_file(one, args.models, profiles) for one in texts]
     if args.output == "json":
         print(json.dumps([_entry(one.file, problem) for one in checked for problem in one.problems], indent=2))
     elif args.output == "github":
@@ -112,33 +115,72 @@ def _counted(kinds: tuple[str, ...]) -> str:
     return ", ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in Counter(kinds).items())
 
 
+def _with_profile(
+    manifest: Mapping[str, Any], name: str, models: Path | None, profiles: Collection[Any]
+) -> list[Problem]:
+    profile = profile_for(manifest, profiles)
+    if profile is None:
+        return [missing(name)]
+    try:
+        merged = whole(manifest, profile)
+    except api.InvalidManifestError as locked:
+        return locked.problems
+    of = f" (with the values of BenchmarkProfile {name})"
+    return [one if one.note else replace(one, message=one.message + of) for one in found(merged, models)]
+
+
 def _printable(line: str) -> str:
     """One line without control characters, which a file may bring; what the terminal's encoding lacks is escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     return printable(line).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[Checked]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A file as it was read."""
+
+    file: str
+    text: str = ""
+    fault: str = ""
+    """Why it could not be."""
+    named: bool = True
+    """By its own name, not by its directory's."""
+
+
+def _texts(name: str, recursive: bool) -> Iterator[Text]:
     """A file, or the files of a directory."""
     if not Path(name).is_dir():
-        yield _of_file(name, models, named=True)
+        yield _text(name, named=True)
         return
     paths = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
     if not paths:
-        yield Checked(file=name, found=(Problem(path="", message=f"has no file that ends in {', '.join(SUFFIXES)}"),))
+        yield Text(file=name, fault=f"has no file that ends in {', '.join(SUFFIXES)}")
     for path in paths:
-        yield _of_file(str(path), models)
+        yield _text(str(path), named=False)
 
 
-def _of_file(file: str, models: Path | None, named: bool = False) -> Checked:
-    """Of a `named` file standard error says so if nothing in it was checked."""
+def _text(file: str, *, named: bool) -> Text:
     try:
-        text = read(file)
+        return Text(file=file, text=read(file), named=named)
     except (OSError, ValueError) as error:
-        return Checked(file=file, found=(Problem(path="", message=options.reason(error)),))
-    checked = _of_text(file, text, models)
-    if named and not checked.found and not checked.kinds:
-        print(f"{file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
+        return Text(file=file, fault=options.reason(error))
+
+
+def _profiles(text: str) -> list[Any]:
+    """Those of a text; of one that is no YAML, none."""
+    try:
+        return [one for one in documents(text) if is_a(PROFILE, one)] if PROFILE in text else []
+    except (ValueError, yaml.YAMLError, RecursionError):
+        return []
+
+
+def _of_file(one: Text, models: Path | None, profiles: Collection[Any]) -> Checked:
+    """Of a named file standard error says so if nothing in it was checked."""
+    if one.fault:
+        return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
+    checked = _of_text(one.file, one.text, models, profiles)
+    if one.named and not checked.found and not checked.kinds:
+        print(f"{one.file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
     return checked
 
 
@@ -147,12 +189,13 @@ def read(file: str) -> str:
     return sys.stdin.read() if file == "-" else Path(file).read_text()
 
 
-def of_text(text: str) -> tuple[Problem, ...]:
-    """The problems and notes of all our documents; a text that is no YAML is a problem."""
-    return _of_text("", text, None).found
+def of_text(text: str, beside: Collection[Any] = ()) -> tuple[Problem, ...]:
+    """The problems and notes of all our documents; a text that is no YAML is a problem. Profiles are looked for in the
+    text, then `beside` it."""
+    return _of_text("", text, None, [*_profiles(text), *beside]).found
 
 
-def _of_text(file: str, text: str, models: Path | None) -> Checked:
+def _of_text(file: str, text: str, models: Path | None, profiles: Collection[Any]) -> Checked:
     try:
         ours = [
             (document, node) for document, node in zip(documents(text), nodes(text), strict=True) if is_ours(document)
@@ -164,7 +207,7 @@ def _of_text(file: str, text: str, models: Path | None) -> Checked:
     placed = list[Problem]()
     for i, (document, node) in enumerate(ours):
         where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
-        for problem in found(document, models):
+        for problem in found(document, models, profiles):
             at = place(node, problem.path)
             line, column = (at.line + 1, at.column + 1) if problem.path else (0, 0)
             placed.append(replace(problem, message=problem.message + where, line=line, column=column))
@@ -187,15 +230,20 @@ def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
     return Problem(path="", message=f"is no YAML: {said}{hint}", line=line, column=column)
 
 
-def wrong(manifest: Mapping[str, Any]) -> list[Problem]:
+def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[Problem]:
     """What the API server refuses; else what the engine would."""
-    return [problem for problem in found(manifest) if not problem.note]
+    return [problem for problem in found(manifest, None, profiles) if not problem.note]
 
 
-def found(manifest: Mapping[str, Any], models: Path | None = None) -> list[Problem]:
-    """What is wrong, or, beside what is right, notes; given `models`, with what preflight would find."""
+def found(manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()) -> list[Problem]:
+    """What is wrong, or, beside what is right, notes; given `models`, with what preflight would find. A deployment that
+    names one of the `profiles` is looked at with its values."""
     if faults := problems(manifest):
         return faults
+    if is_a(PROFILE, manifest):
+        return []
+    if name := api.profile_of(manifest):
+        return _with_profile(manifest, name, models, profiles)
     spec, written = READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
     refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
     if refused:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from paceline.controller.kinds import (
+    BENCHMARK_PROFILE,
     BENCHMARK_RUN,
     HTTP_ROUTE,
     INFERENCE_POOL,
@@ -47,13 +48,13 @@ CHILDREN: tuple[Resource, ...] = (
     *GUARDS,
     *ROUTES,
 )
-WATCHED = (SPECULATIVE_DEPLOYMENT, *CHILDREN, AUTOSCALER)
-OPTIONAL = (LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTES, AUTOSCALER)
+WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, *CHILDREN, AUTOSCALER)
+OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
 """Labels by which a pass asks for objects."""
-OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, AUTOSCALER)
+OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
 
@@ -89,8 +90,8 @@ class Cluster:
         """The namespaces that the operator works in; empty means all."""
         self.queue: WorkQueue[Key] = WorkQueue(group=turn_of)
         self.known: set[Key] = set()
-        """Known deployments: a changed claim concerns all of them in its namespace, as does a run that was measured
-        without a cluster."""
+        """Known deployments: a changed claim or profile concerns all of them in its namespace, as does a run that was
+        measured without a cluster."""
         self.doubted: set[Key] = set()
         """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
         self.lent: set[tuple[str, str]] = set()
@@ -199,7 +200,7 @@ class Cluster:
         elif DEPLOYMENT_LABEL in labels:
             self.queue.hint(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
         elif (
-            obj.get("kind") == CLAIM.kind
+            obj.get("kind") in (CLAIM.kind, BENCHMARK_PROFILE.kind)
             or (obj.get("kind") == AUTOSCALER.kind and _scales_anew(event, obj, old))
             or (obj.get("kind") == BENCHMARK_RUN.kind and brings_rounds(obj))
         ):

@@ -3,6 +3,7 @@
 our own object   from its store, unless that is known to be behind. What is decided from an old one is never written: a
                  status is applied at the version that was read, and before any other write the server is asked whether
                  it is still that version (`confirm`)
+its profile      from its store: only the watch tells of one, so that a pass asks nobody
 children         from the stores. If a store lacks a name that we are about to write, the server is asked: a store has
                  only objects with our label, and a foreign object must not be taken over
 a round's pod    from the server when its Job has ended and the store's pod has not: the store may lag behind
@@ -13,18 +14,19 @@ a run's rounds   from the server: they are not watched
 a run's source   the run whose rounds it judges, and these: from the server, until this run has measured a round
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
 
 from paceline import api
+from paceline.api import Reason
 from paceline.api.record import kept_status
 from paceline.api.round import belongs
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.controller.cluster import GUARDS, ROUTES, Cluster, Key
 from paceline.controller.kinds import (
+    BENCHMARK_PROFILE,
     BENCHMARK_ROUND,
     BENCHMARK_RUN,
     HTTP_ROUTE,
@@ -54,13 +56,12 @@ from paceline.kube.resources import (
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.prompts import config_maps
+from paceline.plan.deployment.snapshot import Read, read
 from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.silence import waiting
 from paceline.render import Settings, group_name
-
-Spec = TypeVar("Spec", bound=DeploymentSpec | RunSpec)
 
 
 async def gather_deployment(
@@ -71,7 +72,7 @@ async def gather_deployment(
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.forget(key)
         return None
-    spec, invalid = _parse(api.deployment, manifest)
+    manifest, spec, invalid, refused = _read(cluster, manifest, settings)
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
@@ -95,6 +96,7 @@ async def gather_deployment(
         manifest=manifest,
         spec=spec,
         invalid=invalid,
+        refused=refused,
         children=children,
         settings=settings,
         absent=absent,
@@ -133,6 +135,14 @@ async def confirm(cluster: Cluster, key: Key, manifest: Manifest) -> None:
         raise Conflict(409, "Conflict", f"{key} has changed since it was read; it is decided anew")
 
 
+def _read(cluster: Cluster, manifest: Manifest, settings: Settings) -> Read:
+    if UNREAD in manifest:
+        return manifest, None, manifest[UNREAD], Reason.InvalidSpec
+    namespace, name = manifest["metadata"]["namespace"], api.profile_of(manifest)
+    profile = cluster.get(BENCHMARK_PROFILE.kind, namespace, name) if name else None
+    return read(manifest, None if profile is None or UNREAD in profile else profile, settings)
+
+
 def _elsewhere(cluster: Cluster) -> dict[str, frozenset[str]]:
     rounds = [cluster.get(POD.kind, *of) for of in sorted(cluster.measuring)]
     lending = [cluster.get(DEPLOYMENT.kind, *of) for of in sorted(cluster.lent)]
@@ -153,7 +163,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     manifest = await own(cluster, BENCHMARK_RUN, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
-    spec, invalid = _parse(api.run, manifest)
+    spec, invalid = _parse(manifest)
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
@@ -204,12 +214,12 @@ async def _source(cluster: Cluster, run: Manifest, rounds: Sequence[Manifest]) -
     return None if source is None or UNREAD in source else source
 
 
-def _parse(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[Spec | None, str]:
-    """The spec, or else the error in it."""
+def _parse(manifest: Manifest) -> tuple[RunSpec | None, str]:
+    """A run's spec, or else the error in it."""
     if UNREAD in manifest:
         return None, manifest[UNREAD]
     try:
-        return read(manifest), ""
+        return api.run(manifest), ""
     except api.InvalidManifestError as error:
         return None, str(error)
 

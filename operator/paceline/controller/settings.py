@@ -49,6 +49,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
             server_pod_security=pods.get("podSecurityContext") or {},
             network_policies=frozenset(pods.get("networkPolicies") or ()),
             disruption_budgets=bool(pods.get("disruptionBudgets")),
+            profile_required=frozenset(filter(None, env.get("PACELINE_PROFILE_REQUIRED", "").split(","))),
             imported_evidence=env.get("PACELINE_IMPORTED_EVIDENCE") == "true",
             server_priority_class=env.get("PACELINE_SERVER_PRIORITY_CLASS") or None,
             benchmark_priority_class=env.get("PACELINE_BENCHMARK_PRIORITY_CLASS") or None,

@@ -38,6 +38,8 @@ class Settings:
     """Whether a drain takes a pool's servers one at a time."""
     imported_evidence: bool = False
     """Whether rounds that were measured without a cluster count as evidence."""
+    profile_required: frozenset[str] = frozenset()
+    """Namespaces in which a deployment must name a BenchmarkProfile; `*` for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,6 @@ def test_every_link_has_its_heading() -> None:
     assert set(re.findall(r"\]\(#([^)]+)\)", page)) <= headings
 
 
-def test_a_block_of_both_kinds_is_told_once() -> None:
+def test_a_block_of_several_kinds_is_told_once() -> None:
     headings = re.findall(r"^### (.+)$", PAGE.read_text(), re.MULTILINE)
     assert len(headings) == len(set(headings))

@@ -6,6 +6,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from paceline import api
+from paceline.api.reasons import Reason
 from paceline.api.record import kept_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
@@ -22,7 +24,8 @@ from paceline.watch import Judgement
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """`spec` is None where the manifest cannot be read; `invalid` then says why.
+    """`manifest` has the values of its profile, and names none. `spec` is None where it cannot be read; `invalid` then
+    says why, as `refused` of the condition Stalled.
 
     `children` are objects by kind (Job, Pod, Deployment, LeaderWorkerSet, Service, ControllerRevision, BenchmarkRun,
     PersistentVolumeClaim): ours by label, and others under a name that we want. `absent` are kinds that the cluster
@@ -34,6 +37,7 @@ class Snapshot:
     invalid: str
     children: Mapping[str, tuple[Object, ...]]
     settings: Settings
+    refused: Reason = Reason.InvalidSpec
     absent: frozenset[str] = frozenset()
     warnings: Mapping[str, str] = field(default_factory=dict)
     """Uid of an object that waits without giving a reason → its last Warning among the Events."""
@@ -124,6 +128,24 @@ class Snapshot:
     def remembered(self, pool: str) -> PoolStatus:
         """The pool's entry of status."""
         return remembered(self.status, pool)
+
+
+Read = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
+"""The first fields of a snapshot: manifest, spec, invalid, refused."""
+
+
+def read(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> Read:
+    """A deployment with the values of the profile that it names, None if there is none of that name."""
+    required = not settings.profile_required.isdisjoint(("*", manifest["metadata"].get("namespace")))
+    try:
+        whole = api.with_profile(manifest, profile, required=required)
+    except api.InvalidManifestError as error:
+        return manifest, None, str(error), error.reason
+    try:
+        return whole, api.deployment(whole), "", Reason.InvalidSpec
+    except api.InvalidManifestError as error:
+        of = f" (with the values of BenchmarkProfile {api.profile_of(manifest)})" if whole is not manifest else ""
+        return whole, None, f"{error}{of}", error.reason
 
 
 def _has_rendering(data: Any) -> bool:

@@ -5,6 +5,7 @@ from paceline.core import rounds_of
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.routes import ROUTES
+from paceline.plan.deployment.snapshot import read
 from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
@@ -32,10 +33,8 @@ def plan(cluster: Cluster, key: Key) -> Plan:
 
 def deployment_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> deployment.Snapshot:
     manifest = cluster.objects["SpeculativeDeployment", name]
-    try:
-        spec, invalid = api.deployment(manifest), ""
-    except api.InvalidManifestError as error:
-        spec, invalid = None, str(error)
+    profile = cluster.objects.get(("BenchmarkProfile", api.profile_of(manifest)))
+    manifest, spec, invalid, refused = read(manifest, profile, settings)
     children = {kind: tuple(cluster.of(kind)) for kind in OF_ANYBODY} | {
         kind: tuple(cluster.of(kind, deployment=name)) for kind in LABELLED
     }
@@ -43,6 +42,7 @@ def deployment_snapshot(cluster: Cluster, name: str, settings: Settings = SETTIN
         manifest=manifest,
         spec=spec,
         invalid=invalid,
+        refused=refused,
         children=children,
         settings=settings,
         imported=tuple(filter(brings_rounds, cluster.of("BenchmarkRun"))) if settings.imported_evidence else (),

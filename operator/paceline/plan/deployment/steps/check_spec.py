@@ -12,7 +12,7 @@ from paceline.plan.step import StepResult
 def check_spec(snapshot: Snapshot, _: datetime) -> StepResult:
     """Block while the spec cannot be read, or while an engine refuses an argument in it."""
     if snapshot.spec is None:
-        return StepResult(causes=(Cause(Reason.InvalidSpec, None, snapshot.invalid),), blocks=True)
+        return StepResult(causes=(Cause(snapshot.refused, None, snapshot.invalid),), blocks=True)
     refused = places.refused(snapshot.spec, snapshot.manifest["spec"])
     if refused:
         note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)

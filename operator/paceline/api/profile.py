@@ -1,0 +1,36 @@
+"""The spec of a BenchmarkProfile: how a team's models are measured and decided, for many deployments."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from paceline.api.deployment import MeasuringSpec
+from paceline.api.gate import GateSpec
+from paceline.api.model import Model
+from paceline.core.types import Unique
+
+Section = Literal[
+    "gate",
+    "datasets",
+    "capacityPolicy",
+    "window",
+    "budget",
+    "parity",
+    "timeouts",
+    "podLabels",
+    "queueName",
+    "maxEvidenceAge",
+]
+
+
+class BenchmarkProfileSpec(Model):
+    """Fields of a deployment, at the same places, for all deployments of the namespace that name the profile."""
+
+    benchmark: MeasuringSpec | None = None
+    """How candidates are measured. Each field stands for a deployment that does not write it, as a whole."""
+    gate: GateSpec | None = None
+    """The rule from rounds to a verdict. Each field stands for a deployment that writes it neither in spec.gate nor in
+    a pool's."""
+    locked: Annotated[tuple[Section, ...], Field(max_length=10), Unique()] = ()
+    """Fields of spec.benchmark, or gate, that no deployment may write with another value; what the profile itself
+    leaves out then keeps its default. capacityPolicy takes minServing along, gate the gates of pools."""

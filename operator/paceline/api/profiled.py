@@ -1,0 +1,81 @@
+"""A deployment with the values of its profile: the one place where the two meet, before anything else is read."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paceline.api.model import as_sent
+from paceline.api.problems import InvalidManifestError, Problem
+from paceline.api.reasons import Reason
+
+WITH = {"minServing": "capacityPolicy"}
+"""Field of spec.benchmark → the one that it belongs to: who writes that one does not get this one from the profile."""
+LONGEST_VALUE = 60
+"""Characters of a value that a message tells."""
+
+Object = Mapping[str, Any]
+
+
+def profile_of(manifest: Object) -> str:
+    """The name of the profile that a deployment names; "" if it names none."""
+    name = _object(_object(_object(manifest, "spec"), "benchmark"), "profileRef").get("name")
+    return name if isinstance(name, str) else ""
+
+
+def with_profile(manifest: dict[str, Any], profile: Object | None, *, required: bool = False) -> dict[str, Any]:
+    """The deployment as if it had written itself what it leaves out and its profile has; it then names none any more.
+    `profile` is None where there is none of that name. `required`: a deployment of this namespace must name one.
+
+    Raises InvalidManifestError with the reason for Stalled."""
+    name = profile_of(manifest)
+    if not name and required:
+        raise _refused(Reason.ProfileRequired, "spec.benchmark.profileRef", "must name a BenchmarkProfile here")
+    if not name:
+        return manifest
+    if profile is None:
+        raise _refused(Reason.ProfileNotFound, "spec.benchmark.profileRef.name", f"there is no BenchmarkProfile {name}")
+    spec, given = as_sent(_object(manifest, "spec")), as_sent(_object(profile, "spec"))
+    if broken := list(_broken(spec, given, name)):
+        raise InvalidManifestError(broken, Reason.ProfileLocked)
+    written = {field: value for field, value in spec["benchmark"].items() if field != "profileRef"}
+    offered = {field: value for field, value in _object(given, "benchmark").items() if WITH.get(field) not in written}
+    gate = {**_object(given, "gate"), **_object(spec, "gate")}
+    return {**manifest, "spec": {**spec, "benchmark": offered | written, **({"gate": gate} if gate else {})}}
+
+
+def _broken(spec: Object, given: Object, name: str) -> Iterator[Problem]:
+    """Fields that are written otherwise than the profile has locked them."""
+    locked, gate = given.get("locked") or (), _object(given, "gate")
+    for path, written, of_profile, section in (
+        ("spec.benchmark", _object(spec, "benchmark"), _object(given, "benchmark"), ""),
+        ("spec.gate", _object(spec, "gate"), gate, "gate"),
+        *((f"spec.pools[{i}].gate", _object(pool, "gate"), gate, "gate") for i, pool in enumerate(_pools(spec))),
+    ):
+        for field, value in written.items():
+            lock = section or WITH.get(field, field)
+            if lock in locked and value != of_profile.get(field):
+                yield Problem(path=f"{path}.{field}", message=_way_out(name, lock, of_profile.get(field)))
+
+
+def _way_out(name: str, lock: str, value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    has = f", and has {text}" if value is not None and len(text) <= LONGEST_VALUE else ""
+    return f"must be left out: BenchmarkProfile {name} locks {lock}{has}"
+
+
+def _refused(reason: Reason, path: str, message: str) -> InvalidManifestError:
+    return InvalidManifestError([Problem(path=path, message=f"{message}; {LIST}")], reason)
+
+
+LIST = "kubectl get benchmarkprofiles lists those of the namespace"
+
+
+def _object(of: Object, field: str) -> Object:
+    """{} for what is none: the manifest may have any shape."""
+    value = of.get(field)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _pools(spec: Object) -> list[Object]:
+    pools = spec.get("pools")
+    return [pool if isinstance(pool, Mapping) else {} for pool in pools] if isinstance(pools, list) else []

@@ -1,0 +1,50 @@
+"""The profiles at the desk: that of a deployment among the objects of a file, and the deployments that name one."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from paceline import api
+from paceline.api import Problem, problems
+from paceline.api.problems import is_ours
+
+Object = Mapping[str, Any]
+DEPLOYMENT = "SpeculativeDeployment"
+PROFILE = "BenchmarkProfile"
+
+
+def is_a(kind: str, one: Any) -> bool:
+    return is_ours(one) and one.get("kind") == kind
+
+
+def profile_for(deployment: Object, objects: Collection[Any]) -> Object | None:
+    """The first good one of that name; a namespace that is not written may be any."""
+    found = (one for one in objects if is_a(PROFILE, one) and _is_of(one, deployment) and not problems(one))
+    return next(found, None)
+
+
+def naming(profiles: Collection[Object], objects: Collection[Any]) -> Iterator[dict[str, Any]]:
+    """The deployments that name one of the profiles."""
+    deployments = (one for one in objects if is_a(DEPLOYMENT, one))
+    return (one for one in deployments if any(_is_of(profile, one) for profile in profiles))
+
+
+def whole(deployment: Object, profile: Object) -> dict[str, Any]:
+    """With the values of its profile. Raises InvalidManifestError for a lock that it contradicts."""
+    return api.with_profile(api.stored(deployment), api.stored(profile))
+
+
+def missing(name: str) -> Problem:
+    """The note that a profile was not looked at."""
+    message = f"not checked: the values of BenchmarkProfile {name}, which is in none of the files"
+    return Problem(path="spec.benchmark.profileRef", message=message, note=True)
+
+
+def may_meet(one: Object, other: Object) -> bool:
+    """Whether they are of one namespace, as far as both say so."""
+    spaces = {(each.get("metadata") or {}).get("namespace") for each in (one, other)} - {None}
+    return len(spaces) <= 1
+
+
+def _is_of(profile: Object, deployment: Object) -> bool:
+    named = (profile.get("metadata") or {}).get("name")
+    return named is not None and named == api.profile_of(deployment) and may_meet(profile, deployment)
