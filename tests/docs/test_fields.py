@@ -1,4 +1,4 @@
-"""Every field that a page names by its path is there: from `spec` or `status` on in one of the two kinds, else below
+"""Every field that a page names by its path is there: from `spec` or `status` on in one of our kinds, else below
 the spec of a SpeculativeDeployment, which is what a reader edits, or below a status."""
 
 import re
@@ -32,7 +32,7 @@ def fields(number: int) -> set[str]:
     return set(paths(crds()[number]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]))
 
 
-EITHER = fields(0) | fields(1)
+EITHER = {path for number in range(len(crds())) for path in fields(number)}
 EDITED = {path.removeprefix("spec.") for path in fields(0) if path.startswith("spec.")}
 
 

@@ -72,8 +72,7 @@ def test_another_gate_of_a_profile_is_judged_on_the_rounds_there_are(world: Worl
     assert len(world.runs("latency")) == 2
     assert "no further round was measured" in world.runs("latency")[-1]["status"]["verdict"]["message"]
     assert (rounds(world), servers(world)) == before
-    (pool,) = world.status()["effective"]["pools"]
-    assert pool["gate"]["minImprovement"] == "4%"
+    assert world.pool("latency")["gate"]["minImprovement"] == "4%"
 
 
 @told

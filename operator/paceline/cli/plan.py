@@ -72,7 +72,7 @@ class Bounds:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        epilog="To reuse what a cluster already has: kubectl get specdep,bench,benchprof,deploy,svc,"
+        epilog="To reuse what a cluster already has: kubectl get specdep,bench,benchround,benchprof,deploy,svc,"
         "controllerrevisions,pvc,resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. "
         "Of a BenchmarkProfile in FILE: the pools of all deployments there that name it, and what they would measure. "
         "Exit: 0; 1 if FILE is refused, or would be Stalled; 3 if something waits for GPUs for ever (--gpus-free).",

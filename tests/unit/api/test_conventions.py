@@ -192,7 +192,7 @@ BOOLEANS = {
     "round.points[].valid": "the gate uses a point or does not",
     "round.points[].saturated": "a comparison with a threshold",
     "round.points[].atRest": "the engine speculated under the load or did not",
-    "status.progress.seen": "the Job has existed or has not",
+    "status.progress.internal.seen": "the Job has existed or has not",
 }
 """Path or last name of each boolean → why two values will always do."""
 
