@@ -83,7 +83,6 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     "kube/store.py": "what it has packed itself, of objects that kube/reading.py has read",
     "measure/emulated.py": "config.json that the prefetch has read (tests/unit/measure/test_any_model.py)",
     "measure/prompts.py": "a ConfigMap in the question's own file (tests/unit/measure/test_prompts.py)",
-    "plan/deployment/prefetch.py": "facts in our own status; `read_facts` is fuzzed with the model's files",
     "plan/step.py": "times that the API server has checked, or our own",
     "pods/datasets/__init__.py": "our own prompts",
     "pods/round/contamination.py": "bodies of our own requests",
