@@ -28,7 +28,9 @@ def measuring(world: World, pool: str = "latency") -> None:
 
 def parity(world: World, pool: str = "latency") -> dict[str, Any]:
     (verdict,) = world.runs(pool)[-1]["status"]["armVerdicts"]
-    return dict(verdict["parity"])
+    found = dict(verdict["parity"])
+    memory = found.pop("internal", {})
+    return found | memory
 
 
 @told

@@ -30,7 +30,7 @@ def test_verdict_and_report_name_it() -> None:
             world.round_ends()
     run = world.runs("latency")[-1]
     assert f"wide ran with {OWN}, the baseline without" in run["status"]["verdict"]["message"]
-    assert run["status"]["armVerdicts"][0]["args"] == [OWN]
+    assert run["status"]["armVerdicts"][0]["internal"]["args"] == [OWN]
     assert f"wide ran with {OWN}, the baseline without." in report([run]).runs[0].sentence
 
 
@@ -41,7 +41,7 @@ def test_nothing_is_said_where_there_is_nothing() -> None:
             world.round_ends()
     status = world.runs("latency")[-1]["status"]
     assert "ran with" not in status["verdict"]["message"]
-    assert "args" not in status["armVerdicts"][0]
+    assert "internal" not in status["armVerdicts"][0]
 
 
 def otherwise(found: Replicate) -> Replicate:

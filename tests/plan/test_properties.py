@@ -49,18 +49,24 @@ def ready(world: World) -> None:
     world.servers_ready()
 
 
+def placed(world: World) -> bool:
+    """Whether a round is under way whose pod has a node."""
+    pods = (pod for job in world.under_way("round") for pod in world.cluster.owned("Pod", job))
+    return any("nodeName" in pod["spec"] for pod in pods)
+
+
 def measure(world: World) -> None:
-    if world.under_way("round"):
+    if placed(world):
         world.round_ends()
 
 
 def spoil(world: World) -> None:
-    if world.under_way("round"):
+    if placed(world):
         world.round_ends(wide=died, narrow=half_failed)
 
 
 def refuse(world: World) -> None:
-    if world.under_way("round"):
+    if placed(world):
         world.round_ends(wide=nothing_accepted)
 
 

@@ -22,7 +22,7 @@ def test_the_image_that_ran_is_recorded_by_its_digest() -> None:
     run = run_of(world)
     status = run["status"]
     assert run["rounds"][0]["image"] == IMAGE
-    assert status["imageDigests"] == {"server": IMAGE}
+    assert status["internal"]["imageDigests"] == {"server": IMAGE}
 
 
 ELSEWHERE = "registry.example/mirror/sglang@sha256:0123"
@@ -45,27 +45,6 @@ def test_an_image_is_another_one_if_its_digest_is(first: str, then: str, noticed
     """Not if only its name is, nor where one node has a registry's digest and the other an id of its own."""
     before = [{"error": "evicted", "round": 0}, {"image": first}, {"image": ""}]
     assert bool(image_moved(then, records(before))) is noticed
-
-
-def test_what_the_latest_round_says_of_its_accelerators_stands_above_all_rounds() -> None:
-    world = World()
-    world.apply(example("latency"))
-    world.prefetch_ends()
-    world.servers_ready()
-    world.round_ends()
-    status = run_of(world)["status"]
-    assert (status["gpuModel"], status["driver"], status["paceline"]) == ("NVIDIA H200", "550.127.08", "0.1.0")
-
-
-def test_a_run_that_two_releases_have_measured_names_both() -> None:
-    world = World()
-    world.apply(example("latency"))
-    world.prefetch_ends()
-    world.servers_ready()
-    world.round_ends()
-    run_of(world)["rounds"][0]["paceline"] = "0.0.9"
-    world.round_ends()
-    assert run_of(world)["status"]["paceline"] == "0.0.9, 0.1.0"
 
 
 GPU = "nvidia.com/gpu"

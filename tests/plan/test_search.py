@@ -73,8 +73,8 @@ def test_it_says_how_the_arms_stand_and_what_comes_next() -> None:
     for _ in range(3):
         answered(world, {"latency": LATENCY})
     now = world.runs("latency")[0]["status"]["search"]
-    assert [arm["state"] for arm in now["arms"]].count("best") == 1
-    assert all({"ratio", "lower", "upper"} <= arm.keys() for arm in now["arms"] if arm["arm"] != "baseline")
+    assert [arm["state"] for arm in now["internal"]["arms"]].count("best") == 1
+    assert all({"ratio", "lower", "upper"} <= arm.keys() for arm in now["internal"]["arms"] if arm["arm"] != "baseline")
     assert now["next"]
     assert now["next"] in world.message("Measuring")
 
@@ -123,7 +123,7 @@ def test_a_tree_that_crashes_its_server_is_told_and_left_out() -> None:
     searched(world, {"latency": LATENCY}, **dict.fromkeys(tried, died))
     world.servers_ready()
     search = world.runs("latency")[0]["status"]
-    failed = [arm["arm"] for arm in search["search"]["arms"] if arm["state"] == "failed"]
+    failed = [arm["arm"] for arm in search["search"]["internal"]["arms"] if arm["state"] == "failed"]
     assert failed
     assert set(failed) <= set(tried)
     assert search["verdict"]["winner"] not in tried
@@ -234,7 +234,7 @@ def test_trees_of_another_head_are_candidates_beside_the_search() -> None:
     world = begin(manifest)
     ended(world, OtherHead("latency", 1))
     names = {candidate["name"] for candidate in manifest["spec"]["candidates"]}
-    assert names < {arm["arm"] for arm in world.runs("latency")[0]["status"]["search"]["arms"]}
+    assert names < {arm["arm"] for arm in world.runs("latency")[0]["status"]["search"]["internal"]["arms"]}
     assert verdict(world, 0)["winner"] in names
     assert world.serving("latency") == verdict(world, 0)["winner"]
 

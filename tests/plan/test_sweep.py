@@ -153,7 +153,9 @@ def test_an_arm_whose_server_ends_under_load_is_known_alone(arm: str) -> None:
     world = World()
     world.apply(sweep())
     swept(world, **{arm: out_of_memory_under_load})
-    assert [(spot["concurrency"], spot.get("fastest"), spot.get("rounds")) for spot in status(world)["crossover"]] == [
+    spots = status(world)["crossover"]
+    measured = [spot.get("internal", {}).get("rounds") for spot in spots]
+    assert [(spot["concurrency"], spot.get("fastest"), of) for spot, of in zip(spots, measured, strict=True)] == [
         (1, "narrow", ROUNDS),
         (8, None, None),
     ]
@@ -193,7 +195,7 @@ def test_a_spent_budget_leaves_the_table_of_what_was_measured() -> None:
     world = World()
     world.apply(sweep(budget={"gpuHours": "3"}))
     swept(world, 2)
-    assert [spot["rounds"] for spot in status(world)["crossover"]] == [2, 2]
+    assert [spot["internal"]["rounds"] for spot in status(world)["crossover"]] == [2, 2]
     assert "the budget of 3 GPU-hours leaves no room" in status(world)["verdict"]["message"]
 
 
