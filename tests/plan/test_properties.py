@@ -49,10 +49,13 @@ def ready(world: World) -> None:
     world.servers_ready()
 
 
-def placed(world: World) -> bool:
-    """Whether a round is under way whose pod has a node."""
-    pods = (pod for job in world.under_way("round") for pod in world.cluster.owned("Pod", job))
-    return any("nodeName" in pod["spec"] for pod in pods)
+def placed(world: World) -> list[Manifest]:
+    """The Jobs of rounds under way whose pod has a node."""
+    return [
+        job
+        for job in world.under_way("round")
+        if any("nodeName" in pod["spec"] for pod in world.cluster.owned("Pod", job))
+    ]
 
 
 def measure(world: World) -> None:
@@ -71,7 +74,7 @@ def refuse(world: World) -> None:
 
 
 def lose_a_round(world: World) -> None:
-    if jobs := world.under_way("round"):
+    if jobs := placed(world):
         world.round_dies(jobs[0]["metadata"]["labels"]["paceline.dev/pool"], 1, "killed")
 
 
