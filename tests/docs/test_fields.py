@@ -39,7 +39,7 @@ EDITED = {path.removeprefix("spec.") for path in fields(0) if path.startswith("s
 def unknown(text: str) -> Iterator[str]:
     for span in SPAN.findall(text):
         path = re.sub(r"\[\d*\]", "", span)
-        named, kind = re.subn("^(specdep|bench)[.]", "", path)
+        named, kind = re.subn("^(specdep|bench|benchround)[.]", "", path)
         if path.startswith(WHOLE) or kind:
             known = named in EITHER
         else:
@@ -49,7 +49,7 @@ def unknown(text: str) -> Iterator[str]:
 
 
 def test_a_field_that_another_kind_has_there_is_found() -> None:
-    text = "`gate.decideAfterRounds`, `benchmark.decideAfterRounds`, `bench.status.rounds[].try`, `status.history`"
+    text = "`gate.decideAfterRounds`, `benchmark.decideAfterRounds`, `benchround.spec.try`, `status.history`"
     assert list(unknown(text)) == ["benchmark.decideAfterRounds", "status.history"]
 
 
