@@ -209,7 +209,7 @@ def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
 def test_to_bring_evidence_along_is_to_promote(guarded: Running) -> None:
     """Its author wrote the numbers, and a pool may promote on them."""
     run = example_run()
-    brings = {**run, "spec": {**run["spec"], "measured": {"machine": "desk", "rounds": ["paceline1:"]}}}
+    brings = {**run, "spec": {**run["spec"], "measured": {"machine": "desk", "rounds": 1}}}
     assert send(guarded, "eve", run) == ""
     assert "spec.measured brings evidence along, which asks for the verb promote" in send(guarded, "eve", brings)
     assert send(guarded, "pat", brings) == ""
@@ -390,6 +390,8 @@ def test_every_field_that_could_name_an_image_a_directory_or_remote_code_is_one_
             look(child.get("items") or child, where)
 
     for crd in crds():
+        if crd["spec"]["names"]["kind"] == "BenchmarkRound":
+            continue  # of images that ran
         look(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], "")
     assert found == looked_at | lists | models
 

@@ -191,12 +191,12 @@ RUN_STATUS = {
     "startTime": NOW,
     "completionTime": NOW,
     "engineVersion": "0.5.23",
-    "paceline": "0.0.9, 0.1.0",
-    "imageDigests": {"server": "sha256:00", "client": "sha256:01"},
-    "gpuModel": "NVIDIA H200",
-    "driver": "550.127.08",
-    "gpus": ["GPU-0"],
-    "rounds": [ROUND],
+    "lastMeasuredTime": NOW,
+    "internal": {
+        "armRounds": {"baseline": 3, "wide": 3},
+        "firstMeasuredTime": NOW,
+        "imageDigests": {"server": "sha256:00", "client": "sha256:01"},
+    },
     "results": [
         {"arm": "wide", "workload": "mean", "ratio": "1.36", "lower": "1.3", "upper": "1.4", "acceptLength": "2.8"}
     ],
@@ -218,8 +218,7 @@ RUN_STATUS = {
         "job": "run-1-2-0",
         "message": "decided",
         "secondsPerRound": 300,
-        "unplacedSince": "2026-11-21T10:00:00Z",
-        "seen": True,
+        "internal": {"unplacedSince": "2026-11-21T10:00:00Z", "seen": True},
     },
 }
 
@@ -233,6 +232,27 @@ def test_nothing_of_a_runs_status_is_pruned(apiserver: Running, bench: str) -> N
     header, line = apiserver.kubectl("get", "bench").stdout.splitlines()
     assert header.split() == ["NAME", "POOL", "ROUNDS", "OUTCOME", "WINNER", "SPEEDUP", "NODE", "AGE"]
     assert line.split()[:-1] == [bench, "throughput", "3", "Promote", "wide", "1.36", "gpu-0"]
+
+
+def test_a_round_is_kept_whole_and_never_changes(apiserver: Running) -> None:
+    """Whoever may write rounds: another number under the same name is refused."""
+    manifest = {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": "BenchmarkRound",
+        "metadata": {"name": "run-1-0-0", "labels": {"paceline.dev/run": "run-1"}},
+        "spec": {"fingerprint": "0123456789", **ROUND},
+    }
+    for _ in range(2):
+        apiserver.kubectl("apply", "--server-side", "-f", "-", given=manifest)
+    stored = json.loads(apiserver.kubectl("get", "benchround", "run-1-0-0", "-o", "json").stdout)
+    assert (stored["spec"], stored["metadata"]["generation"]) == (manifest["spec"], 1)
+    header, line = apiserver.kubectl("get", "benchround").stdout.splitlines()
+    assert header.split() == ["NAME", "RUN", "ROUND", "NODE", "FAILED", "AGE"]
+    assert line.split()[:4] == ["run-1-0-0", "run-1", "0", "gpu-0"]
+    patch = '{"spec": {"points": []}}'
+    refused = apiserver.kubectl("patch", "benchround", "run-1-0-0", "--type=merge", "-p", patch, check=False)
+    assert "a round is measured once" in refused.stderr
+    apiserver.kubectl("delete", "benchround", "run-1-0-0")
 
 
 @pytest.mark.parametrize(
@@ -261,14 +281,14 @@ def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
 
 def test_a_finished_run_never_changes(apiserver: Running, bench: str) -> None:
     """Neither a field, nor the whole, nor that it has ended. A write that says nothing new is let through."""
-    measuring = {"conditions": conditions(Cause(Reason.RunMeasuring)), "rounds": [ROUND]}
+    measuring = {"conditions": conditions(Cause(Reason.RunMeasuring)), "node": "gpu-0"}
     publish(apiserver, "benchmarkruns", bench, measuring)
     ended = RUN_STATUS | {"conditions": conditions(Cause(Reason.Promote))}
     assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
     assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
     for change in (
         {"verdict": {"outcome": "Reject"}},
-        {"rounds": []},
+        {"node": ""},
         {"conditions": []},
         {"results": None},
         {"noise": "0.9"},
