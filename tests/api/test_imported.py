@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from tests.support import imported
 from tests.support.apiserver import Running
 
 from paceline.measure import record
-from paceline.measure.applying import LARGEST_ANNOTATION, OF_KUBECTL, applying, written
 
 HERE = "imported"
 SECONDS = 90
@@ -55,38 +53,27 @@ def test_the_file_is_judged_anew_and_stays_as_it_was_judged(server: Running, tmp
         again = stored(server)
         assert (again["spec"], again["status"]) == (first["spec"], first["status"])
         assert again["metadata"]["generation"] == 1
+        owners = json.loads(server.kubectl("get", "benchround", "-n", HERE, "-o", "json").stdout)["items"]
+        uids = [one["metadata"]["ownerReferences"][0]["uid"] for one in owners]
+        assert uids == [again["metadata"]["uid"]] * 3, "they go with their run"
     assert server.kubectl("get", "jobs", "-n", HERE, "-o", "name").stdout == ""
-    run["spec"]["measured"]["rounds"].pop()
+    run["spec"]["measured"]["rounds"] -= 1
     other = server.kubectl("apply", "-n", HERE, "-f", saved(tmp_path, run), check=False).stderr
     assert "spec is immutable: make another BenchmarkRun" in other
 
 
-@pytest.mark.parametrize(
-    ("size", "way"), [(LARGEST_ANNOTATION - OF_KUBECTL, ""), (LARGEST_ANNOTATION, " --server-side")]
-)
-def test_a_large_file_is_applied_as_it_is_told(server: Running, tmp_path: Path, size: int, way: str) -> None:
-    """Beyond that, kubectl's annotation is too long for the API server; without it, the file is not."""
-    run = {**imported.with_status(), "metadata": {"name": f"large{way.replace(' ', '')}"}}
-    run["status"] = {**run["status"], "node": ""}
-    run["status"]["node"] = "<" + "x" * (size - written(run) - len("<     "))
-    assert written(run) == size
-    (line,) = applying("run.yaml", run, datetime.now(UTC))
-    assert line.startswith(f"kubectl apply{way} -f run.yaml")
-    file = saved(tmp_path, run)
-    plain = server.kubectl("apply", "-n", HERE, "--validate=false", "-f", file, check=False)
-    assert ("metadata.annotations: Too long" in plain.stderr) is bool(way), plain.stderr
-    server.kubectl("apply", "-n", HERE, "--validate=false", "-f", file, "--server-side", "--force-conflicts")
-
-
-def test_it_is_bounded(server: Running, tmp_path: Path) -> None:
+def test_the_number_of_its_rounds_is_bounded(server: Running, tmp_path: Path) -> None:
     run = imported.with_status()
-    measured = run["spec"]["measured"]
-    for rounds, said in (
-        ([*measured["rounds"][:1]] * 65, "Too many: 65: must have at most 64 items"),
-        (["x" * 4097], "spec.measured.rounds[0]: Too long"),
-        ([1], 'must be of type string: "integer"'),
-    ):
-        spec = {**run["spec"], "measured": {**measured, "rounds": rounds}}
-        wrong = {**run, "metadata": {"name": "wrong"}, "spec": spec}
+    for rounds, said in ((65, "should be less than or equal to 64"), (["paceline1:"], "must be of type integer")):
+        spec = {**run["spec"], "measured": {**run["spec"]["measured"], "rounds": rounds}}
+        wrong = {**run, "metadata": {"name": "wrong"}, "spec": spec, "rounds": []}
         refused = server.kubectl("apply", "-n", HERE, "-f", saved(tmp_path, wrong), check=False)
         assert said in refused.stderr
+
+
+def test_a_round_that_no_client_could_have_measured_is_refused(server: Running, tmp_path: Path) -> None:
+    """By its schema; the run then waits for it in vain."""
+    run = imported.with_status()
+    run["rounds"][0] = {**run["rounds"][0], "points": "none"}
+    refused = server.kubectl("apply", "-n", HERE, "-f", saved(tmp_path, run), check=False)
+    assert "spec.points" in refused.stderr

@@ -14,6 +14,7 @@ from tests.support.reports import demo
 
 from paceline import cli
 from paceline.core import WAVES
+from paceline.measure import record
 
 NAMESPACE = "reports"
 LATENCY, THROUGHPUT = (run["metadata"]["name"] for run in demo())
@@ -30,7 +31,8 @@ def kubeconfig(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> 
     for run in demo():
         for workload in run["spec"]["workloads"]:  # recorded when three times the concurrency were enough
             workload["requests"] = max(workload["requests"], WAVES * workload["concurrency"])
-        server.kubectl("create", "-f", "-", given=run | {"metadata": run["metadata"] | {"namespace": NAMESPACE}})
+        for document in record.documents(run | {"metadata": run["metadata"] | {"namespace": NAMESPACE}}):
+            server.kubectl("create", "-f", "-", given=document)
         patch = json.dumps({"status": run["status"]})
         server.kubectl("patch", "bench", run["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
     return mine
