@@ -13,8 +13,9 @@ from tests.fault.world import NAME, NAMESPACE, World
 from tests.support import admitted
 from tests.support.memory import Exit
 
+from paceline.api.round import with_rounds
 from paceline.cli.validate import wrong
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.evidence.message import LONGEST, PREFIX
 from paceline.kube import Manifest, Ref
@@ -144,7 +145,7 @@ def test_rounds_that_leave_garbage_end_in_an_error_in_words(message: str) -> Non
     assert serves(world, HOSTILE) == "baseline"
     (run,) = [found for found in world.cluster.list(BENCHMARK_RUN).items if of(found) == HOSTILE]
     admitted.check("BenchmarkRun", run["status"])
-    lost = [entry["error"] for entry in run["rounds"]]
+    lost = [entry["error"] for entry in with_rounds(run, world.cluster.list(BENCHMARK_ROUND).items)["rounds"]]
     assert lost
     assert all(error.isprintable() and 0 < len(error) <= LONGEST for error in lost)
     (failed,) = [one for one in run["status"]["conditions"] if one["type"] == "Failed"]

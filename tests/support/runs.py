@@ -96,7 +96,6 @@ def manifest(
             ],
             "fingerprint": "5f0c9a1b2d",
             "node": "gpu-0",
-            "gpus": [f"GPU-0000{i}" for i in range(4)],
             "engineVersion": "0.5.23",
             "results": [entry for name, arm in verdict.arms.items() for entry in _results(name, arm, concurrency)],
             "armVerdicts": [

@@ -38,7 +38,12 @@ def with_profile(manifest: dict[str, Any], profile: Object | None, *, required: 
     if broken := list(_broken(spec, given, name)):
         raise InvalidManifestError(broken, Reason.ProfileLocked)
     written = {field: value for field, value in spec["benchmark"].items() if field != "profileRef"}
-    offered = {field: value for field, value in _object(given, "benchmark").items() if WITH.get(field) not in written}
+    locked = given.get("locked") or ()
+    offered = {
+        field: value
+        for field, value in _object(given, "benchmark").items()
+        if (owner := WITH.get(field)) not in written or owner in locked
+    }
     gate = {**_object(given, "gate"), **_object(spec, "gate")}
     return {**manifest, "spec": {**spec, "benchmark": offered | written, **({"gate": gate} if gate else {})}}
 

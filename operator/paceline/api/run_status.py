@@ -234,6 +234,8 @@ class BenchmarkRunStatus:
     """Container → digest of its image in the latest round: `server` and `client`."""
     arm_rounds: Annotated[Counts, INTERNAL] = field(default_factory=dict)
     """Arm → its rounds with a valid point. The rounds are BenchmarkRounds, found by the label paceline.dev/run."""
+    recorded: Annotated[Count | None, INTERNAL] = None
+    """BenchmarkRounds that this status has counted, tries without a result included: Events tell of others."""
     first_measured_time: Annotated[Time, INTERNAL] = ""
     """When the oldest round with a result ended."""
     last_measured_time: Time = ""

@@ -38,7 +38,7 @@ from paceline.controller.kinds import (
 from paceline.controller.warnings import warnings
 from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
-from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, Ref, Resource, ref_of
+from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
 from paceline.kube.resources import (
     AUTOSCALER,
     CLAIM,
@@ -167,17 +167,22 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
-    rounds = () if finished(manifest) else await _rounds(cluster, key.namespace, key.name)
+    over, unread = finished(manifest), ""
+    rounds: tuple[Manifest, ...] = ()
+    try:
+        rounds = () if over else await _rounds(cluster, key.namespace, key.name)
+    except (Forbidden, NotFound) as error:  # rights or CRDs of an older release
+        unread = str(error)
     recorded = {one["metadata"]["name"] for one in rounds if belongs(one, manifest)}
     jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
-    ended = [job for job in jobs if finished(job) and job["metadata"]["name"] not in recorded]
+    ended = [job for job in jobs if not over and finished(job) and job["metadata"]["name"] not in recorded]
     if not all(_has_ended(_pod_of(job, pods)) for job in ended):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     of_jobs = [RoundJob(job=job, pod=_pod_of(job, pods)) for job in jobs]
     of_jobs = [
         replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
-        if spec and one.node and one.ended and one.name not in recorded
+        if spec and not over and one.node and one.ended and one.name not in recorded
         else one
         for one in of_jobs
     ]
@@ -192,6 +197,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
         objects=rounds,
+        unread=unread,
         source=source,
         source_objects=await _rounds(cluster, key.namespace, source["metadata"]["name"]) if source else (),
         refusals=cluster.refusals.get(key, {}),

@@ -100,7 +100,7 @@ def test_rounds_of_a_run_without_a_cluster_are_counted() -> None:
 
 def test_a_pool_that_is_to_be_two_is_told_so() -> None:
     run = demo()[0]
-    run["status"]["verdict"]["crossing"] = "speculate up to 1, not at 8: split the pool by concurrency"
+    run["status"]["verdict"]["internal"] = {"crossing": "speculate up to 1, not at 8: split the pool by concurrency"}
     assert said(run).advice == "Speculate up to 1, not at 8: split the pool by concurrency"
 
 

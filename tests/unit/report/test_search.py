@@ -50,8 +50,8 @@ def test_it_says_what_was_found_and_that_nothing_is_decided() -> None:
 def test_its_arms_are_those_that_were_measured_the_best_first() -> None:
     run, status = said(ended()), ended()["status"]["search"]
     assert run.search is not None
-    assert [arm.name for arm in run.search.arms] == [arm["arm"] for arm in status["arms"]]
-    assert run.arms == ("baseline", *(arm["arm"] for arm in status["arms"] if arm["arm"] != "baseline"))
+    assert [arm.name for arm in run.search.arms] == [arm["arm"] for arm in status["internal"]["arms"]]
+    assert run.arms == ("baseline", *(arm["arm"] for arm in status["internal"]["arms"] if arm["arm"] != "baseline"))
     assert run.search.measured == len(run.arms) - 1 < run.search.candidates == 45
     assert {value.arm for value in run.values} == set(run.arms)
     best = run.search.arms[0]
@@ -74,7 +74,7 @@ def test_under_way_it_says_how_it_stands_and_what_comes_next() -> None:
     for _ in range(3):
         answered(world, LATENCY)
     run, status = said(world.runs("latency")[0]), world.runs("latency")[0]["status"]["search"]
-    best = next(arm for arm in status["arms"] if arm["state"] == "best")
+    best = next(arm for arm in status["internal"]["arms"] if arm["state"] == "best")
     assert run.outcome == "Measuring"
     assert f"best so far: {best['arm']}, " in run.sentence
     assert run.sentence.endswith(f"next: {status['next']}.")
@@ -107,10 +107,10 @@ def test_other_ends(verdict: dict[str, str], outcome: str, sentence: str) -> Non
 
 
 def test_a_failed_arm_says_why_and_stands_last() -> None:
-    stood = ended()["status"]["search"]["arms"]
+    stood = ended()["status"]["search"]["internal"]["arms"]
     name = next(arm["name"] for arm in ended()["spec"]["arms"] if arm["name"] not in {one["arm"] for one in stood})
     arms = [*stood, {"arm": name, "state": "failed", "why": "out of memory"}]
-    status = ended()["status"] | {"search": ended()["status"]["search"] | {"arms": arms}}
+    status = ended()["status"] | {"search": ended()["status"]["search"] | {"internal": {"arms": arms}}}
     last = FORMATS["md"](report([ended() | {"status": status}])).partition("### Outputs")[0].splitlines()
     row = next(line for line in last if line.startswith(f"| {name} ("))
     assert "| failed (out of memory) | 0 | – | – | – |" in row

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api import Cause
+from paceline.api import Cause, Reason
 from paceline.api.reasons import to_status as conditions_of
 from paceline.api.record import to_status
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
@@ -28,8 +28,9 @@ from paceline.evidence.round_status import point_noise
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import latest_node
+from paceline.plan.run.origin import own
 from paceline.plan.run.results import cost, results, round_events, verdict_events
-from paceline.plan.run.rounds import fitting, new, orphans
+from paceline.plan.run.rounds import new, orphans
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.steps.check import check
 from paceline.plan.run.steps.collect import collect
@@ -38,7 +39,7 @@ from paceline.plan.run.steps.measure import measure
 from paceline.plan.run.steps.record import record
 from paceline.plan.run.steps.take_in import take_in
 from paceline.plan.run.steps.take_over import take_over
-from paceline.plan.step import Adopt, Delete, Plan, StepResult, timestamp
+from paceline.plan.step import Adopt, Delete, Event, Plan, StepResult, timestamp
 
 Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
 STEPS: tuple[Step, ...] = (check, take_in, take_over, collect, record, conclude, measure)
@@ -50,7 +51,9 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         return Plan(status=None, actions=_stop(snapshot, "the run has ended"))  # after a crash a Job may be left
     if snapshot.spec is None:
         return _end(snapshot, None, error(snapshot.invalid), now)
-    evidence = Evidence(spec=snapshot.spec, records=fitting(snapshot.spec, snapshot.rounds))
+    if snapshot.unread and not snapshot.superseded:
+        return _without_rounds(snapshot, now)
+    evidence = Evidence(spec=snapshot.spec, records=snapshot.rounds)
     for step in STEPS:
         match step(snapshot, evidence, now):
             case Evidence() as learnt:
@@ -62,9 +65,16 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     return _go_on(snapshot, evidence, StepResult(), now)
 
 
+def _without_rounds(snapshot: Snapshot, now: datetime) -> Plan:
+    """Nothing is known of its rounds: none may start."""
+    causes = (Cause(Reason.RunRefused, None, f"its BenchmarkRounds cannot be read: {snapshot.unread}"),)
+    return Plan(status=to_status(replace(snapshot.status, conditions=_conditions(snapshot, causes, now))))
+
+
 def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
     return BenchmarkRunStatus(
-        start_time=snapshot.status.start_time,
+        start_time=snapshot.status.start_time or min((one.start_time for one in own(evidence.results)), default=""),
+        recorded=len(evidence.records) or None,
         node=latest_node(evidence.records) or snapshot.status.node,
         cost=cost(evidence),
         noise=point_noise(evidence.records),
@@ -75,16 +85,17 @@ def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
 def _go_on(snapshot: Snapshot, evidence: Evidence, result: StepResult, now: datetime) -> Plan:
     """Rounds that are only now recorded leave the status as it is: the next pass counts them."""
     recording = new(evidence.records, snapshot.rounds)
-    actions = (*_adopt(snapshot), *result.actions)
+    actions = (*result.actions, *_adopt(snapshot))
     if recording and not result.causes:
-        return Plan(status=None, actions=actions, events=round_events(recording), requeue_at=result.requeue_at)
+        return Plan(status=None, actions=actions, requeue_at=result.requeue_at)
     status = replace(
         snapshot.status if recording else _status(snapshot, evidence),
         conditions=_conditions(snapshot, result.causes, now),
         observed_generation=snapshot.generation,
         **result.status,
     )
-    return Plan(status=to_status(status), actions=actions, requeue_at=result.requeue_at)
+    events = () if recording else _told(snapshot, evidence)
+    return Plan(status=to_status(status), actions=actions, events=events, requeue_at=result.requeue_at)
 
 
 def _end(snapshot: Snapshot, evidence: Evidence | None, conclusion: Conclusion, now: datetime) -> Plan:
@@ -102,13 +113,18 @@ def _end(snapshot: Snapshot, evidence: Evidence | None, conclusion: Conclusion, 
     )
     return Plan(
         status=to_status(final),
-        actions=(*_adopt(snapshot), *_stop(snapshot, conclusion.message)),
-        events=verdict_events(snapshot.status, final),
+        actions=(*_stop(snapshot, conclusion.message), *_adopt(snapshot)),
+        events=(*(_told(snapshot, evidence) if evidence else ()), *verdict_events(snapshot.status, final)),
     )
 
 
 def _conditions(snapshot: Snapshot, causes: tuple[Cause, ...], now: datetime) -> tuple[Condition, ...]:
     return conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
+
+
+def _told(snapshot: Snapshot, evidence: Evidence) -> tuple[Event, ...]:
+    """Of rounds that status has not counted before: a crash after the status loses an Event, and repeats none."""
+    return round_events(evidence.records[snapshot.status.recorded or 0 :])
 
 
 def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:

@@ -15,7 +15,7 @@ that is detached or a registry that comes back takes seconds to minutes."""
 
 def next_try(records: Sequence[Round]) -> tuple[int, int]:
     """Number of the round after these records, and of its try."""
-    number = sum(1 for record in records if not record.error)
+    number = max((record.round + 1 for record in records if not record.error), default=0)
     return number, sum(1 for record in records if record.round == number)
 
 

@@ -14,10 +14,26 @@ from paceline.render.common import API_VERSION, metadata
 
 
 def counted(run: Object, objects: Iterable[Object]) -> tuple[Round, ...]:
-    """The rounds of this run among these BenchmarkRounds, in order: those that measured what it asks."""
+    """The rounds of this run among these BenchmarkRounds, in order: those that measured what it asks, and of one round
+    and try the one that has its name."""
+    name = str(run["metadata"]["name"])
+    found: dict[tuple[int, int], Round] = {}
+    for one in _of_its_question(run, objects):
+        round = from_status(Round, one["spec"])
+        if (round.round, round.try_) not in found or one["metadata"]["name"] == _name(name, round):
+            found[round.round, round.try_] = round
+    return in_order(found.values())
+
+
+def _of_its_question(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
+    """By name, so that the order of a list does not matter."""
     measured = fingerprint(run["spec"])
-    rounds = (from_status(Round, one["spec"]) for one in objects if belongs(one, run))
-    return in_order(one for one in rounds if one.fingerprint == measured)
+    mine = [one for one in objects if belongs(one, run) and one["spec"].get("fingerprint") == measured]
+    return tuple(sorted(mine, key=lambda one: str(one["metadata"]["name"])))
+
+
+def _name(run: str, round: Round) -> str:
+    return child_name(run, round.round, round.try_)
 
 
 def fitting(spec: RunSpec, rounds: Iterable[Round]) -> tuple[Round, ...]:
@@ -38,14 +54,13 @@ def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]
 
 
 def orphans(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
-    """Those without an owner, as a backup or a file brings them, by name."""
-    found = (one for one in objects if belongs(one, run) and not one["metadata"].get("ownerReferences"))
-    return tuple(sorted(found, key=lambda one: str(one["metadata"]["name"])))
+    """Of what it asks, those without an owner, as a backup or a file brings them, by name."""
+    return tuple(one for one in _of_its_question(run, objects) if not one["metadata"].get("ownerReferences"))
 
 
 def manifest(owner: Owner, run: Object, round: Round) -> Manifest:
     """The BenchmarkRound, with the labels by which its run is found."""
-    name, labels = child_name(owner.name, round.round, round.try_), run["metadata"].get("labels") or {}
+    name, labels = _name(owner.name, round), run["metadata"].get("labels") or {}
     found_by = {label: labels[label] for label in (DEPLOYMENT_LABEL, POOL_LABEL) if label in labels}
     return {
         "apiVersion": API_VERSION,

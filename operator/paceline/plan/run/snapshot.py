@@ -12,7 +12,7 @@ from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
 from paceline.plan.objects import Object, aborted, finished, opens_at, superseded
-from paceline.plan.run.rounds import counted
+from paceline.plan.run.rounds import counted, fitting
 from paceline.render import Owner, Settings
 
 
@@ -99,6 +99,8 @@ class Snapshot:
     """uid → message of the latest Event, for objects whose status does not explain why they wait."""
     objects: tuple[Object, ...] = ()
     """BenchmarkRounds with the run's label."""
+    unread: str = ""
+    """Why they cannot be read."""
     source: Object | None = None
     """The BenchmarkRun that gate.roundsOf names, if it exists; only read while this run has no round of its own."""
     source_objects: tuple[Object, ...] = ()
@@ -121,9 +123,14 @@ class Snapshot:
         return kept_status(BenchmarkRunStatus, self.manifest.get("status"))
 
     @cached_property
-    def rounds(self) -> tuple[Round, ...]:
-        """The rounds that are recorded, in order."""
+    def brought(self) -> tuple[Round, ...]:
+        """The rounds that are there, in order, whatever they are of."""
         return counted(self.manifest, self.objects) if self.spec else ()
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        """Those that are recorded and count, in order."""
+        return fitting(self.spec, self.brought) if self.spec else ()
 
     @property
     def finished(self) -> bool:

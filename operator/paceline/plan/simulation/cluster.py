@@ -16,6 +16,7 @@ Key = tuple[str, str]
 Admission = Callable[[Object, Manifest], Manifest | None]
 """A pod's owner and the pod → the pod as the admission webhooks leave it; None if they refuse it."""
 
+ROUND = "BenchmarkRound"
 SERVERS = ("Deployment", LEADER_WORKER_SET)
 KEPT = ("uid", "generation", "creationTimestamp")
 """Metadata that the API server sets and no apply changes."""
@@ -68,6 +69,8 @@ class Cluster:
             return True
         if not needs_apply(current, wanted):
             return False
+        if wanted["kind"] == ROUND and current["spec"] != wanted["spec"]:
+            raise ValueError(f"{key[1]}: a round is measured once")  # as the CRD's rule says
         if wanted["kind"] in SERVERS:  # the executor hands the number of replicas over
             wanted["spec"].setdefault("replicas", current["spec"].get("replicas", 1))
             wanted["spec"] |= {"paused": True} if current["spec"].get("paused") else {}  # a person's field

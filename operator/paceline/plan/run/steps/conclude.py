@@ -1,4 +1,4 @@
-"""Step 5: whether the run is over, and with which verdict."""
+"""Step 6: whether the run is over, and with which verdict."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime

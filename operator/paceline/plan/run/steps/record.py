@@ -1,13 +1,17 @@
 """Step 5: a round that has ended, or was taken over, becomes a BenchmarkRound. It counts from the next pass on."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from paceline.api import Cause, Reason
+from paceline.api.round import Round
+from paceline.api.run_status import RunProgress
 from paceline.plan.run import rounds
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.refusal import refusal
 from paceline.plan.run.snapshot import Snapshot
-from paceline.plan.step import Apply, StepResult
+from paceline.plan.step import Apply, Delete, StepResult
 
 
 def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult | None:
@@ -21,5 +25,18 @@ def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult 
         if snapshot.superseded:
             return None  # it ends without a verdict; its rounds would count for nothing
         message = f"round {new[0].round + 1} cannot be recorded: {refused}"
-        return StepResult(causes=(Cause(Reason.RunRefused, None, message),), actions=actions)
+        progress = replace(snapshot.status.progress or RunProgress(), message=message)
+        return StepResult(
+            causes=(Cause(Reason.RunRefused, None, message),),
+            actions=(*_given_up(snapshot, new), *actions),
+            status={"progress": progress},
+        )
     return StepResult(actions=actions, requeue_at=now)
+
+
+def _given_up(snapshot: Snapshot, new: Sequence[Round]) -> tuple[Delete, ...]:
+    """The Job of a try that gives no result holds accelerators for nothing while it waits to be recorded."""
+    active = snapshot.active
+    if active is None or not any(one.error and one.job == active.name for one in new):
+        return ()
+    return (Delete(active.job, "it can give no result"),)

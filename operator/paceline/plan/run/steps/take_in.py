@@ -26,13 +26,13 @@ def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence |
         return None
     if not snapshot.settings.imported_evidence:
         return Conclusion(reason=Reason.ImportNotAllowed, message=ASK)
-    there = sum(not one.error for one in snapshot.rounds)
+    there = sum(not one.error for one in snapshot.brought)
     if there < measured.rounds:
         message = f"spec.measured.rounds: {measured.rounds}, and {there} of its BenchmarkRounds are there"
         if now > parse_time(snapshot.manifest["metadata"]["creationTimestamp"]) + APPLIED_WITHIN:
             return Conclusion(reason=Reason.ImportRefused, message=f"{message}; delete it and apply the whole file")
         return StepResult(causes=(Cause(Reason.RunWaiting, None, message),), requeue_at=now + AGAIN)
     try:
-        return replace(evidence, records=brought(evidence.spec, measured, snapshot.rounds, now))
+        return replace(evidence, records=brought(evidence.spec, measured, snapshot.brought, now))
     except UnfitError as error:
         return Conclusion(reason=Reason.ImportRefused, message=str(error))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api.round import Round
+from paceline.api.round import Round, in_order
 from paceline.core import BASELINE
 from paceline.evidence import same_arms, surroundings
 from paceline.plan.objects import Object, brings_rounds
@@ -12,19 +12,20 @@ from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import of_elsewhere
 from paceline.plan.run.origin import own
-from paceline.plan.run.rounds import counted
+from paceline.plan.run.rounds import counted, new
 from paceline.plan.run.snapshot import Snapshot
 
 
 def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | None:
-    """Before this run has a round of its own, the rounds of the run that gate.roundsOf names, if it still exists. Ends
+    """Before this run measures, the rounds of the run that gate.roundsOf names, if it still exists. Ends
     a run whose roundsOf names rounds that cannot be judged here; the operator itself never asks for those."""
     source = snapshot.source
-    if source is None or own(evidence.records):
+    if source is None or own(evidence.records) or snapshot.jobs:
         return None
     if not snapshot.superseded and (why := unlike(snapshot.manifest, source)):
         return error(why)
-    return replace(evidence, records=_rounds_of(source, snapshot.source_objects, snapshot.manifest))
+    taken = _rounds_of(source, snapshot.source_objects, snapshot.manifest)
+    return replace(evidence, records=in_order((*evidence.records, *new(taken, evidence.records))))
 
 
 def unlike(run: Object, source: Object) -> str | None:
