@@ -1,6 +1,7 @@
 """A round becomes a BenchmarkRound before it counts, and these alone are what a run remembers (0102)."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from paceline.plan import run
 from paceline.plan.step import Apply, Plan
 
 Manifest = dict[str, Any]
+MINUTE = timedelta(minutes=1)
 
 
 def world_with(rounds: int) -> World:
@@ -51,11 +53,12 @@ def test_a_round_counts_once_it_is_recorded() -> None:
     world.round_ends()
     finds = planned(world)
     assert (applied(finds), finds.status, finds.requeue_at) == (["BenchmarkRound"], None, world.cluster.now)
-    assert [event.reason for event in finds.events] == ["RoundMeasured"]
+    assert finds.events == (), "told once it counts: an Event before it would be told again after each crash"
     world.reconcile(("BenchmarkRun", the_run(world)["metadata"]["name"]))
     counts = planned(world)
     assert counts.status is not None
-    assert (applied(counts), counts.status["progress"]["round"], counts.events) == (["Job"], 1, ())
+    assert (applied(counts), counts.status["progress"]["round"]) == (["Job"], 1)
+    assert [event.reason for event in counts.events] == ["RoundMeasured"]
 
 
 def test_a_round_that_cannot_be_recorded_is_told_and_waits() -> None:
@@ -137,3 +140,39 @@ def test_a_round_of_arms_that_the_run_does_not_have_counts_for_nothing() -> None
     plan = planned(world)
     assert plan.status is not None
     assert (plan.status["progress"]["round"], applied(plan)) == (1, ["Job"])
+
+
+def test_a_round_that_does_not_fit_hides_none_of_the_runs_own() -> None:
+    """It has the number of the round under way, and another name."""
+    world = world_with(1)
+    foreign = {**rounds(world)[0], "metadata": {**rounds(world)[0]["metadata"], "name": "foreign"}}
+    points = [{**foreign["spec"]["points"][0], "arm": "other"}]
+    world.cluster.apply({**foreign, "spec": {**foreign["spec"], "round": 1, "points": points}})
+    world.round_ends()
+    mine = [one["spec"]["round"] for one in rounds(world) if one["metadata"]["name"] != "foreign"]
+    assert (mine, the_run(world)["status"]["progress"]["round"]) == ([0, 1], 2)
+
+
+def test_rounds_that_cannot_be_read_are_told_and_none_starts() -> None:
+    """A right of an older release, a CRD that is not there."""
+    world = world_with(0)
+    plan = planned(world, unread="403 Forbidden: benchmarkrounds", jobs=())
+    assert plan.status is not None
+    assert plan.actions == ()
+    assert plan.status["conditions"][0]["message"].endswith(
+        "its BenchmarkRounds cannot be read: 403 Forbidden: benchmarkrounds"
+    )
+
+
+def test_a_run_that_measures_takes_nothing_over_any_more() -> None:
+    """A source that goes on would take the number of the round under way."""
+    world = world_with(1)
+    source = the_run(world)
+    world.cluster.now += MINUTE
+    snapshot = world.run_snapshot(source["metadata"]["name"])
+    asks = {**source["spec"], "gate": {**source["spec"]["gate"], "roundsOf": "source"}}
+    other = {**source, "spec": asks, "metadata": {**source["metadata"], "name": "other", "uid": "other"}, "status": {}}
+    taking = replace(snapshot, manifest=other, objects=(), source=source, source_objects=tuple(rounds(world)))
+    assert applied(run.plan(replace(taking, jobs=()), world.cluster.now)) == ["BenchmarkRound"]
+    under_way = tuple(job for job in snapshot.jobs if not job.ended)
+    assert applied(run.plan(replace(taking, jobs=under_way), world.cluster.now)) == []

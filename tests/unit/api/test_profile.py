@@ -106,3 +106,9 @@ def test_a_manifest_of_any_shape_has_no_profile_rather_than_an_error(spec: Any) 
     manifest = {**smallest(), "spec": spec}
     assert api.profile_of(manifest) == ""
     assert api.with_profile(manifest, None) is manifest
+
+
+def test_a_locked_policy_keeps_what_it_lends() -> None:
+    """Written again with the same value, it does not shed the profile's minServing."""
+    of_profile = {"benchmark": {"capacityPolicy": "Borrow", "minServing": 3}, "locked": ["capacityPolicy"]}
+    assert merged(of_profile, benchmark={"capacityPolicy": "Borrow"})["benchmark"]["minServing"] == 3
