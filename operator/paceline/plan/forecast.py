@@ -26,7 +26,7 @@ from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
-from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, admitted, key_of
+from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Key, admitted, key_of
 from paceline.plan.simulation.scheduler import accelerators, is_round
 from paceline.plan.step import Action, Adopt, Apply, Manifest
 
@@ -238,6 +238,8 @@ def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
     kind, name = key_of(applied)
     if kind == "Job" and applied["metadata"]["labels"][COMPONENT_LABEL] == "round":
         _count(simulation, applied)
+        return
+    if kind == ROUND:
         return
     simulation.steps.append(((kind, name), _hedged(simulation, why)))
     if kind == "BenchmarkRun":
