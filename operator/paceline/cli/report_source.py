@@ -17,7 +17,7 @@ from paceline.api.text import items, of_yaml
 from paceline.cli import cluster, top
 from paceline.cli.live.deployment import Deployment, deployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import joined, load
+from paceline.cli.live.find import joined, load, measured
 from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
@@ -145,7 +145,7 @@ async def named(api: Transport, namespace: str, name: str, interval: float = 0) 
 
 async def _served(api: Transport, namespace: str, name: str, interval: float) -> Served:
     found, mine = await load(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
-    runs = await joined(api, namespace, (await api.list(BENCHMARK_RUN, namespace, mine)).items, mine)
+    runs = await measured(api, namespace, mine)
     try:
         revisions = _names((await api.list(REVISION, namespace, mine)).items)
     except Forbidden:

@@ -13,9 +13,8 @@ import aiohttp
 from paceline.cli import options
 from paceline.cli.live import command
 from paceline.cli.live.deployment import Deployment, Pool
-from paceline.cli.live.find import joined, load, named
+from paceline.cli.live.find import load, measured, named
 from paceline.cli.live.traffic import Page, Traffic, payload, traffic
-from paceline.controller.kinds import BENCHMARK_RUN
 from paceline.controller.pages import FAILURES, LONGEST_PAGE, PATIENCE
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
 from paceline.core.text import in_all_texts, printable
@@ -49,9 +48,7 @@ def run(args: argparse.Namespace) -> int:
 async def top(api: Transport, namespace: str, args: argparse.Namespace) -> int:
     deployment = await load(api, namespace, await named(api, namespace, args.name))
     mine = selector({DEPLOYMENT_LABEL: deployment.name})
-    runs = in_all_texts(
-        await joined(api, namespace, (await api.list(BENCHMARK_RUN, namespace, mine)).items, mine), printable
-    )
+    runs = in_all_texts(await measured(api, namespace, mine), printable)
     found = await readings(api, deployment, deployment.chosen(args.pool), runs, args.interval)
     if args.output == "json":
         command.print_json(payload(deployment, found))

@@ -173,16 +173,16 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         rounds = () if over else await _rounds(cluster, key.namespace, key.name)
     except (Forbidden, NotFound) as error:  # rights or CRDs of an older release
         unread = str(error)
-    recorded = {one["metadata"]["name"] for one in rounds if belongs(one, manifest)}
-    jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
+    recorded = {_name(one) for one in rounds if belongs(one, manifest)}
+    jobs += await _missed(cluster, manifest, {_name(job) for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
-    ended = [job for job in jobs if not over and finished(job) and job["metadata"]["name"] not in recorded]
-    if not all(_has_ended(_pod_of(job, pods)) for job in ended):
+    unrecorded = {} if over else {_name(job): job for job in jobs if finished(job) and _name(job) not in recorded}
+    if not all(_has_ended(_pod_of(job, pods)) for job in unrecorded.values()):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     of_jobs = [RoundJob(job=job, pod=_pod_of(job, pods)) for job in jobs]
     of_jobs = [
         replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
-        if spec and not over and one.node and one.ended and one.name not in recorded
+        if spec and one.node and one.name in unrecorded
         else one
         for one in of_jobs
     ]
@@ -280,6 +280,10 @@ def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterat
 
 def _prefetch_ended(job: Manifest) -> bool:
     return finished(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
+
+
+def _name(one: Manifest) -> str:
+    return str(one["metadata"]["name"])
 
 
 def _has_ended(pod: Manifest | None) -> bool:

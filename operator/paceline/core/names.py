@@ -45,6 +45,11 @@ def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:
     return f"{name[: longest - 11].rstrip('-')}-{digest}"
 
 
+def round_name(run: str, round: int, try_: int) -> str:
+    """Of a round's Job, and of the BenchmarkRound that it leaves."""
+    return child_name(run, round, try_)
+
+
 def image_key(reference: str) -> str:
     """Ten hex digits: of two registries' equal digests each may be there."""
     return hashlib.sha256(reference.encode()).hexdigest()[:10]

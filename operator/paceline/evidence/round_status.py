@@ -1,7 +1,7 @@
-"""Rounds as records of status (`api/run_status.py`), and from these records the gate's measurements and the noise.
+"""Rounds as records (`api/round.py`), and from these records the gate's measurements and the noise.
 
-Numbers are rounded to the six digits of status at once, so that the gate reads the same values in the pass that
-collects a round and in all later ones.
+Numbers are rounded to the six digits of a BenchmarkRound at once, so that the gate reads the same values from a round
+that is recorded, and from one that is about to be.
 """
 
 import json

@@ -15,7 +15,7 @@ from paceline.api.model import API_VERSION
 from paceline.api.round import KIND, rounds_of
 from paceline.api.text import of_yaml
 from paceline.core import Purpose, purpose_of
-from paceline.core.names import RUN_LABEL, child_name
+from paceline.core.names import RUN_LABEL, round_name
 from paceline.evidence import question
 from paceline.plan.objects import Object, brings_rounds, finished
 from paceline.plan.step import Manifest
@@ -132,7 +132,7 @@ def documents(run: Object) -> Iterator[Manifest]:
     for spec in run.get("rounds", ()):
         name = run["metadata"]["name"]
         namespace = {key: value for key, value in run["metadata"].items() if key == "namespace"}
-        metadata = {"name": child_name(name, spec["round"], spec["try"]), **namespace, "labels": {RUN_LABEL: name}}
+        metadata = {"name": round_name(name, spec["round"], spec["try"]), **namespace, "labels": {RUN_LABEL: name}}
         yield {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
 
 

@@ -14,7 +14,7 @@ from paceline.core.names import (
     POOL_LABEL,
     QUEUE_LABEL,
     RUN_LABEL,
-    child_name,
+    round_name,
     snapshot_path,
 )
 from paceline.core.timeouts import WORKLOAD_SECONDS
@@ -184,7 +184,7 @@ def round_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels | queue),
+        "metadata": metadata(round_name(plan.run, plan.round, plan.try_), owner, labels | queue),
         "spec": {"backoffLimit": 0, "template": pod},
     }
 

@@ -48,6 +48,11 @@ async def load(api: Api, namespace: str, name: str, now: Callable[[], datetime] 
     return deployment(safe[0], safe[1:], await _started(api, namespace, runs), now())
 
 
+async def measured(api: Api, namespace: str, mine: str) -> list[dict[str, Any]]:
+    """The runs with the labels `mine`, with their rounds."""
+    return await joined(api, namespace, (await api.list(BENCHMARK_RUN, namespace, mine)).items, mine)
+
+
 async def joined(api: Api, namespace: str, runs: Sequence[Manifest], mine: str) -> list[dict[str, Any]]:
     """The runs with their rounds, which have the labels `mine`; without them for who may not read rounds."""
     try:

@@ -130,7 +130,7 @@ def _told(snapshot: Snapshot, evidence: Evidence) -> tuple[Event, ...]:
 def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:
     """Rounds of a backup or a file: they go with their run."""
     reference = snapshot.owner.reference
-    return tuple(Adopt(one, reference, "a round of this run") for one in orphans(snapshot.manifest, snapshot.objects))
+    return tuple(Adopt(one, reference, "a round of this run") for one in orphans(snapshot.mine))
 
 
 def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:

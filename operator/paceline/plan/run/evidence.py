@@ -1,14 +1,14 @@
 """The rounds of a run as recorded so far, and all that is computed from them, once a pass."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from paceline.api.round import Round
+from paceline.api.round import Point, Round
 from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verdict
 from paceline.evidence import Failure
-from paceline.evidence.round_status import answers, measurements
+from paceline.evidence.round_status import answers, last_tries, measurements
 from paceline.gate import Crossover, Load, crossover, decide
 from paceline.plan.run.searching import Searching
 
@@ -86,6 +86,16 @@ class Evidence:
         if self.searches or len({load.concurrency for load in loads.values()}) < 2:
             return None
         return crossover(self.spec.gate, [arm.name for arm in self.spec.arms], loads, self.measurements)
+
+    @cached_property
+    def valid_points(self) -> Mapping[tuple[str, str], Sequence[Point]]:
+        """(arm, workload) → its valid points, of the last try of each round."""
+        found: dict[tuple[str, str], list[Point]] = {}
+        for record in last_tries(self.results):
+            for point in record.points:
+                if point.valid:
+                    found.setdefault((point.arm, point.workload), []).append(point)
+        return found
 
     @cached_property
     def accept_lengths(self) -> Mapping[tuple[str, str], float]:

@@ -7,7 +7,6 @@ from math import fsum
 from paceline.api.record import finite
 from paceline.api.round import Point
 from paceline.core import Workload
-from paceline.evidence.round_status import last_tries
 from paceline.plan.run.evidence import Evidence
 
 
@@ -23,12 +22,7 @@ class Means:
 def means_of(evidence: Evidence, arm: str, name: str) -> Means:
     """Of an arm on the workload of this name."""
     workload = next(one for one in evidence.spec.workloads if one.name == name)
-    points = [
-        point
-        for record in last_tries(evidence.results)
-        for point in record.points
-        if point.arm == arm and point.workload == name and point.valid
-    ]
+    points = evidence.valid_points.get((arm, name), ())
     return Means(
         concurrency=_mean(_under_way(point, workload) for point in points),
         mean_ttft=_mean(point.mean_ttft for point in points),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from paceline.api.record import from_status, to_status
 from paceline.api.round import KIND, Round, belongs, in_order
 from paceline.core import RunSpec
-from paceline.core.names import DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, child_name
+from paceline.core.names import DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, round_name
 from paceline.evidence import fingerprint
 from paceline.plan.objects import Object
 from paceline.plan.step import Manifest
@@ -13,27 +13,25 @@ from paceline.render import Owner
 from paceline.render.common import API_VERSION, metadata
 
 
-def counted(run: Object, objects: Iterable[Object]) -> tuple[Round, ...]:
-    """The rounds of this run among these BenchmarkRounds, in order: those that measured what it asks, and of one round
-    and try the one that has its name."""
+def counted(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
+    """The rounds among a run's own BenchmarkRounds, in order; of one round and try the one that has its name."""
     name = str(run["metadata"]["name"])
     found: dict[tuple[int, int], Round] = {}
-    for one in _of_its_question(run, objects):
+    for one in mine:
         round = from_status(Round, one["spec"])
-        if (round.round, round.try_) not in found or one["metadata"]["name"] == _name(name, round):
+        if (round.round, round.try_) not in found or one["metadata"]["name"] == round_name(
+            name, round.round, round.try_
+        ):
             found[round.round, round.try_] = round
     return in_order(found.values())
 
 
-def _of_its_question(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
-    """By name, so that the order of a list does not matter."""
+def of_its_question(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
+    """The run's own among these BenchmarkRounds: those that measured what it asks. By name, so that the order of a list
+    does not matter."""
     measured = fingerprint(run["spec"])
     mine = [one for one in objects if belongs(one, run) and one["spec"].get("fingerprint") == measured]
     return tuple(sorted(mine, key=lambda one: str(one["metadata"]["name"])))
-
-
-def _name(run: str, round: Round) -> str:
-    return child_name(run, round.round, round.try_)
 
 
 def fitting(spec: RunSpec, rounds: Iterable[Round]) -> tuple[Round, ...]:
@@ -53,14 +51,14 @@ def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]
     return tuple(one for one in rounds if (one.round, one.try_) not in known)
 
 
-def orphans(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
-    """Of what it asks, those without an owner, as a backup or a file brings them, by name."""
-    return tuple(one for one in _of_its_question(run, objects) if not one["metadata"].get("ownerReferences"))
+def orphans(mine: Iterable[Object]) -> tuple[Object, ...]:
+    """Those without an owner, as a backup or a file brings them."""
+    return tuple(one for one in mine if not one["metadata"].get("ownerReferences"))
 
 
 def manifest(owner: Owner, run: Object, round: Round) -> Manifest:
     """The BenchmarkRound, with the labels by which its run is found."""
-    name, labels = _name(owner.name, round), run["metadata"].get("labels") or {}
+    name, labels = round_name(owner.name, round.round, round.try_), run["metadata"].get("labels") or {}
     found_by = {label: labels[label] for label in (DEPLOYMENT_LABEL, POOL_LABEL) if label in labels}
     return {
         "apiVersion": API_VERSION,

@@ -12,7 +12,7 @@ from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
 from paceline.plan.objects import Object, aborted, finished, opens_at, superseded
-from paceline.plan.run.rounds import counted, fitting
+from paceline.plan.run.rounds import counted, fitting, of_its_question
 from paceline.render import Owner, Settings
 
 
@@ -123,9 +123,14 @@ class Snapshot:
         return kept_status(BenchmarkRunStatus, self.manifest.get("status"))
 
     @cached_property
+    def mine(self) -> tuple[Object, ...]:
+        """The BenchmarkRounds of what it asks."""
+        return of_its_question(self.manifest, self.objects) if self.spec else ()
+
+    @cached_property
     def brought(self) -> tuple[Round, ...]:
-        """The rounds that are there, in order, whatever they are of."""
-        return counted(self.manifest, self.objects) if self.spec else ()
+        """The rounds that are there, in order, whatever arms they have."""
+        return counted(self.manifest, self.mine)
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
