@@ -14,6 +14,8 @@ from typing import Any
 from tests.support.kubernetes import KUBECTL, STATE, Manifest, Namespace
 from tests.support.queries import POOL
 
+from paceline.core.names import snapshot_path
+
 RATE = 8
 """Requests a second, some of them side by side. A guard with a window of ten seconds needs four."""
 TOKENS = 24
@@ -69,15 +71,15 @@ def seen_during(here: Namespace, name: str, seconds: int, story: Callable[[], ob
 def bench(here: Namespace, name: str, requests: int) -> list[str]:
     """The client's command line: short answers to the built-in prompts."""
     deployment = here.get("specdep", name)
-    asked, models = deployment["spec"]["target"], deployment["status"]["models"]
-    (tokenizer,) = (model["path"] for model in models if model["source"] == asked["source"])
+    asked, artifacts = deployment["spec"]["target"], deployment["status"]["artifacts"]
+    (commit,) = (found["commit"] for found in artifacts if found["source"] == asked["source"])
     body = {"stream_options": {"include_usage": True}, "max_completion_tokens": TOKENS}
     options = {
         "--backend": "sglang-oai-chat",
         "--base-url": f"http://{name}-{POOL}.{here.name}.svc",
         "--ready-check-timeout-sec": 0,
         "--model": asked["servedName"],
-        "--tokenizer": tokenizer,
+        "--tokenizer": snapshot_path(asked["source"], commit),
         "--dataset-name": "sharegpt",
         "--dataset-path": DATASET,
         "--num-prompts": requests,

@@ -154,7 +154,7 @@ def check(here: Namespace, manifest: Manifest, pool: Manifest, argument: str) ->
     asked = manifest["spec"]["benchmark"].get("parity")
     for verdict in run["status"]["armVerdicts"] if asked else ():
         parity = verdict["parity"]
-        assert (parity["diverged"], parity["identical"]) == (0, parity["rounds"] * asked["samples"])
+        assert (parity["diverged"], parity["identical"]) == (0, parity["internal"]["rounds"] * asked["samples"])
     assert all(argument in words(job) for job in here.list("jobs", "paceline.dev/component=round"))
 
 

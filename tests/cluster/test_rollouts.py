@@ -88,7 +88,7 @@ def test_a_moved_tag_makes_the_evidence_stale(here: Namespace, tmp_path: Path) -
     assert decided
     (again,) = (run for run in here.list("bench") if name_of(run) != name_of(first))
     assert made_by(again) == {"attempt": "2", "trigger": "Stale", "token": now}
-    assert digest(again["status"]["imageDigests"]["server"]) == now
+    assert digest(again["status"]["internal"]["imageDigests"]["server"]) == now
 
 
 def undecided(here: Namespace) -> str:

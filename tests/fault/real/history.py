@@ -11,7 +11,7 @@ from tests.fault.oracle import Ending, broken_promises, ending
 from tests.support.memory import Cluster
 from tests.support.memory.cluster import Change, Stored
 
-from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Api, Manifest, Ref, Reflector, Resource, Store, ref_of
 from paceline.kube.resources import (
     CLAIM,
@@ -29,6 +29,7 @@ from paceline.kube.resources import (
 OBSERVED = (
     SPECULATIVE_DEPLOYMENT,
     BENCHMARK_RUN,
+    BENCHMARK_ROUND,
     JOB,
     POD,
     DEPLOYMENT,

@@ -104,7 +104,7 @@ def test_the_crds_and_the_examples_are_ours(shown: dict[str, Any]) -> None:
     assert {(row["name"], row["kind"]) for row in listed} == ours
     assert {row["version"] for row in listed} == {"v1alpha1"}
     examples = yaml.safe_load(shown["crdsExamples"])
-    assert {one["kind"] for one in examples} == {kind for _, kind in ours}
+    assert {one["kind"] for one in examples} == {kind for _, kind in ours} - {"BenchmarkRound"}  # nobody writes one
     files = [(ROOT / "examples" / name).read_text() for name in packaging.EXAMPLES]
     assert examples == [list(yaml.safe_load_all(text))[-1] for text in files]
 
