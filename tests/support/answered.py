@@ -16,7 +16,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def talking_to(handler: Handler, directory: Path) -> AsyncIterator[Transport]:
+async def talking_to(handler: Handler, directory: Path, tries: int = 1) -> AsyncIterator[Transport]:
     """A transport whose server answers everything by `handler`."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
@@ -39,7 +39,7 @@ async def talking_to(handler: Handler, directory: Path) -> AsyncIterator[Transpo
         )
     )
     try:
-        async with await connect(str(kubeconfig)) as transport:
+        async with await connect(str(kubeconfig), tries=tries) as transport:
             yield transport
     finally:
         await runner.cleanup()

@@ -13,7 +13,7 @@ import aiohttp
 import kubernetes.aio.config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from paceline.kube.errors import Conflict, NotFound, Unavailable, error_of
+from paceline.kube.errors import Conflict, NotFound, TooManyRequests, Unavailable, error_of
 from paceline.kube.interface import PAGE, Listing, WatchEvent
 from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, whole
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_of
@@ -62,18 +62,27 @@ class Transport:
     """`Api` over HTTP. Close it when done, or use it as `async with`."""
 
     def __init__(
-        self, client: Any, *, kinds: Kinds = KINDS, throttle: Throttle | None = None, answered: Answered = _nothing
+        self,
+        client: Any,
+        *,
+        kinds: Kinds = KINDS,
+        throttle: Throttle | None = None,
+        answered: Answered = _nothing,
+        tries: int = 1,
     ) -> None:
         self._client = client
         """A `kubernetes.aio.client.ApiClient`; Any for the same reason as `config`."""
         self._kinds = kinds
         self._throttle = throttle or Throttle()
         self._answered = answered
+        self._tries = tries
+        """How often a request is sent that is refused for the moment (429, with Retry-After): a command waits, as
+        kubectl does; the operator asks again by its queue, which holds no worker meanwhile."""
         self._parser = ThreadPoolExecutor(1, "parse")
 
     def beside(self, throttle: Throttle) -> "Transport":
         """Another one on the same connections, with a limit of its own. Only the first is to be closed."""
-        return Transport(self._client, kinds=self._kinds, throttle=throttle, answered=self._answered)
+        return Transport(self._client, kinds=self._kinds, throttle=throttle, answered=self._answered, tries=self._tries)
 
     async def __aenter__(self) -> "Transport":
         return self
@@ -253,6 +262,24 @@ class Transport:
         timeout: aiohttp.ClientTimeout = REQUEST_TIMEOUT,  # noqa: ASYNC109 (aiohttp's own, per phase)
     ) -> aiohttp.ClientResponse:
         """The response with its body unread, if the status is a success; else the error it stands for."""
+        for _ in range(self._tries - 1):
+            try:
+                return await self._send_once(method, path, query, body, content_type, timeout)
+            except TooManyRequests as error:
+                if not error.retry_after:
+                    raise
+                await asyncio.sleep(error.retry_after)
+        return await self._send_once(method, path, query, body, content_type, timeout)
+
+    async def _send_once(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Manifest | None,
+        content_type: str,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (aiohttp's own, per phase)
+    ) -> aiohttp.ClientResponse:
         await self._throttle.take()
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "paceline"}
         headers |= await self._authorization()
@@ -280,6 +307,7 @@ async def connect(
     kinds: Kinds = KINDS,
     throttle: Throttle | None = None,
     answered: Answered = _nothing,
+    tries: int = 1,
 ) -> Transport:
     """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
     settings = Configuration()
@@ -292,7 +320,7 @@ async def connect(
             client_configuration=settings,
             persist_config=False,
         )
-    return Transport(ApiClient(settings), kinds=kinds, throttle=throttle, answered=answered)
+    return Transport(ApiClient(settings), kinds=kinds, throttle=throttle, answered=answered, tries=tries)
 
 
 async def _read(read: Callable[[], Any]) -> Any:

@@ -69,6 +69,24 @@ async def test_every_refusal_has_its_class(tmp_path: Path, code: int, body: obje
     assert (refused.value.status, refused.value.retry_after) == (code, 7)
 
 
+async def test_a_command_waits_where_it_is_refused_for_the_moment(tmp_path: Path):
+    answers = [answering(429, status("TooManyRequests"), {"Retry-After": "1"})] * 2 + [answering(200, {"a": 1})]
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return await answers.pop(0)(request)
+
+    async with talking_to(handler, tmp_path, tries=3) as transport:
+        assert await transport.get(REF) == {"a": 1}
+    assert answers == []
+
+
+async def test_a_refusal_that_names_no_time_is_final(tmp_path: Path):
+    """An eviction that a disruption budget forbids is such a 429."""
+    async with talking_to(answering(429, status("TooManyRequests")), tmp_path, tries=5) as transport:
+        with pytest.raises(TooManyRequests):
+            await asyncio.wait_for(transport.get(REF), 5)
+
+
 async def test_what_is_not_there_is_none_and_not_deleted(tmp_path: Path):
     async with talking_to(answering(404, status("NotFound")), tmp_path) as transport:
         assert await transport.get(REF) is None
