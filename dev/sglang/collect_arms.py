@@ -15,7 +15,7 @@ from paceline import api
 from paceline.core import DeploymentSpec, Model
 from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
-from paceline.plan.deployment.pins import artifacts_of, models_of, pin
+from paceline.plan.deployment.models import artifacts_of, models_of, pin
 from paceline_emulator.hub.models import generated
 from paceline_emulator.hub.published import TARGETS
 

@@ -18,7 +18,7 @@ from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.core import DeploymentSpec, Model
 from paceline.kube import needs_apply, stamped
 from paceline.kube.resources import AUTOSCALER, POD
-from paceline.plan.deployment.pins import models_of, pin
+from paceline.plan.deployment.models import models_of, pin
 from paceline.render import Manifest, Owner, fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.guards import disruption_budget, rounds_network, servers_network

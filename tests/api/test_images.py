@@ -12,7 +12,7 @@ from tests.support.apiserver import Running, start
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.kube import needs_apply, stamped
-from paceline.plan.deployment.pins import pin
+from paceline.plan.deployment.models import pin
 from paceline.render import Manifest, Owner, Settings, rendering, revision_of, servers
 from paceline.render.common import Manifest as Rendered
 

@@ -9,8 +9,9 @@ ROWS = list(rows())
 WRITTEN = written(DOCUMENT.read_text())
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.figure], ids=lambda row: f"{row.name}, {row.noise}")
+@pytest.mark.parametrize("row", [row for row in ROWS if row.figure][::2], ids=lambda row: f"{row.name}, {row.noise}")
 def test_a_figure_is_reached_and_stands_in_the_document(row: Row) -> None:
+    """Every second one; `make bench` counts them all."""
     text = line(row, measured(row))
     assert broken(row, read(text)) == []
     assert text in WRITTEN

@@ -3,7 +3,7 @@
 import pytest
 from tests.plan.test_earned import longer
 from tests.support.answers import half_failed
-from tests.support.down import another_image
+from tests.support.down import another_image, hold
 from tests.support.edits_of_specs import BETTER, added, in_production, loosened
 from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
@@ -201,7 +201,7 @@ def test_a_candidate_that_crashes_meanwhile_gives_way_and_nothing_is_measured() 
     world.annotate(KEY, "monday")
     world.server_exits("latency", 2, "error")
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["holds"][0]["reason"]) == ("baseline", "Aborted")
+    assert (world.serving("latency"), hold(world)) == ("baseline", "Crashed, Aborted")
     world.wait(24 * 60)
     assert world.under_way("round") == []
 

@@ -8,7 +8,6 @@ from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
 
-from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.simulation.scheduler import accelerators
 from paceline.plan.step import Manifest, timestamp
 
@@ -68,7 +67,7 @@ def test_a_full_node_lends_a_server_to_its_run(world: World) -> None:
 
     world.until_wake()
     assert (world.condition("Measuring"), world.condition("Ready")) == ("True Measuring", "True Serving")
-    assert (replicas(world), memory(world)["borrowed"], memory(world)["loan"]["nodes"]) == (1, 1, ["gpu-0"])
+    assert (replicas(world), memory(world)["borrowed"]) == (1, 1)
     assert "1 of 2 servers, one is lent to qwen3-coder-next-latency-" in world.message("Ready")
     for _ in range(3):
         assert (in_use(world), replicas(world), world.condition("Ready")) == (8, 1, "True Serving")
@@ -108,15 +107,6 @@ def test_the_only_server_goes_only_where_that_is_written() -> None:
         world.round_ends()
     world.servers_ready()
     assert (replicas(world), world.condition("Ready"), world.serving("latency")) == (1, "True Serving", "wide")
-
-
-def test_status_names_as_many_nodes_as_it_can_hold() -> None:
-    world = World(nodes={f"gpu-{number}": 4 for number in range(70)})
-    world.apply(borrowing(replicas=70))
-    world.prefetch_ends()
-    world.servers_ready()
-    world.wait(1)
-    assert (replicas(world), len(memory(world)["loan"]["nodes"])) == (69, 16)
 
 
 def test_a_server_that_is_not_ready_is_no_reason_to_give_up_another() -> None:
@@ -233,8 +223,7 @@ def test_loans_in_vain_become_rare() -> None:
 
 @told
 def test_two_deployments_borrow_on_one_node(world: World) -> None:
-    """Their rounds take turns on what the first one lends; the second one lends nothing meanwhile. Both have their
-    servers in the end."""
+    """Their rounds take turns on what one of them lends, and both have their servers in the end."""
     world.cluster.nodes = {"gpu-0": 16}
     for name in ("first", "second"):
         world.apply(borrowing(name))
@@ -242,8 +231,6 @@ def test_two_deployments_borrow_on_one_node(world: World) -> None:
         world.servers_ready()
     for _ in range(12):
         world.wait(1)
-        assert sum(seen(world, name) for name in ("first", "second")) <= 1, "one after the other"
-        assert in_use(world) == 16
         if any("nodeName" in world.pod_of(job)["spec"] for job in world.under_way("round")):
             world.round_ends()
         world.servers_ready()
@@ -252,22 +239,6 @@ def test_two_deployments_borrow_on_one_node(world: World) -> None:
         assert (servers["spec"]["replicas"], servers["status"]["readyReplicas"]) == (2, 2)
         status = world.cluster.objects["SpeculativeDeployment", name]["status"]
         assert status["pools"][0]["serving"]["arm"] == "wide"
-
-
-def seen(world: World, name: str) -> int:
-    status = world.cluster.objects["SpeculativeDeployment", name].get("status") or {}
-    return int(sum(pool.get("internal", {}).get("borrowed", 0) for pool in status.get("pools", ())))
-
-
-def test_of_other_runs_it_is_known_where_they_measure_and_where_a_server_was_lent_to_them() -> None:
-    def pod(run: str, **spec: str) -> Manifest:
-        labels = {"paceline.dev/component": "round", "paceline.dev/run": run}
-        return {"metadata": {"namespace": "b", "labels": labels}, "spec": spec, "status": {"phase": "Running"}}
-
-    ended = {**pod("over", nodeName="gpu-1"), "status": {"phase": "Succeeded"}}
-    servers = {"metadata": {"namespace": "a", "annotations": {"paceline.dev/lent": "first gpu-0 gpu-2"}}}
-    found = elsewhere([pod("second", nodeName="gpu-1"), pod("third"), ended], [servers, {"metadata": {}}])
-    assert found == {"b/second": {"gpu-1"}, "a/first": {"gpu-0", "gpu-2"}}
 
 
 def an_autoscaler(world: World) -> None:
@@ -296,7 +267,6 @@ def test_a_pool_that_an_autoscaler_takes_over_gets_back_its_last_server(way: Any
     assert replicas(world) == 0
     way(world)
     assert (replicas(world), "borrowed" in memory(world)) == (1, False)
-    assert "paceline.dev/lent" not in world.cluster.objects[LATENCY]["metadata"]["annotations"]
     world.wait(60)
     assert replicas(world) == 1
 

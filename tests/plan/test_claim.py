@@ -6,7 +6,7 @@ import pytest
 from tests.support.stories import promoted
 from tests.support.world import World, example
 
-from paceline.plan.deployment.steps.ensure_claim import amount
+from paceline.plan.deployment.fetch import amount
 from paceline.plan.step import timestamp
 
 NAME = "qwen3-coder-next"

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
-from paceline.plan.deployment.capacity import unplaced_servers
+from paceline.plan.deployment.servers import unplaced_servers
 
 NAME = "qwen3-coder-next"
 

@@ -19,7 +19,7 @@ from paceline import api
 from paceline.api.record import from_status
 from paceline.api.status import Expected, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
-from paceline.plan.deployment.watched import watched
+from paceline.plan.deployment.guard import watched
 from paceline.plan.step import parse_time
 from paceline.watch import JudgementKind
 
@@ -373,7 +373,7 @@ def test_what_falls_back_beside_an_aborted_run_is_not_promoted_on_the_same_evide
     world.annotate("abort.paceline.dev/latency", "monday")
     dropped(world)
     world.servers_ready()
-    assert (world.serving("latency"), hold(world)) == ("baseline", "Aborted")
+    assert (world.serving("latency"), hold(world)) == ("baseline", "Fallback, Aborted")
     reverted(world, spec)
     assert (world.serving("latency"), hold(world)) == ("baseline", "Fallback")
 
@@ -386,7 +386,7 @@ def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
     assert (world.serving("latency"), world.pool("latency")["holds"][0]["revision"]) == ("narrow", wide)
     hung(world)
     world.servers_ready()
-    assert (world.serving("latency"), world.pool("latency")["holds"][0]["revision"]) == ("baseline", wide)
+    assert (world.serving("latency"), world.pool("latency")["holds"][1]["revision"]) == ("baseline", wide)
     (pool,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
     assert (pool.arm, pool.expected, pool.verify_tokens, pool.speculates_up_to) == ("baseline", (), 1, None)
 

@@ -8,7 +8,6 @@ from tests.support.world import World, example
 
 from paceline.api.record import slots, to_status
 from paceline.api.status import (
-    MESSAGE_LENGTH,
     MOST_TAKEN_DOWN,
     Degraded,
     Evidence,
@@ -23,7 +22,6 @@ from paceline.api.status import (
     TakenDown,
     Target,
 )
-from paceline.plan.deployment.loan import MOST_NODES
 
 LARGEST = 8192
 """Bytes of a pool's memory, its holds' included."""
@@ -69,14 +67,14 @@ def largest() -> PoolStatus:
         expected=Expected(revision=REVISION, run=RUN, verify_tokens=64, crossover=47.125, loads=24 * (load,)),
         degraded=Degraded(reason="AcceptanceDropped", message=2 * SENTENCE, since=TIME, revision=REVISION),
         taken_down=(
-            TakenDown(revision=REVISION, arm=ARM, reason="Crashed", message=MESSAGE_LENGTH * "x", times=2, since=TIME),
+            TakenDown(revision=REVISION, arm=ARM, reason="Crashed", times=2, since=TIME),
             *(MOST_TAKEN_DOWN - 1) * (down,),
         ),
         handled=Handled(**{one.name: "5d41402abc@20261121T120000Z-abcd" for one in fields(Handled)}),
         retried=Retried(question=HASH, attempt=11, token="20261121T120000Z-abcd"),
         attempts=12,
         borrowed=1,
-        loan=Loan(run=RUN, since=TIME, nodes=MOST_NODES * (NODE,), waiting_since=TIME, in_vain=3, not_before=TIME),
+        loan=Loan(run=RUN, since=TIME, waiting_since=TIME, in_vain=3, not_before=TIME),
         holds=(
             Hold(
                 revision=REVISION,

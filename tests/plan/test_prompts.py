@@ -81,7 +81,7 @@ def test_the_commit_that_is_measured_may_be_named(world: World) -> None:
     (before,) = world.runs("latency")
     pinned = commit(world)
     world.edit("the commit", lambda spec: spec["benchmark"]["datasets"][0].update(revision=pinned))
-    assert fetch_request(world)["datasets"] == [{"source": SOURCE, "revision": pinned}]
+    assert fetch_request(world)["datasets"] == [{"source": SOURCE, "revision": pinned, "commit": pinned}]
     world.prefetch_ends()
     (after,) = world.runs("latency")
     assert (after["metadata"]["name"], world.under_way("round") != []) == (before["metadata"]["name"], True)
@@ -89,12 +89,12 @@ def test_the_commit_that_is_measured_may_be_named(world: World) -> None:
 
 @told
 def test_another_head_moves_no_prompts(world: World) -> None:
-    """They were resolved; a prefetch for something else brings that very commit."""
+    """They were resolved, and so was the target; a prefetch for something else brings these very commits."""
     measured(world)
     before = commit(world)
     world.edit("another head", lambda spec: spec["draft"].update(source="hf://other/head"))
     assert fetch_request(world)["datasets"] == [{"source": SOURCE, "revision": "main", "commit": before}]
-    assert not any("commit" in model for model in fetch_request(world)["models"])
+    assert ["commit" in model for model in fetch_request(world)["models"]] == [True, False]
     world.prefetch_ends(today="a week later")
     assert commit(world) == before
 
@@ -111,12 +111,13 @@ def test_one_more_dataset_leaves_the_others_where_they_are(world: World) -> None
 
 @told
 def test_prompts_that_are_asked_for_no_more_need_no_job(world: World) -> None:
-    """And are forgotten: nothing keeps them on the volume, so who wants them again has them brought again."""
+    """Nor does who wants them again: they are on the volume until the next prefetch."""
     measured(world)
-    builtin = [{"name": "code", "source": "builtin://code"}]
+    builtin, before = [{"name": "code", "source": "builtin://code"}], world.spec()["benchmark"]["datasets"]
     world.edit("a built-in set", lambda spec: spec["benchmark"].update(datasets=builtin))
     assert not world.under_way("fetch")
-    assert world.artifacts(datasets=True) == []
+    world.edit("as before", lambda spec: spec["benchmark"].update(datasets=before))
+    assert not world.under_way("fetch")
 
 
 @told

@@ -100,12 +100,12 @@ def test_a_pull_that_takes_long_is_told_and_is_nobodys_fault() -> None:
     assert (world.condition("Stalled"), hold(world), served_image(world)) == ("True CannotStart", None, OLD)
 
 
-def test_a_server_that_is_not_ready_while_the_image_comes_decides_nothing_about_surge() -> None:
+def test_how_servers_are_replaced_is_decided_when_they_are_and_not_while_the_image_comes() -> None:
     world = Watched(nodes={"gpu-0": 8, "gpu-1": 8})
     measuring(world, "latency")
     slow(world)
     world.server_lost("latency")
-    assert (surge(world), strategy(world)) == (None, (1, 0))
+    assert (surge(world), strategy(world)) == ("Skipped", (1, 0))
     world.servers_ready()
     world.cluster.pulling.clear()
     world.wait(0)
@@ -251,7 +251,7 @@ def test_a_crash_at_any_action_pulls_once() -> None:
     world = World()
     promoted(world, "latency")
     world.cluster.pulling[NEW] = NOT_FOUND
-    world.crash = lambda actions: actions[:2]  # the first leaves the servers as they are
+    world.crash = lambda actions: actions[:3]  # the first two leave the servers as they are
     world.edit("image", another_image)
     assert len(pulls(world)) == 1
     assert served_image(world) == OLD

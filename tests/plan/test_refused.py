@@ -1,7 +1,6 @@
 """What a quota or Pod Security refuses is told in the cluster's own words, asked for again, and Stalled in the end."""
 
 import json
-from datetime import timedelta
 
 from tests.support.stories import measuring, told
 from tests.support.world import World, example
@@ -30,56 +29,6 @@ def test_a_quota_refuses_the_servers(world: World) -> None:
     world.servers_ready()
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
-
-
-def test_what_is_refused_is_asked_for_again_once_a_minute() -> None:
-    """Its ReplicaSet alone would wait as long as it was refused. A change of the Deployment's annotations wakes it; the
-    pods stay what they are, and when all is allowed nothing is written any more."""
-    world = refused_servers()
-    before = servers(world)
-    for _ in range(30):  # as long as Events come, every few seconds
-        passes = len(world.told)
-        for _ in range(4):
-            world.cluster.now += timedelta(seconds=15)
-            world.settle("something happens", 0)
-        assert asked_again(world, passes) == 1
-    assert servers(world) == before
-    assert world.condition("Stalled") == "True PodRefused"
-
-    world.faults.refuses.clear()
-    world.servers_ready()
-    passes = len(world.told)
-    world.servers_ready()
-    world.wait(60)
-    assert (asked_again(world, passes), world.condition("Ready")) == (0, "True Serving")
-
-
-def test_it_wakes_for_that_by_itself() -> None:
-    world = refused_servers()
-    passes, began = len(world.told), world.cluster.now
-    for _ in range(3):
-        world.until_wake()
-    assert (asked_again(world, passes), world.cluster.now - began) == (3, timedelta(minutes=3))
-
-
-def test_a_retry_asks_for_it_at_once_and_only_once() -> None:
-    world = refused_servers()
-    world.until_wake()
-    passes = len(world.told)
-    world.cluster.now += timedelta(seconds=5)
-    (deployed,) = world.cluster.of("SpeculativeDeployment")
-    deployed["metadata"]["annotations"] = {"retry.paceline.dev/latency": "1"}
-    for _ in range(3):
-        world.settle("a person asks for another try", 0)
-    assert asked_again(world, passes) == 1
-
-
-def test_beside_an_invalid_spec_it_is_asked_for_again_too() -> None:
-    world = refused_servers()
-    world.edit("a typo", lambda spec: spec["engine"]["args"].append("--atention-backend=triton"))
-    passes, began = len(world.told), world.cluster.now
-    world.until_wake()
-    assert (asked_again(world, passes), world.cluster.now - began <= timedelta(minutes=1)) == (1, True)
 
 
 def refused_servers() -> World:

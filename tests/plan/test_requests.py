@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ from tests.support.answers import half_failed
 from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
-
-from paceline.plan.deployment.tries import TRIED
 
 RETRY = "retry.paceline.dev/latency"
 
@@ -148,23 +145,6 @@ def test_of_all_that_nobody_would_hear_status_holds_so_many() -> None:
 
 def events(world: World) -> str:
     return "; ".join(event for shown in world.told for event in shown.events)
-
-
-def test_a_token_that_ends_in_a_space_asks_once_for_pods_that_are_refused() -> None:
-    """What is written to the servers has no space at its end; it was written anew each second."""
-    world = World()
-    measuring(world, "latency")
-    world.faults.refuses["server"] = "exceeded quota"
-    for pod in world.cluster.of("Pod", component="server"):
-        world.cluster.delete("Pod", pod["metadata"]["name"])
-    world.settle("the servers are gone", 0)
-    world.annotate("retry.paceline.dev/latency", "now ")
-    tried = []
-    for _ in range(3):
-        world.settle("a second", 0, at=world.cluster.now + timedelta(seconds=1))
-        (servers,) = world.cluster.of("Deployment")
-        tried.append(servers["metadata"]["annotations"][TRIED])
-    assert len(set(tried)) == 1
 
 
 def another_head(world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_earned import longer, served
-from tests.support.down import OLD
+from tests.support.down import OLD, hold
 from tests.support.edits_of_specs import in_production, loosened
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
@@ -190,7 +190,7 @@ def test_what_does_not_start_gives_way_to_the_baseline_and_the_hold_stays() -> N
     world.servers_ready()
     assert served(world) == {baseline}
     assert world.pool("latency")["history"][0]["reason"] == "TakenDown"
-    assert world.pool("latency")["holds"][0]["reason"] == "RolledBack"
+    assert hold(world) == "NotReady, RolledBack"
     world.wait(24 * 60)
     assert served(world) == {baseline}
 
@@ -205,7 +205,7 @@ def test_the_baseline_takes_the_place_of_what_does_not_run_although_it_was_rolle
     world.server_exits("latency", 2, "error: unrecognized arguments")
     world.servers_ready()
     world.wait(24 * 60)
-    assert (served(world), world.pool("latency")["holds"][0]["reason"]) == ({was}, "RolledBack")
+    assert (served(world), hold(world)) == ({was}, "NotReady, RolledBack")
     assert "unrecognized arguments" in world.memory("latency")["target"]["message"]
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
     world.edit("an argument that is not allowed", lambda spec: spec["engine"].update(args=["--host=1"]))

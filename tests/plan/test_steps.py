@@ -9,8 +9,3 @@ STEPS = [step.__name__ for step in (*deployment.STEPS, *deployment.POOL_STEPS)]
 
 def test_the_docstring_lists_all_steps_in_their_order() -> None:
     assert re.findall(r"^    (\w+) +\S", deployment.__doc__ or "", re.MULTILINE) == STEPS
-
-
-def test_each_step_has_the_name_of_its_module() -> None:
-    modules = [step.__module__ for step in (*deployment.STEPS, *deployment.POOL_STEPS)]
-    assert modules == [f"paceline.plan.deployment.steps.{name}" for name in STEPS]

@@ -13,7 +13,7 @@ from tests.support.down import NAME, another_image, arm, hold, the_old_image
 from tests.support.stories import measuring, promoted
 from tests.support.world import World, example
 
-from paceline.plan.deployment.capacity import one_more_waits
+from paceline.plan.deployment.servers import one_more_waits
 from paceline.plan.objects import condition
 from paceline.plan.simulation.scheduler import accelerators
 from paceline.plan.step import parse_time, timestamp

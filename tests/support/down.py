@@ -38,7 +38,8 @@ def arm(world: World) -> str:
 
 
 def hold(world: World) -> Any:
-    return next((hold["reason"] for hold in world.pool("latency").get("holds", ())), None)
+    """Why something may not be served, the latest first."""
+    return ", ".join(hold["reason"] for hold in world.pool("latency").get("holds", ())) or None
 
 
 def rolling_out(replicas: int, nodes: int = 2) -> World:

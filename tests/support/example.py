@@ -10,7 +10,7 @@ import yaml
 from paceline import api
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server
 from paceline.plan.deployment import Pool, Snapshot
-from paceline.plan.deployment.pins import models_of, pin
+from paceline.plan.deployment.models import models_of, pin
 from paceline.plan.deployment.pool import pools
 from paceline.render import Owner, Settings
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tests.support.world import World
 
 from paceline.plan import deployment
-from paceline.plan.deployment.pins import pin
+from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
 
 
@@ -13,5 +13,5 @@ def deployment_pools(world: World) -> Sequence[deployment.Pool]:
     snapshot = world.deployment_snapshot()
     prefetch = snapshot.prefetch
     assert prefetch is not None
-    assert prefetch.commits is not None
-    return pools(snapshot, pin(prefetch.spec, prefetch.commits), world.cluster.now)
+    assert not prefetch.missing
+    return pools(snapshot, pin(prefetch.spec, prefetch.known), world.cluster.now)

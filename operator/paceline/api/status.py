@@ -235,11 +235,8 @@ class Loan:
     """BenchmarkRun that it is for."""
     since: Time = ""
     """Time of the loan."""
-    nodes: Names = ()
-    """Nodes of the pool's servers at that time."""
     waiting_since: Time = ""
-    """Time since which no round has found room in spite of it; absent while one runs, and while another run measures on
-    one of these nodes."""
+    """Time since which no round has found room in spite of it; absent while one runs."""
     in_vain: Count | None = None
     """Loans in a row that gave no round room."""
     not_before: Time = ""
@@ -303,8 +300,6 @@ class TakenDown:
     """Its name."""
     reason: HoldReason | None = None
     """As in `holds`."""
-    message: Annotated[str, Field(max_length=MESSAGE_LENGTH)] = ""
-    """Reason, in a sentence; only of the latest."""
     times: Count | None = None
     """Number of times."""
     since: Time = ""
@@ -333,16 +328,6 @@ class Handled:
     """Last `retry`."""
     rollback: Name = ""
     """Last `rollback`."""
-
-
-@record
-class DroppedPool:
-    """A pool that spec.pools no longer has, while annotations of it remain: they do not act again if it comes back."""
-
-    name: Annotated[str, Field(max_length=20)]
-    """As it was in spec."""
-    handled: Handled | None = None
-    """Requests that were carried out, and whose annotations are still set."""
 
 
 @record
@@ -393,8 +378,8 @@ class PoolStatus:
     """The BenchmarkRun that is under way, or that has decided the current question."""
     verdict: PoolVerdict | None = None
     """Result of the run that answers the current question; absent if there is none."""
-    holds: Annotated[tuple[Hold, ...], Field(max_length=16), Unique(("revision",))] = ()
-    """What may not be served."""
+    holds: Annotated[tuple[Hold, ...], Field(max_length=16), Unique(("revision", "reason"))] = ()
+    """What may not be served: each revision that failed, and what a person has taken back."""
     history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
     """Changes of what it serves, the latest first; older ones are dropped."""
     target: Annotated[Target | None, INTERNAL] = None
@@ -417,11 +402,6 @@ class PoolStatus:
     """Replicas that the pool gives up for its run now: it is asked for spec.pools[].replicas minus these."""
     loan: Annotated[Loan | None, INTERNAL] = None
     """What is given up, and for which run."""
-
-    @property
-    def hold(self) -> Hold | None:
-        """What is held: one revision at most, so far."""
-        return self.holds[0] if self.holds else None
 
 
 @record
@@ -450,7 +430,5 @@ class SpeculativeDeploymentStatus:
     """Models and datasets that the prefetch has brought."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
     """Status of each pool."""
-    models_hash: Annotated[Name, INTERNAL] = ""
-    """Hash of the inputs that the models among `artifacts` were resolved from."""
-    dropped: Annotated[tuple[DroppedPool, ...], Field(max_length=64), Unique(("name",)), INTERNAL] = ()
-    """Pools that spec.pools no longer has, and requests to them that were carried out."""
+    volume: Annotated[Name, INTERNAL] = ""
+    """Where `artifacts` are: the claim, or the path on the host; empty once they are no longer there."""

@@ -20,9 +20,9 @@ from paceline.cli import options
 from paceline.cli.manifests import RUN, RefusedError, ours
 from paceline.cli.profiles import DEPLOYMENT
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
-from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
+from paceline.plan.deployment.companions import routes
+from paceline.plan.deployment.models import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
-from paceline.plan.deployment.routes import routes
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.run.searching import Searching
 from paceline.plan.run.snapshot import RoundJob

@@ -13,7 +13,7 @@ from paceline.controller.kinds import (
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.remade import Remade
-from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, LENT, MANAGED_BY, RUN_LABEL
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
@@ -30,7 +30,7 @@ from paceline.kube.resources import (
     SERVICE,
     version_of,
 )
-from paceline.plan.objects import annotations, brings_rounds
+from paceline.plan.objects import brings_rounds
 from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
@@ -94,10 +94,6 @@ class Cluster:
         measured without a cluster."""
         self.doubted: set[Key] = set()
         """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
-        self.lent: set[tuple[str, str]] = set()
-        """Namespace and name of each Deployment of which a server is lent."""
-        self.measuring: set[tuple[str, str]] = set()
-        """Namespace and name of each round's pod that has not ended."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.remade = Remade()
@@ -184,12 +180,6 @@ class Cluster:
     def _changed(self, event: str, obj: Manifest, old: Manifest | None) -> None:
         metadata = obj["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
-        if obj.get("kind") == DEPLOYMENT.kind:
-            lent = event != "DELETED" and LENT in annotations(obj)
-            (self.lent.add if lent else self.lent.discard)((namespace, metadata["name"]))
-        if obj.get("kind") == POD.kind and labels.get(COMPONENT_LABEL) == "round":
-            measures = event != "DELETED" and (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-            (self.measuring.add if measures else self.measuring.discard)((namespace, metadata["name"]))
         if obj.get("kind") == SPECULATIVE_DEPLOYMENT.kind:
             self.hear(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, metadata["name"]))
             return

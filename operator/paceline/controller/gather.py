@@ -36,7 +36,7 @@ from paceline.controller.kinds import (
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.warnings import warnings
-from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec, rounds_of
+from paceline.core import DeploymentSpec, RunSpec, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
 from paceline.kube.resources import (
@@ -54,8 +54,7 @@ from paceline.kube.resources import (
     version_of,
 )
 from paceline.plan import deployment, run
-from paceline.plan.deployment.loan import elsewhere
-from paceline.plan.deployment.prompts import config_maps
+from paceline.plan.deployment.models import config_maps
 from paceline.plan.deployment.snapshot import Read, read
 from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
 from paceline.plan.run.neighbours import neighbours
@@ -105,14 +104,13 @@ async def gather_deployment(
         imported=tuple(filter(brings_rounds, cluster.select(BENCHMARK_RUN.kind, key.namespace, {})))
         if settings.imported_evidence
         else (),
-        elsewhere=_elsewhere(cluster) if spec and spec.capacity_policy is CapacityPolicy.BORROW else {},
         config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},
         judgements=cluster.judgements.get(key, {}),
     )
 
 
 def _has_pinned(manifest: Manifest) -> bool:
-    return "modelsHash" in ((manifest.get("status") or {}).get("internal") or {})
+    return "volume" in ((manifest.get("status") or {}).get("internal") or {})
 
 
 async def own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None:
@@ -141,12 +139,6 @@ def _read(cluster: Cluster, manifest: Manifest, settings: Settings) -> Read:
     namespace, name = manifest["metadata"]["namespace"], api.profile_of(manifest)
     profile = cluster.get(BENCHMARK_PROFILE.kind, namespace, name) if name else None
     return read(manifest, None if profile is None or UNREAD in profile else profile, settings)
-
-
-def _elsewhere(cluster: Cluster) -> dict[str, frozenset[str]]:
-    rounds = [cluster.get(POD.kind, *of) for of in sorted(cluster.measuring)]
-    lending = [cluster.get(DEPLOYMENT.kind, *of) for of in sorted(cluster.lent)]
-    return elsewhere(filter(None, rounds), filter(None, lending))
 
 
 async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:

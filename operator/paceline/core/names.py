@@ -26,8 +26,6 @@ TRIGGER = "paceline.dev/trigger"
 TOKEN = "paceline.dev/token"
 """Annotations with which a deployment makes a run: 1 + the highest attempt so far for this pool and fingerprint; a
 `Trigger`; and the token of the request that asked for it or, for another image, its digest."""
-LENT = "paceline.dev/lent"
-"""Annotation of a pool's servers: the run that one of them is lent to, and the nodes that they were on."""
 
 MODELS = "/models"
 IMAGES = "/paceline/images"

@@ -68,6 +68,8 @@ class Adapter:
     """Engine version → whether its flags were read, or those of the releases before and after it."""
     argv: Callable[[Server, Arm], tuple[str, ...]]
     """The whole command of an arm's server."""
+    running_requests: Callable[[Server], int]
+    """How many requests a server runs at once: all of its argv that follows from the load it is measured at."""
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]
     """core/v1 EnvVar objects of the server's container."""
     expected: Callable[[Server, Arm], Mapping[str, Scalar]]

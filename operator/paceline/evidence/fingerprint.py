@@ -18,8 +18,9 @@ ENOUGH = "minRequests"
 fewer requests are evidence of the same."""
 RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
-SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations", "maxConcurrency")
-"""Fields that all arms of a run share."""
+SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
+"""Fields that all arms of a run share. The largest concurrency is none: it bounds the number of requests, and shapes
+none of them."""
 KEPT = 256
 """Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
 RETRACTIONS = "retractions"

@@ -13,7 +13,7 @@ from paceline.core.names import child_name, snapshot_path
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import fingerprint
 from paceline.plan.deployment import Snapshot
-from paceline.plan.deployment.pins import pin
+from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
 from paceline.plan.deployment.preflight import problems
 from paceline.plan.deployment.runs import Run
@@ -98,7 +98,8 @@ def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tu
     """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
     if isinstance(question.spec, RunSpec):
         return ()
-    return problems(question.spec, question.manifest["spec"], facts)
+    found = problems(question.spec, question.manifest["spec"], facts)
+    return tuple(dict.fromkeys((one.text, one.blocks) for one in found))
 
 
 def benchmark_run(

@@ -16,10 +16,9 @@ from paceline.core import CapacityPolicy, Workload, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, Cost, RoundCost
-from paceline.plan.deployment.capacity import one_more_waits
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
-from paceline.plan.deployment.servers import pod_template
-from paceline.plan.deployment.surge import PATIENCE as SURGE_PATIENCE
+from paceline.plan.deployment.servers import one_more_waits, pod_template
+from paceline.plan.deployment.workload import PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import Object, condition, finished
 from paceline.plan.pods import UNALLOCATED

@@ -1,8 +1,12 @@
-"""Images as kubelets report them (`imageID`): which digest a container ran from, and whether two differ.
+"""Images as kubelets report them (`imageID`): which digest a container ran from, and whether two differ; and releases as
+servers report them.
 
 A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports its own id. Only
 two of the same kind can be compared.
 """
+
+PARTS = ("", "+", ".", "-", "r", "a", "b")
+"""What may follow a release in the version of the same: `0.5.23.post1`, `0.33.0+cu130`, `0.1.0rc0`."""
 
 
 def digest(image: str) -> str:
@@ -14,3 +18,7 @@ def differ(image: str, other: str) -> bool:
     """Whether these are two images for certain."""
     comparable = bool(digest(image) and digest(other)) and ("@" in image) is ("@" in other)
     return comparable and digest(image) != digest(other)
+
+
+def same_release(reported: str, wanted: str) -> bool:
+    return reported.startswith(wanted) and reported.removeprefix(wanted)[:1] in PARTS

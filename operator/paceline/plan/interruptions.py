@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from paceline.core.names import LENT, POOL_LABEL
+from paceline.core.names import POOL_LABEL
 from paceline.plan.deployment.servers import pod_template
-from paceline.plan.objects import Object, annotations
+from paceline.plan.objects import Object
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 
@@ -20,7 +20,7 @@ class Interruption:
 
     pool: str
     what: str
-    """`roll-out of wide`, or `loan to RUN`."""
+    """`roll-out of wide`, or `loan to its run`."""
     servers: int
     down: int
     seconds: float
@@ -40,12 +40,12 @@ class Watch:
     def applied(self, before: Object | None, after: Object, ready: int, now: datetime) -> None:
         """`before`: the servers as they were, `ready` of them ready; `after`: as the planner wants them."""
         pool = after["metadata"]["labels"][POOL_LABEL]
-        was, will = annotations(before or {"metadata": {}}).get(LENT, ""), annotations(after).get(LENT, "")
-        if will and not was:
+        more = _asked(after) - (_asked(before) if before else _asked(after))
+        if more < 0:
             self._lent[pool] = now
-        if was and not will and pool in self._lent:
+        if more > 0 and pool in self._lent:
             seconds = (now - self._lent.pop(pool)).total_seconds() + self.start_seconds
-            self._add(pool, f"loan to {was.split()[0]}", after, seconds, lent=True)
+            self._add(pool, "loan to its run", after, seconds, lent=True)
         label = _label(after, REVISION_LABEL)
         if before is not None and ready and label != _label(before, REVISION_LABEL):
             self._rolling[pool] = label
@@ -70,6 +70,10 @@ class Watch:
 
 def _label(servers: Object, name: str) -> str:
     return str(pod_template(servers)["metadata"]["labels"].get(name, ""))
+
+
+def _asked(servers: Object) -> int:
+    return int(servers["spec"].get("replicas", 1))
 
 
 def _in_place(servers: Object) -> bool:

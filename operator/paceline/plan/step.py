@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from paceline.api.reasons import Cause, Reason
-from paceline.core import DeploymentSpec
 from paceline.plan.objects import Object
 from paceline.watch import Watched
 
@@ -61,10 +60,10 @@ class StepResult:
     status: Mapping[str, Any] = field(default_factory=dict)
     blocks: bool = False
     """Later steps must not act in this pass."""
+    blocked_pools: frozenset[str] = frozenset()
+    """Pools of which nothing new may be served."""
     requeue_at: datetime | None = None
     """When to reconcile again if no watch event comes first; None leaves it to the resync."""
-    pinned: DeploymentSpec | None = None
-    """The spec at the commits that this step has found: what later steps, of each pool, are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

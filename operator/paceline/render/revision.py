@@ -1,18 +1,23 @@
 """A revision: the hash of what shapes a server process, and the rendering that is pinned to it."""
 
+from dataclasses import replace
+
 from paceline.core import Arm, Server
 from paceline.core.canonical import digest, without_defaults
 from paceline.core.kept import by_identity
 from paceline.core.names import child_name
+from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, metadata
 from paceline.render.serving import REVISION_LABEL, labels
 
 
 @by_identity(64)
 def revision_of(server: Server, arm: Arm) -> str:
-    """Ten hex digits. Values equal to their default are left out, so that a new field moves no revision."""
+    """Ten hex digits. Values equal to their default are left out, so that a new field moves no revision; and of the
+    load only what follows from it counts, so that another one restarts no server that needs no restart."""
     inputs = {
-        "server": without_defaults(server),
+        "server": without_defaults(replace(server, max_concurrency=1)),
+        "running_requests": ENGINES[server.engine.type].running_requests(server),
         "draft": without_defaults(arm.draft),
         "tree": without_defaults(arm.tree),
         "args": list(arm.args),

@@ -157,6 +157,7 @@ ADAPTER = Adapter(
     newest="1.0.0",
     reads=lambda _: True,
     argv=argv,
+    running_requests=lambda _: 64,
     env=lambda server: environment(server, {"TOY_KERNELS": JIT_CACHE}, ()),
     expected=expected,
     verify_tokens=verify_tokens,

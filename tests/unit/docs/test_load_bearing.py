@@ -17,7 +17,7 @@ from paceline.core import names
 from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.kube import APPLIED
-from paceline.plan.deployment.pins import datasets_of, models_of, pin
+from paceline.plan.deployment.models import datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.simulation.reconciler import OURS

@@ -6,7 +6,7 @@ import pytest
 from tests.support.rendered import FILES, example
 
 from paceline import api
-from paceline.plan.deployment.pins import models_of
+from paceline.plan.deployment.models import models_of
 from paceline.pods.fetch.reading import facts_of
 from paceline.preflight import findings
 from paceline_emulator.hub.models import generated

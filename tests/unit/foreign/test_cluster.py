@@ -22,7 +22,7 @@ from paceline.kube import ApiError, transport
 from paceline.kube.errors import error_of
 from paceline.kube.names import names
 from paceline.kube.reading import a_page, an_event, an_object
-from paceline.plan.deployment.steps import ensure_claim
+from paceline.plan.deployment import fetch
 from paceline.report import read as report
 
 ABOUT = {"name": "a", "namespace": "b", "resourceVersion": "7"}
@@ -100,11 +100,11 @@ def test_a_manifest_is_a_run_or_has_problems(run: dict[str, object]) -> None:
 @FEW
 def test_an_amount_of_a_claim_is_bytes_in_any_notation(quantity: str) -> None:
     """Another may have made the claim, and asked for 107374182400m."""
-    assert ensure_claim.amount(quantity).is_finite()
+    assert fetch.amount(quantity).is_finite()
 
 
 def test_the_same_amount_in_three_notations() -> None:
-    assert ensure_claim.amount("107374182400m") == ensure_claim.amount("107374182.4") == Decimal("107374.1824e3")
+    assert fetch.amount("107374182400m") == fetch.amount("107374182.4") == Decimal("107374.1824e3")
 
 
 STATUSES: tuple[object, ...] = (10**400, "1e999", "²", "9" * 5000, float("nan"), True, [])

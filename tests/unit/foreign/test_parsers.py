@@ -44,7 +44,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "api/record.py": (CLUSTER, "test_a_status_of_any_release_is_read"),
     "api/problems.py": (CLUSTER, "test_a_manifest_is_a_run_or_has_problems"),
     "api/convert.py": (CLUSTER, "test_a_manifest_is_a_run_or_has_problems"),
-    "plan/deployment/steps/ensure_claim.py": (CLUSTER, "test_an_amount_of_a_claim_is_bytes_in_any_notation"),
+    "plan/deployment/fetch.py": (CLUSTER, "test_an_amount_of_a_claim_is_bytes_in_any_notation"),
     "cli/cluster.py": (CLUSTER, "test_a_kubeconfig_names_a_cluster_or_is_refused"),
     "cli/gate_case.py": (COMMANDS, "test_a_case_is_judged_or_refused"),
     "cli/search.py": (COMMANDS, "test_a_table_is_searched_or_refused"),

@@ -13,7 +13,7 @@ from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, serve
 from paceline.core import Cache, Dataset, RunSpec, Server, Tree
 from paceline.core.canonical import digest
 from paceline.core.names import MAX_NAME_LENGTH, child_name, snapshot_path
-from paceline.plan.deployment.pins import models_of
+from paceline.plan.deployment.models import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.cache import fetch_inputs

@@ -15,7 +15,7 @@ from tests.support import golden
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.evidence import ENVIRONMENT, RoundPlan
-from paceline.plan.deployment.pins import models_of
+from paceline.plan.deployment.models import models_of
 from paceline.render import (
     claim,
     controller_revision,

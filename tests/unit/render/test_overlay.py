@@ -14,7 +14,7 @@ from tests.support.pod_templates import OVERLAY, with_overlay
 
 from paceline.engines import ENGINES
 from paceline.engines.pod_template import refusals
-from paceline.plan.deployment.pins import models_of
+from paceline.plan.deployment.models import models_of
 from paceline.render import fetch_job, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.overlay import KEYS, laid_over

@@ -15,7 +15,7 @@ from tests.unit.round.pod import CODE_1, Start
 from paceline import api
 from paceline.evidence import RoundPlan
 from paceline.plan.deployment import Snapshot
-from paceline.plan.deployment.pins import models_of, pin
+from paceline.plan.deployment.models import models_of, pin
 from paceline.plan.deployment.pool import pools
 from paceline.render.benchmark import round_plan
 from paceline_emulator.hub.models import generated

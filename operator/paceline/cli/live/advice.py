@@ -29,7 +29,7 @@ def _promote(deployment: Deployment, pool: Pool) -> str:
 
 def _retry(deployment: Deployment, pool: Pool) -> str:
     undecided = pool.status.verdict and pool.status.verdict.outcome in UNDECIDED
-    return _command("retry", deployment, pool) if pool.status.hold or undecided else ""
+    return _command("retry", deployment, pool) if pool.status.holds or undecided else ""
 
 
 def _command(verb: str, deployment: Deployment, pool: Pool, revision: str = "") -> str:

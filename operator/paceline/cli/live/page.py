@@ -164,8 +164,8 @@ def _emulated(pool: Pool) -> bool:
 def _marks(pool: Pool) -> Iterator[tuple[str, str]]:
     if pool.status.degraded:
         yield "Degraded", BAD
-    if pool.status.hold:
-        yield f"Held: {pool.status.hold.reason or 'by a person'}", BAD
+    for hold in pool.status.holds:
+        yield f"Held: {hold.reason or 'by a person'}", BAD
     if pool.progress:
         yield "Waiting" if pool.progress.waits else "Searching" if pool.progress.search else "Measuring", OPEN
 
@@ -246,7 +246,7 @@ def _change(pool: Pool, change: Change) -> said.Event:
 
 
 def _holds(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
-    if hold := pool.status.hold:
+    for hold in pool.status.holds:
         yield _event(
             hold.start_time,
             f"Held: {hold.reason or 'by a person'}",
@@ -271,7 +271,7 @@ def _taken_down(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
     for one in pool.status.taken_down:
         if one.revision not in told:
             times = f", {one.times} times" if (one.times or 1) > 1 else ""
-            yield _event(one.since, f"Taken down: {one.reason}{times}", arm=one.arm, why=one.message, tone=BAD)
+            yield _event(one.since, f"Taken down: {one.reason}{times}", arm=one.arm, tone=BAD)
 
 
 def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:

@@ -14,7 +14,7 @@ from paceline.cli.live.words import faster, held, marked, since
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
 from paceline.engines import known_problems
-from paceline.plan.deployment.hold import BY_A_PERSON
+from paceline.plan.deployment.holds import BY_A_PERSON
 from paceline.report.text import capital, count
 
 Sentences = Iterator[str]
@@ -105,8 +105,7 @@ def _degraded(deployment: Deployment, pool: Pool, now: datetime | None) -> Sente
 
 
 def _held(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
-    hold = pool.status.hold
-    if hold:
+    for hold in pool.status.holds:
         yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.start_time, now)}: {hold.message}."
 
 
@@ -141,9 +140,8 @@ def _awaiting(deployment: Deployment, pool: Pool) -> Sentences:
 
 
 def _released(deployment: Deployment, pool: Pool) -> Sentences:
-    hold = pool.status.hold
-    if hold:
-        yield f"The hold ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
+    for hold in pool.status.holds:
+        yield f"The hold of {held(hold)} ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
 
 
 def _end_of(hold: Hold) -> str:

@@ -81,10 +81,9 @@ def effect(before: Pool, after: Pool) -> str:
     """What a request has changed, in a sentence without its full stop."""
     was, now = before.status, after.status
     changes = []
-    if was.hold and not now.hold:
-        changes.append(f"the hold of {was.hold.arm or 'the run'} ({was.hold.reason}) is released")
-    if now.hold and now.hold != was.hold:
-        changes.append(f"held ({now.hold.reason}): {now.hold.message}")
+    gone = (hold for hold in was.holds if hold not in now.holds)
+    changes += [f"the hold of {hold.arm or 'the run'} ({hold.reason}) is released" for hold in gone]
+    changes += [f"held ({hold.reason}): {hold.message}" for hold in now.holds if hold not in was.holds]
     if now.retried and now.retried != was.retried:
         changes.append(f"another attempt follows attempt {now.retried.attempt}")
     if now.target and (not was.target or now.target.revision != was.target.revision):

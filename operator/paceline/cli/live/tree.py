@@ -166,8 +166,7 @@ def _lent(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
 
 
 def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
-    hold = pool.status.hold
-    if hold:
+    for hold in pool.status.holds:
         yield f"{held(hold)}: {hold.reason} since {since(hold.start_time, now)}: {hold.message}", BAD
 
 

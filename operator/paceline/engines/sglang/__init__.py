@@ -12,7 +12,7 @@ from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang import custom, flags, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
-from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
+from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, running_requests, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
 from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.monitor import monitor
@@ -57,6 +57,7 @@ ADAPTER = Adapter(
     newest=KNOWN[-1].version,
     reads=lambda version: not is_newer(version),
     argv=argv,
+    running_requests=running_requests,
     env=env,
     expected=expected,
     verify_tokens=verify_tokens,

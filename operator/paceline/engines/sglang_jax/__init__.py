@@ -11,7 +11,16 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.parallel import Parallelism
-from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
+from paceline.engines.sglang_jax.argv import (
+    JIT_CACHE,
+    PORT,
+    PROGRAM,
+    argv,
+    env,
+    expected,
+    running_requests,
+    verify_tokens,
+)
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses, refuses, tools_need
 from paceline.engines.sglang_jax.monitor import MONITOR
@@ -44,6 +53,7 @@ ADAPTER = Adapter(
     newest=LISTED,
     reads=is_known,
     argv=argv,
+    running_requests=running_requests,
     env=env,
     expected=expected,
     verify_tokens=verify_tokens,

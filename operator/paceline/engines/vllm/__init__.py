@@ -18,7 +18,7 @@ from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.monitor import MONITOR
 from paceline.engines.vllm.probe import probe
-from paceline.engines.vllm.rules import draft_tokens, refusals
+from paceline.engines.vllm.rules import draft_tokens, refusals, running_requests
 from paceline.engines.vllm.targets import loses, tools_need, without_hidden_states
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
@@ -46,6 +46,7 @@ ADAPTER = Adapter(
     newest=VERSION,
     reads=lambda version: release(version) == release(VERSION),
     argv=argv,
+    running_requests=running_requests,
     env=env,
     expected=expected,
     verify_tokens=lambda arm: 1 + draft_tokens(arm),

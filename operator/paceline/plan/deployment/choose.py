@@ -1,11 +1,25 @@
-"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `message`."""
+"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `message`.
 
+The first rule that gives a choice wins; if none does, the baseline is served:
+
+    keep_what_serves       while suspended, or while its spec or models cannot be used: what was chosen before
+    what_a_person_chose    while a person's hold stands: what their request has left the pool to serve
+    return_to_last_served  while the spec's baseline is held: the revision that served last
+    winner_of_verdict      the winner of the present verdict; in Manual mode once a person has chosen it
+    keep_promoted          a candidate that was promoted before, until a verdict rejects it
+    the_baseline           no candidate has been shown to be faster
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from paceline.api.status import ChangeReason, Evidence, Serving, Target
+from paceline.api.status import Change, ChangeReason, Evidence, Serving, Target
 from paceline.core import BASELINE
-from paceline.plan.deployment.changed import asked_anew
-from paceline.plan.deployment.earned import (
+from paceline.plan.deployment.holds import baseline_failure, failure, held, held_by_a_person, holds
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.promoted import (
+    asked_anew,
     evidence_of,
     manual,
     may_stay,
@@ -15,9 +29,6 @@ from paceline.plan.deployment.earned import (
     shown,
     still_rendered,
 )
-from paceline.plan.deployment.hold import baseline_held, fallen_revision, held_by_a_person, held_revision, hold
-from paceline.plan.deployment.past_failures import beside_a_hold, in_short
-from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
 
 
@@ -35,63 +46,83 @@ class Choice:
     evidence: Evidence = field(default_factory=Evidence)
 
 
-def frozen(pool: Pool) -> Choice | None:
-    """While suspended, the former target stays, although the spec may have changed; unless it is held."""
+@dataclass(frozen=True, kw_only=True)
+class Rollout:
+    """A pool in one pass, with what it is to serve: chosen once, and read by each of its steps."""
+
+    pool: Pool
+    choice: Choice
+
+    @cached_property
+    def settled(self) -> bool:
+        """The servers are what was chosen: all ready, and none of another revision left."""
+        servers = self.pool.servers
+        return servers is not None and servers.revision == self.choice.revision and servers.settled
+
+    @cached_property
+    def has_served(self) -> bool:
+        """All servers were of the chosen revision and ready since it was chosen last."""
+        return has_served(self.pool, self.choice.revision)
+
+
+def keep_what_serves(pool: Pool) -> Choice | None:
+    """The target, although the spec may have changed. If it is held, what served last; else the baseline, if that is
+    what was rendered before. Nothing that was never rendered is served, whatever was deleted."""
     target = pool.remembered.target
-    if not pool.suspended or not target or target.revision not in pool.kept:
+    if not pool.frozen or target is None:
         return None
-    return None if target.revision == held_revision(pool) else _remembered(target, target.arm)
+    own = baseline(pool, _why_not(pool), _reason_of_baseline(pool))
+    rendered = {*pool.kept, pool.servers.revision if pool.servers else ""}
+    if target.revision in rendered and not failure(pool, target.revision):
+        return _remembered(target, target.arm)
+    if last := _last_served(pool):
+        return last
+    stays = own.revision not in rendered or held(pool, own.revision)
+    return _remembered(target, target.arm) if stays else own
 
 
-def back(pool: Pool) -> Choice | None:
-    """While the spec's baseline is held, the revision that served last."""
-    last, held = last_served(pool), hold(pool)
-    if not baseline_held(pool) or held is None or last is None:
-        return None
-    by = f", by {last.evidence.run}" if last.evidence.run else ""
-    return Choice(
-        arm=last.arm,
-        revision=last.revision,
-        fingerprint="",
-        reason="TakenDown",
-        evidence=last.evidence,
-        message=f"back to the last revision that served{by}; held: {held.reason}",
-    )
-
-
-def left(pool: Pool) -> Choice | None:
-    """While a person's hold stands, what their request has left the pool to serve, whatever the verdict: the
-    baseline that they went back from, too, once it has taken the place of what does not run."""
+def what_a_person_chose(pool: Pool) -> Choice | None:
+    """Whatever the verdict; the baseline, too, once it has taken the place of what does not run."""
     target = pool.remembered.target
-    if target is None or not held_by_a_person(pool):
+    if target is None or not held_by_a_person(pool) or failure(pool, target.revision):
         return None
-    if target.revision == held_revision(pool) and target.reason != "TakenDown":
+    if held(pool, target.revision) and target.reason != "TakenDown":
         return None
     at_hand = target.revision in pool.kept or target.revision == pool.revision(pool.arms[BASELINE])
     return _remembered(target, target.arm) if at_hand else None
 
 
-def proven(pool: Pool) -> Choice | None:
-    """The winner of the run that decides the present question; in Manual mode, and against a promotion whatever the
-    verdict, once a person has chosen it."""
+def return_to_last_served(pool: Pool) -> Choice | None:
+    return _last_served(pool) if baseline_failure(pool) else None
+
+
+def winner_of_verdict(pool: Pool) -> Choice | None:
+    """In Manual mode, and against a promotion whatever the verdict, once a person has chosen it; never while a person's
+    hold stands."""
     choice = winner(pool)
-    if choice is None or choice.revision in (held_revision(pool), fallen_revision(pool)):
+    if choice is None or held(pool, choice.revision) or held_by_a_person(pool):
         return None
     by_hand = manual(pool) or overridden(pool)
     return choice if not by_hand or _chosen_before(pool) == choice.revision else None
 
 
-def as_before(pool: Pool) -> Choice | None:
-    """A candidate that was promoted stays, even after its run is deleted."""
+def keep_promoted(pool: Pool) -> Choice | None:
+    """Even after its run is deleted. A hold counts here until another revision is the target, also if the spec no
+    longer renders its revision."""
     target, arm = promoted_before(pool), may_stay(pool)
-    # The hold is forgotten as soon as the spec no longer renders its revision and another one is the target.
-    held = pool.remembered.hold.revision if pool.remembered.hold else None
-    return _remembered(target, arm.name) if target and arm and target.revision != held else None
+    gone = target is None or arm is None or any(one.revision == target.revision for one in pool.remembered.holds)
+    return None if gone or target is None or arm is None else _remembered(target, arm.name)
 
 
-def unproven(pool: Pool) -> Choice:
-    """The baseline: no candidate has been shown to be faster."""
+def the_baseline(pool: Pool) -> Choice:
     return baseline(pool, _why_not(pool), _reason_of_baseline(pool))
+
+
+RULES = (keep_what_serves, what_a_person_chose, return_to_last_served, winner_of_verdict, keep_promoted, the_baseline)
+
+
+def choose(pool: Pool) -> Choice:
+    return next(choice for rule in RULES if (choice := rule(pool)))
 
 
 def baseline(pool: Pool, message: str, reason: ChangeReason) -> Choice:
@@ -129,6 +160,37 @@ def intent(choice: Choice, time: str, request: str = "") -> Target:
     )
 
 
+def has_served(pool: Pool, revision: str) -> bool:
+    """Whether all servers were of this revision and ready since it was chosen last. What served before the revision was
+    last given up does not count."""
+    serving, target = pool.remembered.serving, pool.remembered.target
+    if serving is None or target is None or not serving.revision == target.revision == revision:
+        return False
+    return parse_time(serving.start_time) >= parse_time(target.start_time)
+
+
+def past(pool: Pool) -> Iterator[Change]:
+    """What has served, the latest first; what serves now is among it."""
+    return (change for change in pool.remembered.history if change.revision)
+
+
+def _last_served(pool: Pool) -> Choice | None:
+    """The revision that all servers were last, if it is not held and its rendering is kept."""
+    last: Serving | None = pool.remembered.serving
+    if last is None or last.revision not in pool.kept or held(pool, last.revision):
+        return None
+    why = next((one.reason for one in holds(pool)), "")
+    by = f", by {last.evidence.run}" if last.evidence.run else ""
+    return Choice(
+        arm=last.arm,
+        revision=last.revision,
+        fingerprint="",
+        reason="TakenDown",
+        evidence=last.evidence,
+        message=f"back to the last revision that served{by}; held: {why}",
+    )
+
+
 def _chosen_before(pool: Pool) -> str | None:
     """The revision of the target; if status was lost, that of the servers."""
     target = pool.remembered.target
@@ -147,21 +209,20 @@ def _remembered(target: Target, arm: str) -> Choice:
 
 
 def _reason_of_baseline(pool: Pool) -> ChangeReason:
-    target, held, arm = pool.remembered.target, hold(pool), still_rendered(pool)
+    target, arm = pool.remembered.target, still_rendered(pool)
     if target is None:
         return "Started"
-    if held and held.revision == target.revision:
-        return "Fallback" if held.reason == "Fallback" else "TakenDown"
+    if one := held(pool, target.revision):
+        return "Fallback" if one.reason == "Fallback" else "TakenDown"
     return "Demoted" if arm and refuted(pool.decided, arm.name) else "Updated"
 
 
 def _why_not(pool: Pool) -> str:
     """Why the baseline is served: a hold, Manual mode, a verdict, a changed question, or no verdict at all."""
-    held = hold(pool)
-    if other := beside_a_hold(pool.remembered, held):
-        return in_short(other)
-    if held:
-        return f"the candidate is held ({held.reason}): {held.message or held.revision}"
+    candidates = [one for one in holds(pool) if one.arm != BASELINE or one.reason not in ("NotReady", "Crashed")]
+    if candidates:
+        last = candidates[0]
+        return f"the candidate is held ({last.reason}): {last.message or last.revision}"
     if shown := winner(pool):
         return f"{shown.evidence.run} has shown {shown.arm}, and promotion.mode is Manual"
     promoted_once = any(run.outcome == "Promote" for run in pool.runs)
@@ -179,31 +240,3 @@ NO_WINNER = {
 
 UNDONE = ("RolledBack", "Aborted", "TakenDown")
 """Reasons of a target that serves since another was undone."""
-
-CHOICES = (frozen, back, left, proven, as_before)
-"""The first rule that gives a choice wins; if none does, the baseline is served."""
-
-
-def choose(pool: Pool) -> Choice:
-    return next((choice for rule in CHOICES if (choice := rule(pool))), unproven(pool))
-
-
-def as_chosen(pool: Pool, choice: Choice) -> bool:
-    """Whether the servers are what was chosen: all ready, and none of another revision left."""
-    return pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
-
-
-def last_served(pool: Pool) -> Serving | None:
-    """The revision that all servers were last, if it is not held and its rendering is kept."""
-    last = pool.remembered.serving
-    usable = last is not None and last.revision in pool.kept and last.revision != held_revision(pool)
-    return last if usable else None
-
-
-def has_served(pool: Pool, revision: str) -> bool:
-    """Whether all servers were of this revision and ready since it was chosen last. What served before the revision was
-    last given up does not count."""
-    serving, target = pool.remembered.serving, pool.remembered.target
-    if serving is None or target is None or not serving.revision == target.revision == revision:
-        return False
-    return parse_time(serving.start_time) >= parse_time(target.start_time)

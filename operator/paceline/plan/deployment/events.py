@@ -7,9 +7,7 @@ from paceline.api.status import Condition, Hold, HoldReason, PoolProgress, PoolS
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import UNDONE
-from paceline.plan.deployment.dropped import remembered
-from paceline.plan.deployment.hold import BY_A_PERSON
-from paceline.plan.deployment.past_failures import beside_a_hold
+from paceline.plan.deployment.holds import BY_A_PERSON
 from paceline.plan.step import Event
 
 
@@ -37,11 +35,9 @@ def events(before: Status, after: Status) -> tuple[Event, ...]:
 
 
 def _models(before: Status, after: Status) -> Iterator[Event]:
-    anew = before.models_hash != after.models_hash
-    models = (artifact for artifact in after.artifacts if anew and not artifact.is_dataset)
-    datasets = (artifact for artifact in after.artifacts if artifact.is_dataset and artifact not in before.artifacts)
-    cached = [*models, *datasets]
-    if cached:
+    anew = before.volume != after.volume
+    cached = [artifact for artifact in after.artifacts if anew or artifact not in before.artifacts]
+    if after.volume and cached:
         note = ", ".join(f"{artifact.source} at {artifact.commit[:12]}" for artifact in cached)
         yield Event(reason="Cached", note=note)
 
@@ -75,14 +71,13 @@ def _refused(before: Status, after: Status) -> Iterator[Event]:
 
 def _pools(before: Status, after: Status) -> Iterator[Event]:
     for entry in after.pools:
-        was = remembered(before, entry.name)
+        was = next((one for one in before.pools if one.name == entry.name), PoolStatus(name=entry.name))
         yield from _retried(was, entry)
         yield from _aborted(was, entry)
         yield from _chosen(was, entry)
         yield from _degraded(was, entry)
         yield from _verdict(was, entry)
-        yield from _hold(was, entry)
-        yield from _beside_a_hold(was, entry)
+        yield from _holds(was, entry)
         yield from _target(was, entry)
         yield from _serving(was, entry)
         yield from _loan(was, entry)
@@ -111,9 +106,9 @@ def _retried(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     token = entry.handled.retry if entry.handled else ""
     if not token or (was.handled and token == was.handled.retry):
         return
-    held, anew = was.hold, entry.retried
+    anew = entry.retried
     done = [
-        *([f"the hold ({held.reason}) is released"] if held and not entry.hold else []),
+        *(f"the hold ({held.reason}) is released" for held in was.holds if held not in entry.holds),
         *([f"another attempt follows attempt {anew.attempt}"] if anew and anew != was.retried else []),
     ]
     nothing = "nothing to do: there is no hold, and the last run did not end in Error or Inconclusive"
@@ -124,8 +119,9 @@ def _aborted(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     token = entry.handled.abort if entry.handled else ""
     if not token or (was.handled and token == was.handled.abort):
         return
-    held, nothing = entry.hold, "nothing to do: neither a run nor a candidate's roll-out is under way"
-    if held is None or held == was.hold:
+    held = next((one for one in entry.holds if one.reason in BY_A_PERSON and one not in was.holds), None)
+    nothing = "nothing to do: neither a run nor a candidate's roll-out is under way"
+    if held is None:
         done = ""
     elif held.reason == "Aborted":
         done = f"{held.message}; retry goes on"
@@ -173,27 +169,23 @@ def _degraded(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if now and (not before or (now.reason, now.revision) != (before.reason, before.revision)):
         note = f"{entry.name}: {now.reason}: {now.message}"
         yield Event(reason="SpeculationDegraded", note=note, type="Warning")
-    still = entry.serving and before and entry.serving.revision == before.revision and not entry.hold
+    still = entry.serving and before and entry.serving.revision == before.revision and not entry.holds
     if before and still and not now:
         yield Event(reason="SpeculationRecovered", note=f"{entry.name}: {before.reason} has ended")
 
 
-def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    held, before = entry.hold, was.hold
-    # A held baseline is Stalled instead, for as long as it lasts; a person's request has its own Event.
-    if not held or held.arm == BASELINE or held.reason in BY_A_PERSON:
-        return
-    if not before or (held.start_time, held.revision) != (before.start_time, before.revision):
+def _holds(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
+    """Each revision that has failed. A held baseline is Stalled instead, for as long as it lasts; a person's request
+    has its own Event."""
+    before = {(one.start_time, one.revision) for one in was.holds}
+    others = [one.reason for one in entry.holds if one.reason in BY_A_PERSON]
+    for held in entry.holds:
+        known = (held.start_time, held.revision) in before
+        if known or held.reason in BY_A_PERSON or (held.arm == BASELINE and not others):
+            continue
         what = f"{held.arm or 'revision'} at {held.revision} is no longer served: {held.message}"
-        yield Event(reason=_fell(held.reason), note=f"{entry.name}: {what}", type="Warning")
-
-
-def _beside_a_hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """What a person's request had left or promoted is taken down, and the hold on something else stays."""
-    last, held = beside_a_hold(entry, entry.hold), entry.hold
-    if last and held and (not was.target or was.target.start_time != last.since):
-        what = f"{last.arm} at {last.revision} is no longer served: {last.message}; the hold ({held.reason}) stays"
-        yield Event(reason=_fell(last.reason), note=f"{entry.name}: {what}", type="Warning")
+        stays = f"; the hold ({others[0]}) stays" if others else ""
+        yield Event(reason=_fell(held.reason), note=f"{entry.name}: {what}{stays}", type="Warning")
 
 
 def _fell(reason: HoldReason | None) -> str:
@@ -205,15 +197,15 @@ def _target(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     target, before = entry.target, was.target
     if target and (not before or before.revision != target.revision):
         yield Event(
-            reason=_roll_out(before, target, entry.hold),
+            reason=_roll_out(before, target, entry.holds),
             note=f"{entry.name}: {target.arm}, because {target.message}",
         )
 
 
-def _roll_out(before: Target | None, target: Target, held: Hold | None) -> str:
+def _roll_out(before: Target | None, target: Target, holds: Iterable[Hold]) -> str:
     if not before:
         return "Starting"
-    if held and before.revision == held.revision:
+    if any(held.revision == before.revision for held in holds):
         return "RollingBack"
     if target.arm != BASELINE:
         return "Promoting"

@@ -1,7 +1,7 @@
 """What the steps of one pool read: its pinned spec, its memory in status, its runs, servers and kept revisions."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -19,20 +19,24 @@ from paceline.core import (
     Purpose,
     RunSpec,
     Server,
+    Trigger,
     Workload,
     default_looks,
 )
 from paceline.core.kept import by_value
+from paceline.core.names import TOKEN, child_name
 from paceline.engines import ENGINES
 from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
-from paceline.plan.deployment.alike import loads_of, revision_among
-from paceline.plan.deployment.autoscaler import left_to_it
+from paceline.plan.deployment.models import Key, artifacts_of, key_of
 from paceline.plan.deployment.runs import Run
-from paceline.plan.deployment.servers import Servers, servers_of
+from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.deployment.stale import is_aged, moved_image
-from paceline.plan.objects import Object, brings_rounds
+from paceline.plan.images import differ, digest
+from paceline.plan.objects import Object, annotations, brings_rounds, owned_by
+from paceline.plan.step import parse_time
+from paceline.render import group_name, revision_of
+from paceline.render.group import KIND as GROUPS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,31 +59,51 @@ class Pool:
     compare, then whether that is faster than the baseline."""
     search: Run | None = None
     """The search that has found the candidate in question."""
+    blocked: bool = False
+    """Its spec is refused, or its models are not there or do not fit: it serves on, and measures nothing."""
+    refused: bool = False
+    """Its spec is refused."""
     question: str
     """Hash of what is to be decided now: what is measured, and by which rule."""
-    loads: frozenset[int]
-    """Largest concurrencies that its runs were made for."""
     asked: str = ""
     """The request that was carried out in this pass, as VERB=VALUE; "" if there was none, or nothing to do for it."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.spec.name
 
-    @property
+    @cached_property
     def arms(self) -> Mapping[str, Arm]:
         return {arm.name: arm for arm in self.spec.arms}
 
-    @property
+    @cached_property
     def suspended(self) -> bool:
         return self.deployment.suspend
 
-    @property
+    @cached_property
+    def frozen(self) -> bool:
+        """Nothing is served that was not chosen before."""
+        return self.suspended or self.blocked
+
+    @cached_property
+    def is_unknown(self) -> bool:
+        """Frozen, and status does not say what it serves: the servers that it has stay as they are."""
+        if not self.frozen or self.remembered.target:
+            return False
+        rendered = {self.revision(arm) for arm in self.spec.arms}
+        return self.blocked or (self.servers is not None and self.servers.revision not in rendered)
+
+    @cached_property
+    def has_verdict(self) -> bool:
+        """On the present question; on the last one while it is not known what is asked."""
+        return self.decided is not None or (self.blocked and self.remembered.verdict is not None)
+
+    @cached_property
     def run_spec(self) -> RunSpec:
         """Of `wanted`."""
         return _run_spec(self.deployment, self.spec, self.server, self.search)
 
-    @property
+    @cached_property
     def in_question(self) -> tuple[str, ...]:
         """Names of the candidates that the present question is about."""
         return tuple(arm["name"] for arm in self.wanted["arms"] if arm["name"] != BASELINE)
@@ -113,25 +137,38 @@ class Pool:
         """Whether a person has asked for another attempt in its place."""
         return run.question == self.question and run.attempt <= self.retried and not run.imported
 
-    @property
+    @cached_property
     def retried(self) -> int:
         """The last attempt at the present question that a person has asked to repeat; 0 if none."""
         return _retried(self.remembered, self.question)
 
     def revision(self, arm: Arm) -> str:
-        return self._revisions[arm.name]
-
-    @cached_property
-    def _revisions(self) -> Mapping[str, str]:
-        first = _revisions_in_use(self.remembered, self.servers)
-        return {arm.name: revision_among(self.server, arm, first, self.kept, self.loads) for arm in self.spec.arms}
+        return revision_of(self.server, arm)
 
 
-def pools(snapshot: Snapshot, pinned: DeploymentSpec, now: datetime) -> tuple[Pool, ...]:
-    return tuple(_pool(snapshot, pinned, spec, now) for spec in pinned.pools)
+def pools(
+    snapshot: Snapshot,
+    pinned: DeploymentSpec,
+    now: datetime,
+    blocked: Collection[str] = (),
+    refused: bool = False,
+) -> tuple[Pool, ...]:
+    """`pinned` is the spec at commits, of unknown ones at none that exists; `blocked` are names of pools."""
+    return tuple(_pool(snapshot, pinned, spec, now, spec.name in blocked, refused) for spec in pinned.pools)
 
 
-def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
+def lacks_models(spec: DeploymentSpec, missing: Collection[Key]) -> frozenset[str]:
+    """The pools that name one of these models or datasets."""
+    return frozenset(
+        pool.name
+        for pool in spec.pools
+        if any(key_of(one) in missing for one in artifacts_of(replace(spec, pools=(pool,))))
+    )
+
+
+def _pool(
+    snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime, blocked: bool, refused: bool
+) -> Pool:
     remembered = snapshot.remembered(spec.name)
     spec = left_to_it(snapshot, spec)
     server = replace(
@@ -143,13 +180,9 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     own = [Run(manifest=run) for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
     spec = replace(spec, arms=ENGINES[server.engine.type].fewest_drafts_first(spec.arms))
     servers = servers_of(snapshot, spec.name, now)
-    kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
     imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
     runs = [*own, *(run for run in imported if run.decides)]
-    loads = loads_of(run.manifest for run in runs)
-    served = frozenset(
-        arm.name for arm in spec.arms if servers and servers.revision == revision_among(server, arm, first, kept, loads)
-    )
+    served = frozenset(arm.name for arm in spec.arms if servers and servers.revision == revision_of(server, arm))
     in_use = runs_in_use(replace(remembered, serving=None))
 
     def relied_on(run: Run) -> bool:
@@ -169,11 +202,12 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         remembered=remembered,
         runs=tuple(_run(run, oldest, relied_on(run), wanted, serving) for run in runs),
         servers=servers,
-        kept=kept,
+        kept=snapshot.revisions(spec.name),
         wanted=wanted,
         search=search,
         question=question(wanted),
-        loads=loads,
+        blocked=blocked,
+        refused=refused,
     )
 
 
@@ -246,6 +280,8 @@ def _looking(gate: Gate, arms: int) -> Gate:
     return replace(gate, decide_after_rounds=default_looks(arms))
 
 
+SHOWN = 19
+"""Characters of a digest in a sentence: `sha256:` and twelve digits."""
 SHARE, FEWEST = 4, 16
 """A search sends a quarter of the requests: all of its points are of the same prompts, so what these have in common
 cancels, and what it finds is measured again."""
@@ -259,20 +295,52 @@ def _lighter(workload: Workload) -> Workload:
 
 def _run(run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any], serving: Servers | None) -> Run:
     """A run that the pool already relies on never becomes stale by age. `serving`: servers of the present spec."""
-    aged = is_aged(run, oldest)
+    aged = _is_aged(run, oldest)
     if run.outcome is None:
         return replace(run, aged=aged)
     too_old = f"{run.name} is older than maxEvidenceAge" if aged and not relied_on else ""
-    return replace(run, aged=aged, stale=too_old or moved_image(run, wanted, serving))
-
-
-def _revisions_in_use(remembered: PoolStatus, servers: Servers | None) -> tuple[str, ...]:
-    """Revisions that the pool relies on: of the target, of the hold, of what serves."""
-    entries = (remembered.target, remembered.hold, remembered.serving, servers)
-    return tuple(entry.revision for entry in entries if entry and entry.revision)
+    return replace(run, aged=aged, stale=too_old or _moved_image(run, wanted, serving))
 
 
 def runs_in_use(remembered: PoolStatus) -> set[str]:
     """Names of the runs that a pool's entry of status refers to."""
     entries = (remembered.verdict, remembered.target, remembered.serving)
     return {name for name in (remembered.benchmark_run, *(entry.evidence.run for entry in entries if entry)) if name}
+
+
+def _is_aged(run: Run, oldest: datetime) -> bool:
+    """Rounds that were judged again are as old as they are."""
+    ends = [end for end in (run.completion_time, run.status.first_measured_time) if end]
+    return bool(ends) and min(map(parse_time, ends)) < oldest
+
+
+def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -> str:
+    """The sentence for a run that measured another image than the servers run now, both by the name that the spec has.
+    "" if they are the same or cannot be compared, and for the run that was made because of this very image: what it
+    measured is what its nodes have, and another run would find no more."""
+    named = wanted["engine"]["image"]
+    if servers is None or run.spec["engine"]["image"] != named or not differ(run.image, servers.image):
+        return ""
+    if _made_for(run) == digest(servers.image):
+        return ""
+    return (
+        f"the image changed: {named} was {digest(run.image)[:SHOWN]} in {run.name}, and its servers run "
+        f"{digest(servers.image)[:SHOWN]}"
+    )
+
+
+def _made_for(run: Run) -> str:
+    """The digest of the servers' image because of which the run was made; "" if it has another reason."""
+    return annotations(run.manifest).get(TOKEN, "") if run.trigger == Trigger.STALE else ""
+
+
+def name_conflict(pool: Pool) -> str | None:
+    """A message if another owner's object has the name of our servers or Service. It is never taken over."""
+    name = child_name(pool.snapshot.name, pool.name)
+    several = pool.server.accelerator.nodes > 1
+    servers = (GROUPS, group_name(pool.snapshot.name, pool.name)) if several else ("Deployment", name)
+    for kind, wanted in (servers, ("Service", name)):
+        existing: Object | None = pool.snapshot.child(kind, wanted)
+        if existing is not None and not owned_by(existing, pool.snapshot.owner.uid):
+            return f"{kind} {wanted} is not managed by Paceline; rename the pool or remove the object"
+    return None

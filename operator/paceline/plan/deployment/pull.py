@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.api import Reason
+from paceline.api import Cause, Reason
 from paceline.core.names import COMPONENT_LABEL
 from paceline.engines.pod_template import SERVER
-from paceline.plan.deployment.choose import Choice
-from paceline.plan.deployment.hold import hold
+from paceline.plan.deployment.choose import Choice, Rollout
+from paceline.plan.deployment.holds import held
+from paceline.plan.deployment.models import JOB_NAME
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.prefetch import JOB_NAME
-from paceline.plan.deployment.rendered import rendered
-from paceline.plan.deployment.servers import pod_template
+from paceline.plan.deployment.servers import pod_template, with_spec_field
+from paceline.plan.deployment.stalled import report_lasting
+from paceline.plan.deployment.workload import as_they_are, rendered, server_manifest
 from paceline.plan.objects import Object, finished
 from paceline.plan.pods import Trouble, container, trouble, unplaced
 from paceline.plan.silence import placed_at
-from paceline.plan.step import Manifest, parse_time
+from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, earliest, parse_time
 from paceline.render.pull import COMPONENT, pull_job
 
 PATIENCE = timedelta(minutes=1)
@@ -46,19 +47,74 @@ class Pull:
     problem: Trouble | None
 
 
-def pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
+def pull_images(rollout: Rollout, now: datetime) -> StepResult:
+    """Block while an image is pulled; where it cannot be, a person must act. The Jobs go once nothing is pulled."""
+    pool = rollout.pool
+    pulls = _pulls(pool, rollout.choice, now)
+    names = {pull.wanted["metadata"]["name"] for pull in pulls}
+    spare = tuple(
+        Delete(job, "no server waits for its image") for job in _pull_jobs(pool) if job["metadata"]["name"] not in names
+    )
+    missing = [pull for pull in pulls if pull.problem]
+    if not missing:
+        return StepResult(actions=spare)
+    make = tuple(
+        Apply(pull.wanted, f"pull {pull.image} on {pull.node} before a server there ends")
+        for pull in pulls
+        if pull.job is None
+    )
+    lasting = [report_lasting(pool.snapshot, pull.problem, pool.name, now) for pull in missing]
+    stalled = next((result.causes for result in lasting if result.causes), ())
+    times = [pull.problem.final for pull in missing if pull.problem and pull.problem.final]
+    return StepResult(
+        causes=_causes(rollout, missing) or stalled or (Cause(Reason.RollingOut, pool.name, _says(missing[0])),),
+        actions=(*_as_before(pool), *make, *spare),  # a refused Job ends the pool's writes
+        blocks=True,
+        requeue_at=earliest((*(at for at in times if at > now), *(result.requeue_at for result in lasting))),
+    )
+
+
+def _causes(rollout: Rollout, missing: list[Pull]) -> tuple[Cause, ...]:
+    """Stalled where an image cannot be pulled, with the kubelet's words and the field."""
+    pool = rollout.pool
+    failed = next((pull for pull in missing if pull.problem and pull.problem.fatal), None)
+    if failed is None:
+        return ()
+    problem = with_spec_field(pool.snapshot, failed.problem)
+    said = _says(replace(failed, problem=problem))
+    return (Cause(Reason.ImageNotPulled, pool.name, f"{said}; correct it, and the roll-out goes on"),)
+
+
+def _says(pull: Pull) -> str:
+    return f"{pull.image} on {pull.node}: {pull.problem.message.rstrip('.') if pull.problem else ''}"
+
+
+def _as_before(pool: Pool) -> tuple[Action, ...]:
+    """What serves is put back if it was changed, and has as many servers as are asked for."""
+    servers = pool.servers
+    kept = pool.kept.get(servers.revision) if servers else None
+    if servers is None or kept is None:
+        return ()
+    manifest = server_manifest(pool, as_they_are(servers, kept["data"]))
+    return (Apply(manifest, "serve as before until the image of the next servers is pulled"),)
+
+
+def _pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
     """One for each node that has a server which is to be replaced by one of another image. None where nothing serves
     that could be lost: at the first start, and when what the servers are does not run, or is given up in the middle of
     its roll-out."""
-    servers, serving, held = pool.servers, pool.remembered.serving, hold(pool)
+    servers, serving = pool.servers, pool.remembered.serving
     if servers is None or serving is None or servers.revision == choice.revision:
         return ()
-    given_up = held if held and held.revision == servers.revision else None
+    given_up = held(pool, servers.revision)
     if given_up and (given_up.reason in ("NotReady", "Crashed") or serving.revision != servers.revision):
         return ()
-    template = rendered(pool, choice)["template"]
+    rendering = rendered(pool, choice)
+    if rendering is None:
+        return ()
+    template: Manifest = rendering["template"]
     after = _server(template)
-    if image_of(template) == image_of(pod_template(servers.manifest)) or after.get("imagePullPolicy") == "Never":
+    if _image_of(template) == _image_of(pod_template(servers.manifest)) or after.get("imagePullPolicy") == "Never":
         return ()
     found = tuple(_pull(pool, template, node, now) for node in sorted(servers.nodes))
     # After the first refusal nothing more of the pool is written: what refuses one refuses all.
@@ -66,12 +122,12 @@ def pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
     return tuple(replace(pull, problem=None) if refused and pull.job is None else pull for pull in found)
 
 
-def image_of(template: Mapping[str, Any]) -> str:
+def _image_of(template: Mapping[str, Any]) -> str:
     """Of the server."""
     return str(_server(template)["image"])
 
 
-def pull_jobs(pool: Pool) -> list[Object]:
+def _pull_jobs(pool: Pool) -> list[Object]:
     return [
         job for job in pool.snapshot.owned("Job", pool.name) if job["metadata"]["labels"][COMPONENT_LABEL] == COMPONENT
     ]
@@ -79,9 +135,9 @@ def pull_jobs(pool: Pool) -> list[Object]:
 
 def _pull(pool: Pool, template: Manifest, node: str, now: datetime) -> Pull:
     wanted = pull_job(pool.snapshot.owner, pool.name, template, node)
-    job = next((job for job in pull_jobs(pool) if job["metadata"]["name"] == wanted["metadata"]["name"]), None)
+    job = next((job for job in _pull_jobs(pool) if job["metadata"]["name"] == wanted["metadata"]["name"]), None)
     problem = _problem(pool, job, now) if job else Trouble(message="it has not begun")
-    return Pull(node=node, image=image_of(template), wanted=wanted, job=job, problem=problem)
+    return Pull(node=node, image=_image_of(template), wanted=wanted, job=job, problem=problem)
 
 
 def _problem(pool: Pool, job: Object, now: datetime) -> Trouble | None:

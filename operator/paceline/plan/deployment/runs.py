@@ -9,13 +9,13 @@ from typing import Any
 from paceline.api import Reason
 from paceline.api.record import kept_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
-from paceline.core import Purpose, purpose_of
-from paceline.core.names import ABORTED, ATTEMPT, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
+from paceline.core import DeploymentSpec, Purpose, purpose_of
+from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
 from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
-from paceline.plan.step import Apply, Manifest, parse_time
+from paceline.plan.step import Apply, Manifest, parse_time, timestamp
 from paceline.render import Owner, benchmark_run
 
 DECIDING = ("Promote", "Reject")
@@ -32,7 +32,7 @@ class Run:
     aged: bool = False
     """Its oldest round is older than maxEvidenceAge; a run that the pool relies on is not stale for that."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         return str(self.manifest["metadata"]["name"])
 
@@ -40,16 +40,16 @@ class Run:
     def status(self) -> BenchmarkRunStatus:
         return kept_status(BenchmarkRunStatus, self.manifest.get("status"))
 
-    @property
+    @cached_property
     def verdict(self) -> RunVerdict:
         """Empty while there is none."""
         return self.status.verdict or RunVerdict()
 
-    @property
+    @cached_property
     def pool(self) -> str:
         return str(self.manifest["spec"]["pool"])
 
-    @property
+    @cached_property
     def spec(self) -> Mapping[str, Any]:
         spec: Mapping[str, Any] = self.manifest["spec"]
         return spec
@@ -62,33 +62,33 @@ class Run:
     def fingerprint(self) -> str:
         return fingerprint(self.spec)
 
-    @property
+    @cached_property
     def attempt(self) -> int:
         return objects.attempt(self.manifest)
 
-    @property
+    @cached_property
     def trigger(self) -> str:
         """What it was started for, as `core.Trigger`."""
         return objects.trigger(self.manifest)
 
-    @property
+    @cached_property
     def made_at(self) -> str:
         return str(self.manifest["metadata"]["creationTimestamp"])
 
-    @property
+    @cached_property
     def finished(self) -> bool:
         return objects.finished(self.manifest)
 
-    @property
+    @cached_property
     def under_way(self) -> bool:
         return not self.finished and not self.superseded
 
-    @property
+    @cached_property
     def waits(self) -> bool:
         """Whether no node has room for its round."""
         return self._has(Reason.RunWaiting)
 
-    @property
+    @cached_property
     def lacks_accelerators_since(self) -> datetime | None:
         """Since when some node has too few accelerators for its round, and no node has room; None if that is not so."""
         progress = self.status.progress or RunProgress()
@@ -98,7 +98,7 @@ class Run:
     def _has(self, reason: Reason) -> bool:
         return any(condition.reason == reason.text for condition in self.status.conditions)
 
-    @property
+    @cached_property
     def refused(self) -> Trouble | None:
         """The trouble if the cluster refuses the pod of its round."""
         if not self._has(Reason.RunRefused):
@@ -108,62 +108,62 @@ class Run:
         message = f"{self.name} {progress.message}"
         return Trouble(message=message, reason=Reason.PodRefused, since=parse_time(since) if since else None)
 
-    @property
+    @cached_property
     def suspended(self) -> bool:
         return objects.suspended(self.manifest)
 
-    @property
+    @cached_property
     def opens_at(self) -> str:
         """The annotation of a run that waits for benchmark.window."""
         return objects.opens_at(self.manifest)
 
-    @property
+    @cached_property
     def outside_window(self) -> bool:
         """Whether it waits for benchmark.window, and no round is under way."""
         return bool(self.opens_at) and self._has(Reason.RunOutsideWindow)
 
-    @property
+    @cached_property
     def superseded(self) -> bool:
         return objects.superseded(self.manifest)
 
-    @property
+    @cached_property
     def outcome(self) -> str | None:
         """The verdict's; None while there is none, and for a run that was superseded."""
         return self.verdict.outcome or None if self.finished else None
 
-    @property
+    @cached_property
     def searches(self) -> bool:
         return purpose_of(self.spec) is Purpose.SEARCH
 
-    @property
+    @cached_property
     def found(self) -> str:
         """The candidate that a search has found; "" if it has found none, and for a run that does not search."""
         return (self.winner or "") if self.searches and self.finished and not self.outcome else ""
 
-    @property
+    @cached_property
     def decides(self) -> bool:
         """For or against its candidates."""
         return self.outcome in DECIDING
 
-    @property
+    @cached_property
     def imported(self) -> bool:
         """Whether it was measured without a cluster, and belongs to whoever has applied it."""
         return objects.brings_rounds(self.manifest)
 
-    @property
+    @cached_property
     def measured_at(self) -> str:
         """When its latest round ended."""
         return self.status.last_measured_time
 
-    @property
+    @cached_property
     def winner(self) -> str | None:
         return self.verdict.winner or None
 
-    @property
+    @cached_property
     def completion_time(self) -> str:
         return self.status.completion_time
 
-    @property
+    @cached_property
     def image(self) -> str:
         """The image that its servers ran from, as the kubelet reported it; "" if it did not."""
         return self.status.image_digests.get("server", "")
@@ -212,3 +212,22 @@ def annotated(owner: Owner, run: Run, annotations: Mapping[str, str]) -> Manifes
     found = objects.annotations(run.manifest)
     made = {name: found[name] for name in (ATTEMPT, TRIGGER, TOKEN) if name in found}
     return benchmark_run(owner, run.pool, run.name, run.manifest["spec"], {**made, **annotations})
+
+
+def window_opens_at(spec: DeploymentSpec, now: datetime) -> datetime | None:
+    """When the window opens next; None while it is open, or if there is none."""
+    if spec.window is None or spec.window.closes(now):
+        return None
+    return spec.window.opens(now)
+
+
+def window_changes_at(spec: DeploymentSpec, now: datetime) -> datetime | None:
+    """When the window opens or closes next; None if there is none."""
+    return None if spec.window is None else spec.window.closes(now) or spec.window.opens(now)
+
+
+def closed_window(spec: DeploymentSpec, now: datetime) -> dict[str, str]:
+    """What a run that goes on says of benchmark.window: {} while it is open. A run reads no clock for that: its
+    deployment annotates it with the time of the next opening."""
+    opens = window_opens_at(spec, now)
+    return {OUTSIDE_WINDOW: timestamp(opens)} if opens else {}

@@ -1,20 +1,35 @@
-"""A pool's servers: what they run, how many are ready, and why the others are not."""
+"""A pool's servers: what they run, how many are ready, and why the others are not.
+
+A pool serves with the servers for which the cluster has capacity; the others are not waited for. An autoscaler may ask
+for more than the cluster has, for ever. Lack of capacity is not the fault of a revision, so it delays neither Ready nor
+a run.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Cause, Reason
+from paceline.core import PoolSpec
 from paceline.core.names import POOL_LABEL, child_name
-from paceline.plan.deployment.capacity import all_there, ending_until, one_more_waits, short, surplus
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, condition, owned_by
-from paceline.plan.pods import Trouble, container, evicted, paused, refused, trouble
+from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused, trouble, unplaced
+from paceline.plan.step import parse_time
+from paceline.plan.volumes import IN_USE
 from paceline.render import group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
+
+GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+"""Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
+LATE = timedelta(minutes=1)
+"""How long after its deletionTimestamp, which has its grace in it, a pod may still be ending."""
+QUOTA = "exceeded quota"
+"""In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
+AUTOSCALER = "HorizontalPodAutoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +60,12 @@ class Servers:
     """Until when one that is ending is waited for; None if none is."""
     image: str
     """The image that all its ready pods run, as the kubelets report it; "" if they differ or do not report it."""
+
+    @property
+    def nodes_each(self) -> int:
+        """Nodes that one of them takes; of several, only the first answers."""
+        spec = self.manifest["spec"]
+        return int(spec["leaderWorkerTemplate"].get("size", 1)) if self.manifest["kind"] == GROUPS else 1
 
     @property
     def short(self) -> str:
@@ -132,3 +153,87 @@ def _observed(status: Mapping[str, Any]) -> int:
     """The generation that a status describes. LeaderWorkerSet before v0.9 has it only in its conditions."""
     generations = (condition.get("observedGeneration", 0) for condition in status.get("conditions", ()))
     return int(status.get("observedGeneration") or max(generations, default=0))
+
+
+def unplaced_servers(pods: Iterable[Object]) -> int:
+    """How many servers have a pod that waits for capacity."""
+    staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
+    waiting = (pod for pod in staying if (problem := unplaced(pod)) and problem.reason is Reason.NoCapacity)
+    return len({pod["metadata"].get("labels", {}).get(GROUP, pod["metadata"]["name"]) for pod in waiting})
+
+
+def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) -> bool:
+    """Whether every replica `wanted` is of one revision, and ready or waiting for capacity; one at least is ready,
+    unless none is wanted. `status` is the Deployment's, `pods` are those of its revision."""
+    ready, made = status.get("readyReplicas", 0), status.get("replicas", 0)
+    if status.get("updatedReplicas", 0) != made or made != wanted:
+        return False
+    return bool(ready == wanted or (ready and ready + unplaced_servers(pods) >= wanted))
+
+
+def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
+    """Whether only servers beyond those `wanted` are to go: all there are were of one revision when `status` was
+    written, and `ready` of the revision wanted now are as many. The Deployment's status follows its spec a moment
+    later, and Ready must not fall in between."""
+    made = status.get("replicas", 0)
+    return bool(0 < wanted < made == status.get("updatedReplicas", 0) and ready >= wanted)
+
+
+def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
+    """Until when a pod that is ending is thought to make room; None if none is, or only such as should have ended long
+    ago: on a node that is silent a pod ends never."""
+    due = (parse_time(at) + LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
+    return max((at for at in due if now < at), default=None)
+
+
+def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> bool:
+    """Whether a Deployment cannot start the server that it has, or wants, beyond its `replicas`, and could in place of
+    another: no node has room for it, its volume is in use, or a quota refuses it. Whatever else keeps it from starting
+    would keep it from that in place, too. `pods` are those of all revisions; one that is ending is about to make
+    room."""
+    pods, status = list(pods), servers.get("status") or {}
+    if ending_until(pods, now):
+        return False
+    made = status.get("replicas", 0)
+    if refusal := refused(servers, {}):
+        return QUOTA in refusal.message and bool(status.get("updatedReplicas", 0) < made)
+    stuck = any(_lacks_room(pod, warnings) for pod in pods)
+    return bool(made > servers["spec"].get("replicas", 1) and stuck)
+
+
+def _lacks_room(pod: Object, warnings: Mapping[str, str]) -> bool:
+    problem = unplaced(pod) or held_up(pod, warnings)
+    return problem is not None and (problem.reason is Reason.NoCapacity or bool(IN_USE.search(problem.message)))
+
+
+def short(ready: int, wanted: int, why: str) -> str:
+    """For Ready: `3 of 4 servers; not placed: …`; "" if none is missing."""
+    return "; ".join(filter(None, (f"{ready} of {wanted} servers", why))) if ready < wanted else ""
+
+
+def autoscaler_of(snapshot: Snapshot, pool: str) -> str | None:
+    """The name of one that has the pool's servers for its target. KEDA makes such an object, too."""
+    servers = {("Deployment", child_name(snapshot.name, pool)), (GROUPS, group_name(snapshot.name, pool))}
+    for autoscaler in snapshot.of(AUTOSCALER):
+        target = autoscaler["spec"]["scaleTargetRef"]
+        if (target.get("kind"), target.get("name")) in servers:
+            return str(autoscaler["metadata"]["name"])
+    return None
+
+
+def left_to_it(snapshot: Snapshot, pool: PoolSpec) -> PoolSpec:
+    """The pool without a number of its own where an autoscaler has one: two that write it take servers away from each
+    other."""
+    return replace(pool, replicas=None) if autoscaler_of(snapshot, pool.name) else pool
+
+
+def ignored(snapshot: Snapshot, pool: str) -> str:
+    """That `replicas` is ignored, and the ways out; "" if it is not."""
+    asked = next((each.replicas for each in snapshot.spec.pools if each.name == pool), None) if snapshot.spec else None
+    autoscaler = autoscaler_of(snapshot, pool)
+    if asked is None or autoscaler is None:
+        return ""
+    return (
+        f"replicas is {asked}, but {AUTOSCALER} {autoscaler} decides: remove replicas from the pool, "
+        "or delete the autoscaler"
+    )

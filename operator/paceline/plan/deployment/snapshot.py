@@ -1,6 +1,6 @@
 """A SpeculativeDeployment and its children at one moment, as the controller gathered them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -13,9 +13,8 @@ from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.plan import objects
-from paceline.plan.deployment.dropped import remembered
-from paceline.plan.deployment.prefetch import Prefetch
-from paceline.plan.objects import Object, condition, owned_by
+from paceline.plan.deployment.models import Prefetch
+from paceline.plan.objects import Object, condition
 from paceline.plan.step import parse_time
 from paceline.render import Owner, Settings
 from paceline.render.serving import REVISION_LABEL
@@ -43,8 +42,6 @@ class Snapshot:
     """Uid of an object that waits without giving a reason → its last Warning among the Events."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Kind and name of an object that the last pass wrote → why the API server refused it."""
-    elsewhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """NAMESPACE/RUN, of all namespaces → the nodes on which it measures, or on which its pool has lent it a server."""
     imported: tuple[Object, ...] = ()
     """BenchmarkRuns of this namespace that bring their rounds along, whoever owns them; none where the installation
     allows none."""
@@ -55,19 +52,19 @@ class Snapshot:
     """Pool → what its servers' counters show. Its revision may be one that the pool no longer serves; its message and
     numbers are of now, so what is written of it is written when `since` changes."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         return str(self.manifest["metadata"]["name"])
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         return str(self.manifest["metadata"]["namespace"])
 
-    @property
+    @cached_property
     def generation(self) -> int:
         return int(self.manifest["metadata"].get("generation", 1))
 
-    @property
+    @cached_property
     def annotations(self) -> Mapping[str, str]:
         return objects.annotations(self.manifest)
 
@@ -75,7 +72,7 @@ class Snapshot:
     def status(self) -> SpeculativeDeploymentStatus:
         return kept_status(SpeculativeDeploymentStatus, self.manifest.get("status"))
 
-    @property
+    @cached_property
     def owner(self) -> Owner:
         return Owner(
             kind="SpeculativeDeployment",
@@ -92,7 +89,7 @@ class Snapshot:
         jobs, pods = tuple(self.of("Job")), tuple(self.of("Pod"))
         return Prefetch(spec=self.spec, owner=self.owner, status=self.status, namespace_jobs=jobs, namespace_pods=pods)
 
-    @property
+    @cached_property
     def cached_since(self) -> datetime | None:
         """When the models were last found to be on the volume; None while they are not."""
         ready = condition(self.manifest, "CacheReady")
@@ -100,18 +97,48 @@ class Snapshot:
 
     def of(self, kind: str) -> list[Object]:
         """Sorted by name: a plan must not depend on the order of a list."""
-        return sorted(self.children.get(kind, ()), key=lambda child: str(child["metadata"]["name"]))
+        return self._sorted.get(kind, [])
 
     def child(self, kind: str, name: str) -> Object | None:
         return next((c for c in self.children.get(kind, ()) if c["metadata"]["name"] == name), None)
 
     def owned(self, kind: str, pool: str) -> list[Object]:
         """Our objects of a pool."""
+        return self._owned.get((kind, pool), [])
+
+    @cached_property
+    def _sorted(self) -> Mapping[str, list[Object]]:
+        return {
+            kind: sorted(found, key=lambda child: str(child["metadata"]["name"]))
+            for kind, found in self.children.items()
+        }
+
+    @cached_property
+    def _owned(self) -> Mapping[tuple[str, str], list[Object]]:
+        """By kind and pool; "" is none."""
+        found: dict[tuple[str, str], list[Object]] = {}
+        for kind, children in self._sorted.items():
+            for child in children:
+                if any(owner.get("uid") == self.owner.uid for owner in child["metadata"].get("ownerReferences", ())):
+                    pool = (child["metadata"].get("labels") or {}).get(POOL_LABEL, "")
+                    found.setdefault((kind, pool), []).append(child)
+        return found
+
+    def of_no_pool(self, kinds: Collection[str], pools: Collection[str]) -> list[Object]:
+        """Our objects of these kinds and of none of these pools."""
         return [
             child
-            for child in self.of(kind)
-            if child["metadata"].get("labels", {}).get(POOL_LABEL) == pool and owned_by(child, self.owner.uid)
+            for kind in kinds
+            for (of, pool), children in self._owned.items()
+            if of == kind and pool not in pools
+            for child in children
         ]
+
+    @cached_property
+    def foreign(self) -> list[Object]:
+        """Children that do not name us as their owner."""
+        ours = {id(child) for children in self._owned.values() for child in children}
+        return [child for kind in sorted(self._sorted) for child in self._sorted[kind] if id(child) not in ours]
 
     def imported_of(self, pool: str) -> list[Object]:
         """In the order of their names."""
@@ -127,7 +154,7 @@ class Snapshot:
 
     def remembered(self, pool: str) -> PoolStatus:
         """The pool's entry of status."""
-        return remembered(self.status, pool)
+        return next((entry for entry in self.status.pools if entry.name == pool), PoolStatus(name=pool))
 
 
 Read = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]

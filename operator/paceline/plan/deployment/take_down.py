@@ -1,32 +1,25 @@
 """A choice that does not run, or whose speculation does not pay, is taken down and held. There is no other way down.
 
 It does not run if no further server becomes ready for `promotion.progressDeadline`, if every server of it fails for
-good, or if it has served and no server was ready for as long. A candidate gives way to the baseline, a baseline to the
-revision that served last. Lack of capacity and an unreachable node are no fault of a revision: the clock stops, and
-nothing is held.
-
-Speculation does not pay if the judgement on a promoted candidate says so and `guard.action` is Fallback.
+good, or if it has served and no server was ready for as long. Lack of capacity and an unreachable node are no fault of
+a revision: the clock stops, and nothing is held. Speculation does not pay if the judgement on a promoted candidate says
+so and `guard.action` is Fallback.
 
 Like a request this changes the pool's memory before any step: hold and new target are written together, then acted
 upon.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from paceline.api import Reason
-from paceline.api.status import ChangeReason, Hold, PoolStatus, TakenDown, Target
+from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
-from paceline.plan.deployment.choose import Choice, as_chosen, baseline, choose, has_served, intent, last_served
-from paceline.plan.deployment.conflicts import name_conflict
-from paceline.plan.deployment.degraded import falls_back
-from paceline.plan.deployment.earned import ANYWAY
-from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold
-from paceline.plan.deployment.past_failures import counted, in_short
-from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.pull import pulls
-from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.choose import Choice, Rollout, choose
+from paceline.plan.deployment.guard import falls_back
+from paceline.plan.deployment.holds import BY_A_PERSON, held, with_hold
+from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.pods import Trouble
 from paceline.plan.step import parse_time, timestamp
@@ -42,14 +35,14 @@ class RevisionFailure:
 
 
 def take_down(pool: Pool, now: datetime) -> Rollout:
-    """Choose what the pool serves. If that does not run, or does not pay, and something else can be served, put a hold
-    on it and choose again."""
-    rollout = _rollout(pool, now)
+    """Choose what the pool serves. If that does not run, or does not pay, put a hold on it and choose again; unless
+    nothing else can be served."""
+    rollout = Rollout(pool=pool, choice=choose(pool))
     choice = rollout.choice
-    failure = failed(rollout, now) or unprofitable(pool, choice)
-    if failure is None or not _can_be_replaced(pool, choice, failure):
+    failure = failed(rollout, now) or unprofitable(rollout)
+    if failure is None:
         return rollout
-    held = Hold(
+    new = Hold(
         reason=failure.reason,
         message=failure.message,
         start_time=timestamp(now),
@@ -59,41 +52,22 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
         run=choice.evidence.run,
         deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
     )
-    if (held_by_a_person(pool) and not _baseline_of_spec(pool, choice)) or _anyway_beside_a_hold(pool, choice):
-        remembered = _with_baseline(pool, counted(pool.remembered, held, now), now)
-    elif choice.arm == BASELINE:
-        remembered = replace(pool.remembered, holds=(held,))
-    else:
-        remembered = replace(counted(pool.remembered, held, now), holds=(held,))
-    return _rollout(replace(pool, remembered=remembered), now)
+    without = with_hold(pool, new, now)
+    instead = Rollout(pool=without, choice=choose(without))
+    return instead if _is_better(instead, choice, failure) else rollout
 
 
-def _rollout(pool: Pool, now: datetime) -> Rollout:
-    choice = choose(pool)
-    return Rollout(pool=pool, choice=choice, pulls=pulls(pool, choice, now))
+def _is_better(instead: Rollout, than: Choice, failure: RevisionFailure) -> bool:
+    """Whether it is something else, and known to run as far as anybody knows. What a person went back from takes the
+    place of what does not run, and not of what only does not pay."""
+    known = held(instead.pool, instead.choice.revision)
+    taken_back = known is not None and known.reason in BY_A_PERSON and failure.reason != "Fallback"
+    return instead.choice.revision != than.revision and (known is None or taken_back)
 
 
-def _with_baseline(pool: Pool, entry: PoolStatus, now: datetime) -> PoolStatus:
-    """The entry with the spec's baseline as its target, in place of what a person's request had left or promoted. The
-    hold stays: without it the operator would promote again what they went back from, or what had stopped paying."""
-    last = next(iter(entry.taken_down), TakenDown())
-    reason: ChangeReason = "Fallback" if last.reason == "Fallback" else "TakenDown"
-    return replace(entry, target=intent(baseline(pool, in_short(last), reason), timestamp(now)))
-
-
-def _anyway_beside_a_hold(pool: Pool, choice: Choice) -> bool:
-    """Whether a person has promoted this candidate whatever the verdict while another one is held."""
-    held = hold(pool)
-    return choice.reason == ANYWAY and held is not None and held.arm != BASELINE and held.revision != choice.revision
-
-
-def _baseline_of_spec(pool: Pool, choice: Choice) -> bool:
-    return choice.revision == pool.revision(pool.arms[BASELINE])
-
-
-def unprofitable(pool: Pool, choice: Choice) -> RevisionFailure | None:
+def unprofitable(rollout: Rollout) -> RevisionFailure | None:
     """Why the baseline is to be served although the candidate runs; None if it is not."""
-    judgement = falls_back(pool, choice)
+    judgement = falls_back(rollout)
     return RevisionFailure(reason="Fallback", message=judgement.message.rstrip(".")) if judgement else None
 
 
@@ -102,9 +76,9 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
     failed."""
     pool, choice = rollout.pool, rollout.choice
     servers, target = _servers_of_choice(pool, choice), pool.remembered.target
-    if target is None or target.revision != choice.revision or as_chosen(pool, choice) or name_conflict(pool):
+    if target is None or target.revision != choice.revision or rollout.settled or name_conflict(pool):
         return None
-    reason: Literal["NotReady", "Crashed"] = "Crashed" if has_served(pool, choice.revision) else "NotReady"
+    reason: Literal["NotReady", "Crashed"] = "Crashed" if rollout.has_served else "NotReady"
     own_fault = servers is not None and not servers.reasons <= not_its_fault(choice)
     problem = servers.trouble if servers else None
     if servers and problem and own_fault and servers.hopeless and not _before_its_models(pool, problem):
@@ -141,10 +115,11 @@ def standing(rollout: Rollout, now: datetime) -> Standing:
     pool, choice = rollout.pool, rollout.choice
     before, servers = pool.remembered.target or Target(), _servers_of_choice(pool, choice)
     same = before.revision == choice.revision
-    if as_chosen(pool, choice):
+    if rollout.settled:
         return Standing()
-    waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or rollout.is_pulling
-    if same and has_served(pool, choice.revision):
+    # Servers of another revision have not been told to go: their image is pulled, or the write was refused.
+    waits = pool.servers is not None and (servers is None or bool(servers.reasons & not_its_fault(choice)))
+    if same and rollout.has_served:
         lost = not (waits or (servers and servers.ready))
         return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")
     most = before.ready or 0 if same else 0
@@ -177,17 +152,3 @@ def deadline(pool: Pool, since: str) -> datetime | None:
 def _servers_of_choice(pool: Pool, choice: Choice) -> Servers | None:
     """The servers, if they are of the chosen revision."""
     return pool.servers if pool.servers and pool.servers.revision == choice.revision else None
-
-
-def _can_be_replaced(pool: Pool, choice: Choice, failure: RevisionFailure) -> bool:
-    """A candidate can, by the baseline. A baseline that has not served yet can, by the revision that served last if it
-    is not held. A baseline that has served, or is held, cannot: no better revision is known. What a person's request
-    has left can, by the baseline; if they went back from that, only if what they went back to does not run."""
-    asked = held_by_a_person(pool)
-    if asked and not _baseline_of_spec(pool, choice):
-        return failure.reason != "Fallback" or asked.revision != pool.revision(pool.arms[BASELINE])
-    if choice.arm != BASELINE and not baseline_held(pool):
-        return True
-    new = not baseline_held(pool) and not has_served(pool, choice.revision)
-    last = last_served(pool)
-    return new and last is not None and last.revision != choice.revision

@@ -3,8 +3,7 @@
 from paceline import api
 from paceline.core import rounds_of
 from paceline.plan import deployment, run
-from paceline.plan.deployment.loan import elsewhere
-from paceline.plan.deployment.routes import ROUTES
+from paceline.plan.deployment.companions import ROUTES
 from paceline.plan.deployment.snapshot import read
 from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import RoundJob
@@ -46,7 +45,6 @@ def deployment_snapshot(cluster: Cluster, name: str, settings: Settings = SETTIN
         children=children,
         settings=settings,
         imported=tuple(filter(brings_rounds, cluster.of("BenchmarkRun"))) if settings.imported_evidence else (),
-        elsewhere=elsewhere(cluster.of("Pod"), cluster.of("Deployment")),
     )
 
 

@@ -10,7 +10,7 @@ from tests.support import example_files
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.engines import ENGINES
-from paceline.plan.deployment.pins import artifacts_of, pin
+from paceline.plan.deployment.models import artifacts_of, pin
 from paceline_emulator import flags
 
 FILES = (*example_files.DEPLOYMENTS, Path(__file__).with_name("shapes.yaml"))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from paceline.api.status import Handled
-from paceline.plan.deployment.dropped import Asked
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.abort import abort
 from paceline.plan.deployment.requests.promote import promote
@@ -47,17 +46,16 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
     return pool, tuple(refused)
 
 
-def waiting_requests(snapshot: Snapshot, results: Iterable[StepResult]) -> tuple[str, ...]:
-    """Requests that wait while one of these steps of the deployment blocks, with its reason."""
-    causes = [cause for result in results if result.blocks for cause in result.causes]
+def waiting_requests(snapshot: Snapshot, pool: str, results: Iterable[StepResult]) -> tuple[str, ...]:
+    """Requests to a pool that one of these steps of the deployment blocks, with its reason."""
+    blocking = (result for result in results if result.blocks or pool in result.blocked_pools)
+    causes = [cause for result in blocking for cause in result.causes]
     condition = f"{causes[0].reason.value.condition} ({causes[0].reason.text})" if causes else "the download"
-    entries = (entry.name for entry in snapshot.status.pools)
-    known = {pool.name for pool in snapshot.spec.pools} if snapshot.spec else {*entries}
+    handled = snapshot.remembered(pool).handled
     return tuple(
         f"{request}: it waits until {condition} has ended"
         for request in requests(snapshot)
-        if request.verb in VERBS and request.pool in known
-        if not _is_handled(request, snapshot.remembered(request.pool).handled)
+        if request.verb in VERBS and request.pool == pool and not _is_handled(request, handled)
     )
 
 
@@ -74,11 +72,6 @@ def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
         if request.verb not in VERBS or request.pool not in pools
         if not _is_handled(request, snapshot.remembered(request.pool).handled)
     )
-
-
-def asked(snapshot: Snapshot) -> Asked:
-    """What is annotated, of known verbs."""
-    return {(one.pool, _field(one)): one.value for one in requests(snapshot) if one.verb in VERBS}
 
 
 def _is_handled(request: Request, handled: Handled | None) -> bool:

@@ -7,7 +7,7 @@ from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import UNDONE, baseline, has_served, intent
-from paceline.plan.deployment.hold import baseline_held, held_by_a_person
+from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, with_person_hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Request
 from paceline.plan.step import timestamp
@@ -30,7 +30,7 @@ def abort(pool: Pool, request: Request, now: datetime) -> Effect:
         run=rolling.evidence.run if rolling else "",
         fingerprint=pool.fingerprint,
     )
-    effect: dict[str, Any] = {"holds": (held,)}
+    effect: dict[str, Any] = {"holds": with_person_hold(pool, held)}
     return {**effect, "target": _before(pool, rolling, request, now)} if rolling else effect
 
 
@@ -45,7 +45,7 @@ def _rolled_out(pool: Pool) -> Target | None:
 
 def _asks(pool: Pool) -> bool:
     """Whether a question is open that a run decides, or would: it may still wait for accelerators or prompts."""
-    if held_by_a_person(pool) or baseline_held(pool):
+    if held_by_a_person(pool) or baseline_failure(pool):
         return False
     open_ = pool.decided is None and not unmeasurable(pool.server)
     return open_ or any(run.under_way for run in pool.runs)

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, baseline, intent, winner
-from paceline.plan.deployment.earned import manual, overridden, promoted_before
-from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold
+from paceline.plan.deployment.holds import baseline_failure, failure, held_by_a_person, released
 from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.promoted import manual, overridden, promoted_before
 from paceline.plan.deployment.requests.request import SUSPENDED, Effect, Refusal, Request, annotation
 from paceline.plan.step import timestamp
 
@@ -16,21 +16,21 @@ def promote(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     """The pool's next target, which also ends a hold RolledBack or Aborted; or why there is none, and the requests that
     would be carried out. Without a revision the verdict's winner is meant. In Automatic mode it is of use only against
     what a person has asked before."""
-    held, target, by_a_person = hold(pool), pool.remembered.target, held_by_a_person(pool)
+    target, by_a_person = pool.remembered.target, held_by_a_person(pool)
     if not (manual(pool) or by_a_person or overridden(pool)):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if pool.suspended:
         return SUSPENDED
     named, shown = request.value.partition("@")[0], winner(pool)
     revision = named or (shown.revision if shown else "")
-    if held and not by_a_person and (revision == held.revision or baseline_held(pool)):
+    if held := failure(pool, revision) or (None if by_a_person else baseline_failure(pool)):
         return f"{held.revision} is held: {held.reason}; release it by retry.paceline.dev/{pool.name}=TOKEN first"
     if target and revision == target.revision:
         return {}
     choices = {choice.revision: choice for choice in promotable(pool)}
     if revision in choices:
         chosen = {"target": intent(choices[revision], timestamp(now), request.in_short)}
-        return {**chosen, "holds": ()} if by_a_person else chosen
+        return {**chosen, **released(pool, by_people=True)} if by_a_person else chosen
     valid = " or ".join(f"{choice.revision}@TOKEN ({choice.arm})" for choice in choices.values())
     what = f"no arm of revision {revision} waits" if revision else "no winner waits"
     return f"{what} to be served; {f'write {valid}' if valid else _nothing_waits(pool)}"
@@ -47,9 +47,8 @@ def promotable(pool: Pool) -> Iterator[Choice]:
     """Choices that a person may request now: the winner, and the baseline in place of something else. Where the mode is
     Automatic and there is a winner, that would replace the baseline at once."""
     shown, by_a_person = winner(pool), held_by_a_person(pool)
-    held = None if by_a_person else hold(pool)
     target = promoted_before(pool) or (pool.remembered.target if by_a_person else None)
-    if shown and shown.revision not in (target.revision if target else None, held.revision if held else None):
+    if shown and not (failure(pool, shown.revision) or (target and target.revision == shown.revision)):
         yield shown
     to_baseline = target is not None and target.revision != pool.revision(pool.arms[BASELINE])
     if to_baseline and (manual(pool) or shown is None):

@@ -10,36 +10,35 @@ from datetime import datetime
 
 from paceline.api.status import Target
 from paceline.plan.deployment.choose import intent, winner
-from paceline.plan.deployment.earned import bounds
-from paceline.plan.deployment.hold import BY_A_PERSON, baseline_held, hold, release, way_out
+from paceline.plan.deployment.holds import baseline_failure, failure, released, way_out
 from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.promoted import bounds
 from paceline.plan.deployment.requests.request import SUSPENDED, Effect, Refusal, Request
 from paceline.plan.step import timestamp
-
-RELEASED = (*BY_A_PERSON, "Fallback")
-"""Reasons of holds that it ends: they do not say that the candidate cannot run."""
 
 
 def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     """The pool's next target; or why there is none. Without a revision the only candidate is meant."""
     candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
-    named, held, target = request.value.partition("@")[0], hold(pool), pool.remembered.target
+    named, target = request.value.partition("@")[0], pool.remembered.target
     if pool.suspended:
         return SUSPENDED
     revision = named or (next(iter(candidates)) if len(candidates) == 1 else "")
     if revision not in candidates:
         valid = " or ".join(f"{one}@TOKEN ({arm.name})" for one, arm in candidates.items())
         return f"{f'no candidate has revision {named}' if named else 'it names no candidate'}; write {valid}"
-    if held and (baseline_held(pool) or (revision == held.revision and held.reason not in RELEASED)):
+    held = failure(pool, revision)
+    if held and held.reason == "Fallback":  # it does run
+        held = None
+    if held := held or baseline_failure(pool):
         return f"{held.revision} is held: {held.reason}: {held.message}; {way_out(pool)}, then ask again"
-    own = held is not None and revision == held.revision
-    released = release(pool, revision) if held and (own or held.reason in BY_A_PERSON) else {}
+    without = released(pool, revision, by_people=True)
     if target and target.revision == revision:
         if target.reason != "PromotedAnyway":
             return {}
         return {"target": replace(target, fingerprint=_fingerprint(pool), request=request.in_short)}
     if (shown := winner(pool)) and shown.revision == revision:
-        return {**released, "target": intent(shown, timestamp(now), request.in_short)}
+        return {**without, "target": intent(shown, timestamp(now), request.in_short)}
     chosen = Target(
         revision=revision,
         arm=candidates[revision].name,
@@ -49,7 +48,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refu
         request=request.in_short,
         fingerprint=_fingerprint(pool),
     )
-    return {**released, "target": chosen}
+    return {**without, "target": chosen}
 
 
 def _fingerprint(pool: Pool) -> str:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from paceline.api.status import Retried
-from paceline.plan.deployment.hold import hold, release
+from paceline.plan.deployment.holds import held_by_a_person, holds, released
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Request
 
@@ -12,12 +12,12 @@ UNDECIDED = ("Error", "Inconclusive")
 
 
 def retry(pool: Pool, request: Request, _: datetime) -> Effect:
-    """Release the hold, and repeat a run without a decision. Without either the request is handled all the same."""
-    released = release(pool, held.revision) if (held := hold(pool)) else {}
+    """Release every hold, and repeat a run without a decision. Without either the request is handled all the same."""
+    without = released(pool) if holds(pool) else {}
     last = _to_repeat(pool)
     if last is None:
-        return released
-    return {**released, "retried": Retried(question=pool.question, attempt=last, token=request.value)}
+        return without
+    return {**without, "retried": Retried(question=pool.question, attempt=last, token=request.value)}
 
 
 def _to_repeat(pool: Pool) -> int | None:
@@ -25,6 +25,6 @@ def _to_repeat(pool: Pool) -> int | None:
     person who asks anew doubts them."""
     if pool.decided:
         return pool.decided.attempt if pool.decided.outcome in UNDECIDED else None
-    held = hold(pool)
+    held = held_by_a_person(pool)
     aborted = held is not None and held.reason == "Aborted" and pool.attempts
     return pool.attempts[0].attempt if aborted else None

@@ -8,9 +8,8 @@ from datetime import datetime
 
 from paceline.api.status import Change, Hold, Target
 from paceline.core import BASELINE
-from paceline.plan.deployment.history import past
-from paceline.plan.deployment.hold import BY_A_PERSON, hold
-from paceline.plan.deployment.past_failures import beside_a_hold
+from paceline.plan.deployment.choose import past
+from paceline.plan.deployment.holds import failure, holds, with_person_hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Refusal, Request
 from paceline.plan.step import timestamp
@@ -22,7 +21,7 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     stopped paying itself. It does not wait while suspended: `suspend` stops the operator, and not the way back. Where
     there is nothing to go back to, only a named revision is refused: without one the request is handled, as it must not
     lie in wait for the next promotion."""
-    present, held, choices = pool.remembered.target, hold(pool), _to_be_had(pool)
+    present, choices = pool.remembered.target, _to_be_had(pool)
     # A token may be any word, so without `@` only a known revision is one.
     known = {*pool.kept, *choices, present.revision if present else ""}
     named = request.revision or (request.value if request.value in known else "")
@@ -30,10 +29,9 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         return "nothing is served yet; remove the annotation" if named else {}
     if named == present.revision:
         return {}
-    if held and named == held.revision and held.reason not in BY_A_PERSON:
+    if held := failure(pool, named):
         return f"{named} is held: {held.reason}: {held.message}; release it by retry.paceline.dev/{pool.name}=TOKEN"
-    fallen = beside_a_hold(pool.remembered, held)
-    left = {one.revision for one in (held, fallen) if one}
+    left = {one.revision for one in holds(pool)}
     revision = named or next((one for one in choices if one not in left), "")
     if not revision:
         return {}
@@ -49,7 +47,7 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         reason="RolledBack",
         request=request.in_short,
     )
-    return {"target": target, "holds": (_hold(pool, present, request, now),)}
+    return {"target": target, "holds": with_person_hold(pool, _hold(pool, present, request, now))}
 
 
 def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
@@ -67,11 +65,10 @@ def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
 
 def _to_be_had(pool: Pool) -> Mapping[str, Change]:
     """Revision → when it served last; the latest first. Only what is kept, and can run as far as is known."""
-    present, held = pool.remembered.target, hold(pool)
-    broken = held.revision if held and held.reason not in BY_A_PERSON else None
+    present = pool.remembered.target
     choices: dict[str, Change] = {}
     for change in past(pool):
-        fit = change.revision in pool.kept and change.revision != broken
+        fit = change.revision in pool.kept and not failure(pool, change.revision)
         if fit and not (present and change.revision == present.revision):
             choices.setdefault(change.revision, change)
     return choices

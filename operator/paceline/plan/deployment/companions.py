@@ -1,20 +1,69 @@
-"""The HTTPRoute and the InferencePool of a pool, where the spec asks for them and the cluster knows such kinds."""
+"""What stands beside a pool's servers: its Service, the NetworkPolicy and the PodDisruptionBudget that the installation
+wants, the HTTPRoute and the InferencePool that the spec asks for, where the cluster knows such kinds.
+"""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from paceline.core import DeploymentSpec, PoolSpec, Server
 from paceline.core.names import child_name
-from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.choose import Rollout
+from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import owned_by
-from paceline.plan.step import Action, Apply, Delete, Manifest
-from paceline.render import Owner
+from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult
+from paceline.render import Owner, Settings, service
+from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption_budget, servers_network
 from paceline.render.routes import HTTP_ROUTE, INFERENCE_POOL, http_route, inference_pool
+
+PROTECTION = (NETWORK_POLICY, DISRUPTION_BUDGET)
+
+
+def apply_companions(rollout: Rollout, _: datetime) -> StepResult:
+    """In every pass, whatever waits: traffic needs them although nothing is rolled out."""
+    pool = rollout.pool
+    if name_conflict(pool):
+        return StepResult()
+    nodes = pool.server.accelerator.nodes if pool.servers is None else pool.servers.nodes_each
+    address = Apply(service(pool.snapshot.owner, pool.name, nodes), "the pool's address")
+    return StepResult(actions=(address, *_protect(pool), *_route(pool)))
+
+
+def _protect(pool: Pool) -> Iterator[Action]:
+    """Apply what is wanted, delete what is not. An object of another owner with the same name stays
+    as it is, and replaces ours."""
+    snapshot, kept = pool.snapshot, set[str]()
+    for wanted in _wanted(pool):
+        kept.add(wanted["kind"])
+        if wanted["kind"] in snapshot.absent:
+            continue
+        existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
+        if existing is None or owned_by(existing, snapshot.owner.uid):
+            yield Apply(wanted, "limit who reaches the pool's servers and how many stop at once")
+    for kind in PROTECTION:
+        for child in snapshot.owned(kind, pool.name):
+            if kind not in kept:
+                yield Delete(child, "the installation has switched it off")
+
+
+def settings_of_protection(settings: Settings) -> dict[str, str]:
+    """Kind that is wanted → the chart's value that asks for it."""
+    policies = {NETWORK_POLICY: "networkPolicies.servers"} if "servers" in settings.network_policies else {}
+    return policies | ({DISRUPTION_BUDGET: "disruptionBudgets"} if settings.disruption_budgets else {})
+
+
+def _wanted(pool: Pool) -> Iterator[Manifest]:
+    owner, settings = pool.snapshot.owner, pool.snapshot.settings
+    if "servers" in settings.network_policies:
+        yield servers_network(owner, pool.name, pool.server)
+    if settings.disruption_budgets:
+        yield disruption_budget(owner, pool.name)
+
 
 ROUTES = (INFERENCE_POOL, HTTP_ROUTE)
 
 
-def route(pool: Pool) -> Iterator[Action]:
+def _route(pool: Pool) -> Iterator[Action]:
     """Apply what the spec asks for, delete what it no longer does. An object of another owner with the same name stays
     as it is; `unrouted` says so."""
     snapshot, kept = pool.snapshot, set[str]()

@@ -1,14 +1,16 @@
-"""A promoted arm serves on (decision 0032) until a verdict on the present question rejects it, in Manual mode until a
-person replaces it, or until the spec asks for another server."""
+"""The promoted candidate: its evidence, and until when it stays (decision 0032). A verdict on the present question that
+rejects it ends that, in Manual mode a person, and a spec that asks for another server."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from paceline.api.run_status import Result
 from paceline.api.status import Caveat, Evidence, Target
-from paceline.core import BASELINE, Arm, PromotionMode
+from paceline.core import BASELINE, Arm, PromotionMode, Purpose
+from paceline.engines import ENGINES
 from paceline.evidence import same_server
-from paceline.plan.deployment.alike import LOAD, same_argv
+from paceline.evidence.changes import summary
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
@@ -89,11 +91,15 @@ def reshaped(pool: Pool) -> Arm | None:
     then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
     if run is None or now is None or then is None or target.revision not in pool.kept:
         return None
-    arm, before = pool.arms[now["name"]], run.spec
-    if LOAD in before and LOAD in pool.wanted and same_argv(pool.server, arm, before[LOAD]):
-        before = {**before, LOAD: pool.wanted[LOAD]}
-    same = same_server(before, pool.wanted) and now.get("draft") == then.get("draft")
-    return arm if same else None
+    same = same_server(run.spec, pool.wanted) and now.get("draft") == then.get("draft")
+    return pool.arms[now["name"]] if same and _has_room(pool, run.spec) else None
+
+
+def _has_room(pool: Pool, before: Mapping[str, Any]) -> bool:
+    """Whether the engine makes room for as many requests as at the load of a run's spec."""
+    load = before.get("maxConcurrency") or max(workload["concurrency"] for workload in before["workloads"])
+    room = ENGINES[pool.server.engine.type].running_requests
+    return room(replace(pool.server, max_concurrency=load)) == room(pool.server)
 
 
 def may_stay(pool: Pool) -> Arm | None:
@@ -126,3 +132,19 @@ def refuted(run: Run | None, arm: str) -> bool:
 
 def manual(pool: Pool) -> bool:
     return pool.deployment.promotion.mode is PromotionMode.MANUAL
+
+
+def asked_anew(pool: Pool) -> str:
+    """What changed from the question that was decided last to the present one; "" if none was decided."""
+    last = _decided_last(pool)
+    return summary(last.spec, pool.wanted) if last else ""
+
+
+def _decided_last(pool: Pool) -> Run | None:
+    """The run whose winner is served, if it decided another question than the present one; else the latest such run."""
+    searches = pool.run_spec.purpose is Purpose.SEARCH
+    alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
+    others = [run for run in alike if run is not pool.decided and run.question != pool.question]
+    evidence = pool.remembered.target.evidence.run if pool.remembered.target else None
+    latest = sorted(others, key=lambda run: (run.name == evidence, run.completion_time))
+    return latest[-1] if latest else None

@@ -1,37 +1,44 @@
 """The servers are what was chosen for the pool."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.api.status import Serving, Target
+from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, Evidence, PoolStatus, Serving, Target
 from paceline.core import BASELINE
 from paceline.core.names import child_name
-from paceline.plan.deployment.autoscaler import ignored
-from paceline.plan.deployment.choose import intent
-from paceline.plan.deployment.conflicts import name_conflict
-from paceline.plan.deployment.drift import drift
-from paceline.plan.deployment.guard import guard
-from paceline.plan.deployment.history import past, with_change
-from paceline.plan.deployment.hold import baseline_held, hold, way_out
-from paceline.plan.deployment.lasting import STALLED
+from paceline.plan.deployment.choose import Rollout, intent, past
+from paceline.plan.deployment.guard import degraded_causes
+from paceline.plan.deployment.holds import baseline_failure, way_out
 from paceline.plan.deployment.loan import lent
-from paceline.plan.deployment.rendered import rendered
-from paceline.plan.deployment.restoring import restoring
-from paceline.plan.deployment.rollout import Rollout
-from paceline.plan.deployment.routes import route
-from paceline.plan.deployment.server_manifest import Goal, server_manifest
-from paceline.plan.deployment.servers import not_ready, pod_template, server_objects
-from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_verdict
-from paceline.plan.deployment.surge import attempt, in_place, withdrawn_at
+from paceline.plan.deployment.pool import Pool, name_conflict
+from paceline.plan.deployment.servers import Servers, ignored, not_ready, pod_template, server_objects
+from paceline.plan.deployment.stalled import STALLED
 from paceline.plan.deployment.take_down import deadline, failed, standing
-from paceline.plan.deployment.tries import tries
+from paceline.plan.deployment.workload import (
+    Goal,
+    drift,
+    in_place,
+    leaves_zero,
+    rendered,
+    replicas,
+    server_manifest,
+    surging,
+    waits_for_verdict,
+    withdrawn_at,
+)
+from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
-from paceline.render import claim_templates, controller_revision, service
+from paceline.render import claim_templates, controller_revision
 from paceline.render.devices import KIND as CLAIM_TEMPLATE
+
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+"""Annotation of a pod template that `kubectl rollout restart` sets."""
+ROLLED_OUT = "NewReplicaSetAvailable"
+"""Reason of Progressing once every pod is of the present template and ready."""
 
 
 def serve(rollout: Rollout, now: datetime) -> StepResult:
@@ -39,8 +46,8 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
     pool, choice = rollout.pool, rollout.choice
     if conflict := name_conflict(pool):
         return _conflict(rollout, conflict)
-    waits = waits_for_verdict(pool.deployment, choice.arm, hold(pool), decided=pool.decided is not None)
-    wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
+    waits = waits_for_verdict(pool, choice)
+    wanted = replicas(pool, waits)
     settled = rollout.settled and not leaves_zero(wanted, pool.servers)
     target = _target(rollout, now)
     status: dict[str, Any] = {
@@ -60,22 +67,36 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
     causes = causes or _causes(rollout, target, wanted, settled, now)
     return StepResult(
         causes=(*causes, *_held(rollout)),
-        actions=_actions(rollout, target, waits, now),
+        actions=(*_servers(rollout, target, waits), *_prune_revisions(rollout)),
         status=status,
         blocks=not settled,
-        requeue_at=earliest((tries(pool.servers, pool.remembered, now)[1], *(() if settled else due))),
+        requeue_at=None if settled else earliest(due),
     )
+
+
+def as_it_stands(entry: PoolStatus, servers: Servers | None) -> StepResult:
+    """What a pool of which it is not known what it should serve does serve: nothing of it is changed."""
+    status = {"ready_replicas": servers.ready if servers else 0}
+    if servers is None:
+        ready = Cause(Reason.NotStarted, entry.name)
+    elif servers.settled and not servers.ready:
+        ready = Cause(Reason.NothingServes, entry.name)
+    elif servers.settled:
+        ready = Cause(Reason.Serving, entry.name, "; ".join(filter(None, ("as before", servers.short))))
+    else:
+        ready = not_ready(entry.name, servers.trouble, f"{servers.ready} ready")
+    return StepResult(causes=(ready, *degraded_causes(entry.name, entry.holds, entry.degraded)), status=status)
 
 
 def _serves_now(rollout: Rollout, serving: Serving | None, target: Target, now: datetime) -> dict[str, Any]:
     """What serves, and a line of history if that is new."""
     pool = rollout.pool
     new = not rollout.has_served if serving else pool.remembered.serving is not None
-    return {"serving": serving} | ({"history": with_change(pool, serving, target, now)} if new else {})
+    return {"serving": serving} | ({"history": _with_change(pool, serving, target, now)} if new else {})
 
 
 def _conflict(rollout: Rollout, conflict: str) -> StepResult:
-    """Nothing can be rolled out, so the clock of the target stops."""
+    """Nothing can be rolled out under this name, so the clock of the target stops."""
     pool = rollout.pool
     ready = Cause(Reason.Serving if rollout.settled else Reason.ServersStarting, pool.name, rollout.choice.arm)
     before = pool.remembered.target
@@ -95,19 +116,24 @@ def _nothing(rollout: Rollout, waits: bool) -> tuple[Cause, ...]:
 
 def _held(rollout: Rollout) -> tuple[Cause, ...]:
     """Not Ready for as long as the spec's baseline is held: something else is served than the spec asks for."""
-    pool, held = rollout.pool, hold(rollout.pool)
-    if held is None or not baseline_held(pool):
+    pool, failed_ = rollout.pool, baseline_failure(rollout.pool)
+    if failed_ is None:
         return ()
-    return (Cause(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
+    return (Cause(Reason.NotReady, pool.name, f"revision {failed_.revision}: {failed_.message}; {way_out(pool)}"),)
 
 
-def _actions(rollout: Rollout, target: Target, waits: bool, now: datetime) -> tuple[Action, ...]:
+def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
+    """Servers of the chosen rendering, and what their pods name; those that stand where nothing is kept of it stay."""
     pool, choice, owner = rollout.pool, rollout.choice, rollout.pool.snapshot.owner
-    kept = pool.kept.get(choice.revision)
     rendering = rendered(pool, choice)
+    if rendering is None:
+        return
     given = lent(pool.remembered, pool.spec)
     why = f"serve {choice.arm}: {choice.message}" + (f"; {given}" if given else "")
-    keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, rendering), why),)
+    if choice.revision not in pool.kept:
+        yield Apply(controller_revision(owner, pool.name, choice.revision, rendering), why)
+    for template in claim_templates(owner, pool.name, rendering):
+        yield Apply(template, "the devices that servers claim")
     goal = Goal(
         revision=choice.revision,
         rendering=rendering,
@@ -116,23 +142,12 @@ def _actions(rollout: Rollout, target: Target, waits: bool, now: datetime) -> tu
         waits=waits,
         in_place=in_place(pool.deployment.promotion, target),
     )
-    servers = server_manifest(owner, pool.deployment, pool.spec, pool.remembered, pool.servers, goal, now)
-    return (
-        *keep,
-        *(Apply(one, "the devices that servers claim") for one in claim_templates(owner, pool.name, rendering)),
-        Apply(servers, why),
-        # The accelerators do not suffice for both.
-        *(
-            Delete(other, f"a {servers['kind']} serves instead")
-            for other in server_objects(pool.snapshot, pool.name)
-            if other["kind"] != servers["kind"]
-        ),
-        Apply(service(owner, pool.name, rendering.get("nodes", 1)), "the pool's address"),
-        *guard(pool),
-        *route(pool),
-        *_prune_revisions(rollout),
-        *_prune_claim_templates(rollout, rendering),
-    )
+    servers = server_manifest(pool, goal)
+    yield Apply(servers, why)
+    for other in server_objects(pool.snapshot, pool.name):
+        if other["kind"] != servers["kind"]:  # the accelerators do not suffice for both
+            yield Delete(other, f"a {servers['kind']} serves instead")
+    yield from _prune_claim_templates(rollout, rendering)
 
 
 def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tuple[Delete, ...]:
@@ -149,6 +164,8 @@ def _prune_revisions(rollout: Rollout) -> list[Delete]:
     """Delete renderings beyond the history limit, and none that may be chosen now. Those that served last are kept
     longest: `rollback` can go back to them."""
     pool = rollout.pool
+    if pool.blocked:  # what its arms will be is not known
+        return []
     last = pool.remembered.serving.revision if pool.remembered.serving else None
     needed = {rollout.choice.revision, last, *(pool.revision(arm) for arm in pool.spec.arms)}
     if pool.servers:
@@ -175,7 +192,7 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
     problem = servers.trouble if servers and servers.revision == choice.revision else None
     enough = servers is not None and servers.replicas and servers.ready >= max(servers.replicas, wanted or 0)
     if rollout.has_served:
-        progress = restoring(pool, choice.arm)
+        progress = _restoring(pool, choice.arm)
     else:
         reason = Reason.RollingOut if pool.remembered.serving else Reason.Starting
         progress = Cause(
@@ -243,9 +260,7 @@ def _target(rollout: Rollout, now: datetime) -> Target:
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
         new = replace(new, start_time=before.start_time, reason=before.reason or choice.reason, request=before.request)
-    # How servers are replaced is decided when they are, not while their image is pulled.
-    servers = None if rollout.is_pulling else pool.servers
-    tried = attempt(pool.deployment.promotion, servers, before, choice.revision, now)
+    tried = surging(pool.deployment.promotion, pool.servers, before, choice.revision, now)
     return replace(
         new,
         stands_since=progress.stands_since,
@@ -266,3 +281,42 @@ def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
         start_time=before.start_time if before and rollout.has_served else begins,
         evidence=target.evidence,
     )
+
+
+def _with_change(pool: Pool, serving: Serving | None, target: Target, now: datetime) -> tuple[Change, ...]:
+    """The history with a change to `serving`, the latest first. It is called when a roll-out has ended, even where it
+    began: that a candidate was tried and undone is worth a line."""
+    changed = Change(
+        time=timestamp(now),
+        revision=target.revision if serving else "",
+        arm=target.arm if serving else "",
+        reason=target.reason if serving else "Stopped",
+        message=target.message[:MESSAGE_LENGTH],
+        request=target.request,
+        evidence=target.evidence if serving else Evidence(),
+    )
+    return (changed, *pool.remembered.history)[:MOST_CHANGES]
+
+
+def _restoring(pool: Pool, arm: str) -> Cause:
+    """The Cause for servers of a revision that has served."""
+    servers = pool.servers
+    if servers is None:
+        return Cause(Reason.Restoring, pool.name, f"{arm}: its servers are gone")
+    wanted = servers.manifest["spec"].get("replicas", 1)
+    what = _restarted(servers) or f"{servers.ready} of {wanted} ready"
+    return Cause(Reason.Restoring, pool.name, f"{arm}: {what}")
+
+
+def _restarted(servers: Servers) -> str:
+    """When they were restarted, while that restart goes on; else ""."""
+    template: Any = pod_template(servers.manifest)["metadata"]
+    when = (template.get("annotations") or {}).get(RESTARTED)
+    rolls = when and _rolls(servers.manifest)
+    return f"restarted by hand (kubectl rollout restart, {when})" if rolls else ""
+
+
+def _rolls(manifest: Object) -> bool:
+    """Whether the controller still reports a roll-out."""
+    conditions = (manifest.get("status") or {}).get("conditions", ())
+    return any(c["type"] == "Progressing" and c.get("reason") != ROLLED_OUT for c in conditions)

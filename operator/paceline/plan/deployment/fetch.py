@@ -1,27 +1,34 @@
-"""The models, and the hub's datasets, are on the cache volume, each pinned to a commit."""
+"""The models, and the hub's datasets, are on the cache volume, each pinned to a commit. Its claim is made once, never
+owned, and grown when the spec asks for more.
+"""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.api.status import Artifact
-from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.core import ClaimTemplate
+from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
-from paceline.plan.deployment.lasting import report_lasting
-from paceline.plan.deployment.lost import COMMIT, read_back
-from paceline.plan.deployment.pins import artifacts_of, datasets_of, key_of, models_of, pin
-from paceline.plan.deployment.prefetch import Prefetch
+from paceline.plan.deployment.models import COMMIT, Commits, Prefetch, artifacts_of, datasets_of, key_of, models_of
+from paceline.plan.deployment.pool import lacks_models
+from paceline.plan.deployment.recovery import read_back
 from paceline.plan.deployment.servers import with_spec_field
 from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.deployment.stalled import report_lasting
 from paceline.plan.objects import Object, annotations, condition, finished
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
-from paceline.render import fetch_job
+from paceline.render import claim, fetch_job
 from paceline.render.cache import A_PERSON_MUST_ACT, ROOM
 
+UNITS: dict[str, int | Decimal] = {"": 1, **{unit: 1000**power for power, unit in enumerate("kMGTPE", 1)}}
+UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGTPE", 1)}
+UNITS |= {unit: Decimal(1000) ** -power for power, unit in enumerate("mun", 1)}
 NOT_STARTED = (Reason.PodRefused, Reason.Unplaceable, Reason.CannotStart, Reason.NoCapacity)
 REPORTING = ("Pending", "Running")
 """Phases of a pod that may still report a result. An evicted pod never will, even if its containers ended well."""
@@ -39,17 +46,75 @@ def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
     if lost := _lost_volume(snapshot, prefetch):
         causes = (Cause(Reason.Fetching, None, lost), Cause(Reason.Prefetching, None, lost))
         actions = tuple(Delete(job, lost) for job in prefetch.jobs)
-        return StepResult(causes=causes, actions=actions, status=_without_models(snapshot), blocks=True)
-    if prefetch.commits is not None:
+        return StepResult(causes=causes, actions=actions, status=NOWHERE, blocks=True)
+    if not prefetch.missing:
         return StepResult(
             causes=(Cause(Reason.Cached),),
-            status=_reported(prefetch, prefetch.report) if prefetch.report else _recorded(prefetch),
-            pinned=pin(prefetch.spec, prefetch.commits),
+            status=_reported(prefetch, prefetch.report) if prefetch.report else {},
         )
     job = prefetch.job
     if job and (failed := condition(job, "Failed")):
-        return _retry_with_larger_claim(prefetch, job) or _failed(snapshot, prefetch.pods(job), job, failed, now)
-    return _download(snapshot, prefetch, now)
+        step = _retry_with_larger_claim(prefetch, job) or _failed(snapshot, prefetch.pods(job), job, failed, now)
+    else:
+        step = _download(snapshot, prefetch, now)
+    return replace(step, blocked_pools=lacks_models(prefetch.spec, prefetch.missing))
+
+
+def ensure_claim(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Make or grow the claim. Models outlive their deployments, so it has no owner. Deployments may share it: it has
+    the largest size that one of them asks for, and never shrinks. The API server refuses to grow it where its
+    StorageClass does not allow that (Stalled, Refused)."""
+    spec = snapshot.spec
+    if spec is None or spec.cache_claim is None:
+        return StepResult()
+    template = spec.cache_claim
+    existing = snapshot.child("PersistentVolumeClaim", template.name)
+    if existing is None:
+        return StepResult(actions=(Apply(claim(snapshot.namespace, template), "the models need a volume"),))
+    if existing["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
+        note = f"claim {template.name} is not a Paceline cache; name it in cache.claimName to use it"
+        return StepResult(causes=(Cause(Reason.NameConflict, None, note),), blocks=True)
+    if amount(template.size) > amount(size(existing)):
+        why = f"the spec asks for {template.size}, not {size(existing)}"
+        return StepResult(actions=(Apply(_grown(snapshot, template, existing), why),))
+    return StepResult(notes=tuple(_differences(template, existing)))
+
+
+def size(existing: Object) -> str:
+    """The size that the claim requests."""
+    return str(existing["spec"]["resources"]["requests"]["storage"])
+
+
+def amount(quantity: str) -> Decimal:
+    """Bytes, of a quantity as the API server has it: another's claim may ask for 107374182400m."""
+    number = quantity.rstrip("numkKMGTPEi")
+    return Decimal(number) * Decimal(UNITS[quantity.removeprefix(number)])
+
+
+def _grown(snapshot: Snapshot, template: ClaimTemplate, existing: Object) -> dict[str, object]:
+    """The claim with only its size changed: Kubernetes refuses every other change."""
+    wanted = claim(snapshot.namespace, template)
+    kept = {key: existing["spec"][key] for key in ("accessModes", "storageClassName") if key in existing["spec"]}
+    return wanted | {"spec": wanted["spec"] | kept}
+
+
+def _differences(template: ClaimTemplate, existing: Object) -> Iterator[str]:
+    """A sentence for each field that another deployment, or an earlier spec, has set to another value."""
+    spec = existing["spec"]
+    modes, class_name = ", ".join(sorted(template.access_modes)), template.storage_class_name
+    existing_modes = ", ".join(sorted(spec.get("accessModes", template.access_modes)))
+    fields = {
+        "size": (template.size, size(existing), amount(template.size) == amount(size(existing))),
+        "storageClassName": (
+            class_name,
+            spec.get("storageClassName"),
+            class_name in (None, spec.get("storageClassName")),
+        ),
+        "accessModes": (modes, existing_modes, modes == existing_modes),
+    }
+    for field, (wanted, has, same) in fields.items():
+        if not same:
+            yield f"spec.cache.claim.{field} is {wanted}, but claim {template.name} has {has}, which cannot be changed"
 
 
 def _download(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResult:
@@ -60,13 +125,13 @@ def _download(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResu
         return replace(_waits(snapshot, waiting, now), actions=actions)
     note = waiting.message if waiting else ", ".join(artifact.source for artifact in artifacts_of(prefetch.spec))
     causes = (Cause(Reason.Fetching, None, note), Cause(Reason.Prefetching, None, note))
-    return StepResult(causes=causes, actions=actions, blocks=True)
+    return StepResult(causes=causes, actions=actions)
 
 
 def _waits(snapshot: Snapshot, problem: Trouble, now: datetime) -> StepResult:
     stalled = report_lasting(snapshot, problem, None, now)
     waits = (Cause(Reason.FetchWaits, None, problem.message), Cause(Reason.PrefetchWaiting, None, problem.message))
-    return replace(stalled, causes=(*stalled.causes, *waits), blocks=True)
+    return replace(stalled, causes=(*stalled.causes, *waits))
 
 
 def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResult | None:
@@ -91,7 +156,8 @@ def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) ->
         actions=tuple(
             Delete(job, f"it keeps claim {name}") for job in prefetch.jobs if "deletionTimestamp" not in job["metadata"]
         ),
-        status=_without_models(snapshot),
+        status=NOWHERE,
+        blocks=True,
     )
 
 
@@ -130,7 +196,7 @@ def _actions(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> tuple[Act
     release."""
     spec, job = prefetch.spec, prefetch.job
     if job is None:
-        commits = {**read_back(snapshot, spec, now), **prefetch.recorded}
+        commits = known_commits(snapshot, now)
         wanted = fetch_job(
             snapshot.owner,
             spec.server,
@@ -164,7 +230,7 @@ def _retry_with_larger_claim(prefetch: Prefetch, job: Object) -> StepResult | No
     size, claim = annotations(job).get(ROOM, ""), prefetch.spec.cache_claim
     if claim is None or size in ("", claim.size):
         return None
-    return StepResult(actions=(Delete(job, f"it failed with {size}, and now {claim.size} are asked for"),), blocks=True)
+    return StepResult(actions=(Delete(job, f"it failed with {size}, and now {claim.size} are asked for"),))
 
 
 def _failed(
@@ -188,7 +254,6 @@ def _failed(
     return StepResult(
         causes=(Cause(Reason.FetchFailed, None, note), Cause(Reason.PrefetchFailed, None, note)),
         actions=(Delete(job, "it failed some time ago and is tried again"),) if due else (),
-        blocks=True,
         requeue_at=None if due else again,
     )
 
@@ -214,7 +279,7 @@ def _field(snapshot: Snapshot, failure: FetchFailure) -> str:
 def _reported(prefetch: Prefetch, report: FetchResult) -> dict[str, Any]:
     """Fields of status, from the Job's report."""
     fetched = (_artifact(report, one) for one in (*report.models, *report.datasets))
-    return {"models_hash": prefetch.inputs, "artifacts": tuple(fetched)}
+    return {"volume": prefetch.volume, "artifacts": tuple(fetched)}
 
 
 def _artifact(report: FetchResult, fetched: FetchedModel) -> Artifact:
@@ -223,13 +288,14 @@ def _artifact(report: FetchResult, fetched: FetchedModel) -> Artifact:
     return Artifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
 
 
-def _recorded(prefetch: Prefetch) -> dict[str, Any]:
-    """Fields of status as they are, without datasets that the spec has dropped: nothing keeps these on the volume."""
-    wanted = {key_of(dataset) for dataset in datasets_of(prefetch.spec)}
-    kept = (one for one in prefetch.status.artifacts if not one.is_dataset or key_of(one) in wanted)
-    return {"artifacts": tuple(kept)}
+NOWHERE = {"volume": ""}
+"""Fields of status once the volume is another one: the commits stay known."""
 
 
-def _without_models(snapshot: Snapshot) -> dict[str, Any]:
-    """Fields of status once the models are gone."""
-    return {"artifacts": tuple(artifact for artifact in snapshot.status.artifacts if artifact.is_dataset)}
+def known_commits(snapshot: Snapshot, now: datetime) -> Commits:
+    """Commits by status and prefetch; where status has no model, those that runs and kept revisions prove."""
+    prefetch = snapshot.prefetch
+    if prefetch is None:
+        return {}
+    lost = all(artifact.is_dataset for artifact in snapshot.status.artifacts)
+    return {**(read_back(snapshot, prefetch.spec, now) if lost else {}), **prefetch.known}

@@ -1,0 +1,162 @@
+"""What can be said of a deployment before any of its pools is looked at: its spec, its kinds, what it no longer asks
+for, and what its models do not fit.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from paceline import core
+from paceline.api import Cause, Reason
+from paceline.api.status import EffectiveGate
+from paceline.core import DeploymentSpec
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.core.text import percentage
+from paceline.engines import places
+from paceline.plan.deployment.companions import PROTECTION, ROUTES, settings_of_protection, unrouted
+from paceline.plan.deployment.fields import with_field
+from paceline.plan.deployment.models import named_models
+from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.devices import WITHOUT_CLAIMS
+from paceline.plan.objects import Object
+from paceline.plan.step import Adopt, Delete, StepResult
+from paceline.render.devices import KIND as CLAIM_TEMPLATE
+from paceline.render.group import KIND as GROUPS
+from paceline.render.pull import COMPONENT
+
+KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)
+RELEASE = "v0.10.0"
+"""The latest release of kubernetes-sigs/lws in August 2026; any since v0.5 will do."""
+INSTALL = (
+    f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{RELEASE}/manifests.yaml"
+)
+NEVER_OWNED = {"Pod", "PersistentVolumeClaim"}
+"""Kinds that a SpeculativeDeployment does not own."""
+
+
+def check_spec(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Block while the spec cannot be read, or while an engine refuses an argument in it."""
+    if snapshot.spec is None:
+        return StepResult(causes=(Cause(snapshot.refused, None, snapshot.invalid),), blocks=True)
+    refused = places.refused(snapshot.spec, snapshot.manifest["spec"])
+    if refused:
+        note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)
+        return StepResult(causes=(Cause(Reason.InvalidSpec, None, note),), blocks=True)
+    return StepResult(status=_of_deployment(snapshot.spec))
+
+
+def end_dropped_pools(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Delete every object of a pool that is not in the spec."""
+    if snapshot.spec is None:
+        return StepResult()
+    pools = {pool.name for pool in snapshot.spec.pools}
+    dropped = snapshot.of_no_pool(KINDS, pools)
+    # The prefetch is of no pool, and stays.
+    jobs = snapshot.of_no_pool(["Job"], pools)
+    dropped += [job for job in jobs if job["metadata"]["labels"].get(COMPONENT_LABEL) == COMPONENT]
+    return StepResult(actions=tuple(Delete(child, "its pool is no longer in spec.pools") for child in dropped))
+
+
+def report_refusals(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Stalled for each refused write of the last pass. It is tried again, and other pools go on."""
+    spec = snapshot.manifest.get("spec")
+    notes = (f"{kind} {name}: {with_field(why, spec)}" for (kind, name), why in snapshot.refusals.items())
+    return StepResult(causes=tuple(Cause(Reason.WriteRefused, None, note) for note in notes))
+
+
+def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Block each pool whose models do not fit each other or the spec, as far as the prefetch's facts show; note what is
+    worth knowing."""
+    prefetch = snapshot.prefetch
+    if prefetch is None:
+        return StepResult()
+    every = problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
+    if blocking := [problem for problem in every if problem.blocks]:
+        note = "; ".join(dict.fromkeys(problem.text for problem in blocking))
+        cause = Cause(Reason.PreflightFailed, None, note)
+        return StepResult(causes=(cause,), blocked_pools=frozenset(problem.pool for problem in blocking))
+    return StepResult(notes=(*dict.fromkeys(problem.text for problem in every), *_unread(prefetch.spec)))
+
+
+def _unread(spec: DeploymentSpec) -> Iterator[str]:
+    """What no fact is known of: nobody opens an image before its servers do."""
+    for model in named_models(spec):
+        if model.address.digest:
+            yield f"{model.source}: an image's files are not read, so its sizes, layers and memory are not checked"
+
+
+def check_kinds(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Block while servers need a kind that the cluster lacks: for devices that they claim, or over several nodes."""
+    spec = snapshot.spec
+    if spec and spec.server.accelerator.claims and CLAIM_TEMPLATE in snapshot.absent:
+        return StepResult(causes=(Cause(Reason.NoResourceClaims, None, f"spec.{WITHOUT_CLAIMS}"),), blocks=True)
+    if spec is None or spec.server.accelerator.nodes == 1 or GROUPS not in snapshot.absent:
+        return StepResult()
+    note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {INSTALL}"
+    return StepResult(causes=(Cause(Reason.NoLeaderWorkerSet, None, note),), blocks=True)
+
+
+def report_missing_companions(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Note each that the installation or the spec asks for and that cannot be made; the servers serve without it."""
+    wanted = settings_of_protection(snapshot.settings)
+    missing = {kind: value for kind, value in wanted.items() if kind in snapshot.absent}
+    unmade = (
+        f"no {kind} is made for servers: the operator may not list them; let its ClusterRole be that of its own "
+        f"release's chart, or switch them off ({value})"
+        for kind, value in missing.items()
+    )
+    return StepResult(notes=(*unmade, *dict.fromkeys(unrouted(snapshot))))
+
+
+def _of_deployment(spec: core.DeploymentSpec) -> dict[str, Any]:
+    server = spec.server
+    return {
+        "served_name": server.served_name,
+        "engine": f"{server.engine.type} {server.engine.version}",
+        "claim_name": server.cache.claim or "",
+    }
+
+
+def of_pools(spec: core.DeploymentSpec) -> dict[str, dict[str, Any]]:
+    """Pool → fields of its entry."""
+    return {pool.name: _of_pool(pool) for pool in spec.pools}
+
+
+def _of_pool(pool: core.PoolSpec) -> dict[str, Any]:
+    gate = EffectiveGate(
+        min_improvement=percentage(pool.gate.min_improvement),
+        max_regression=percentage(pool.gate.max_regression),
+        confidence=percentage(pool.gate.confidence),
+        decide_after_rounds=pool.gate.decide_after_rounds,
+    )
+    return {"candidates": tuple(arm.name for arm in pool.arms[1:]), "gate": gate}
+
+
+OF_NO_POOL: dict[str, Any] = {"candidates": (), "gate": None}
+"""While spec is invalid."""
+
+
+def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
+    """Adopt children that are ours by label and name a former owner of our name, or no owner. Velero does not restore
+    references to owners (pkg/restore/restore.go, resetMetadata); `kubectl delete --cascade=orphan` removes them."""
+    owner = snapshot.owner
+    return tuple(
+        Adopt(child, owner.reference, f"its owner {owner.name} was restored under another uid")
+        for child in snapshot.foreign
+        if child["kind"] not in NEVER_OWNED
+        and (child["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL) == owner.name
+        and ((owner.kind, owner.name) in _owners(child) or _without_owner(child))
+        and "deletionTimestamp" not in child["metadata"]
+        and (child["kind"], child["metadata"]["name"]) not in snapshot.refusals
+    )
+
+
+def _without_owner(child: Object) -> bool:
+    """Whether its labels say that the operator made it for no run, and it has no owner."""
+    labels = child["metadata"]["labels"].items()
+    return labels >= MANAGED_BY.items() and RUN_LABEL not in dict(labels) and not _owners(child)
+
+
+def _owners(child: Object) -> set[tuple[str, str]]:
+    return {(owner.get("kind", ""), owner.get("name", "")) for owner in child["metadata"].get("ownerReferences", ())}

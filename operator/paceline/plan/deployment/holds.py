@@ -1,0 +1,197 @@
+"""The holds of a pool: what may not be served, why, and what releases it. At most one a revision, and one by a person.
+
+    NotReady, Crashed, Fallback   a revision failed. Newer evidence releases a candidate, another spec a baseline
+    RolledBack, Aborted           a person has spoken: no run is made, and what they left the pool to serve stays,
+                                  until another question is asked or they ask for `promote`
+    all                           are released by `retry`
+
+A revision that fails again and again is measured again ever more rarely; how often it has failed outlives its hold.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from paceline.api.status import MOST_TAKEN_DOWN, Hold, PoolStatus, TakenDown
+from paceline.core import BASELINE, Trigger
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.step import parse_time, timestamp
+
+BY_A_PERSON = ("RolledBack", "Aborted")
+"""Reasons that a person's request gives. What was chosen need not be broken, and no run goes on."""
+FORGOTTEN = timedelta(days=64)
+"""A revision that has not failed for so long begins anew."""
+FIRST = timedelta(days=1)
+"""From a hold, and from a run that it started, to the next run: another day is another node, driver or load."""
+MOST_DOUBLINGS = 4
+"""Sixteen days at most."""
+
+
+def holds(pool: Pool) -> tuple[Hold, ...]:
+    """Those that nothing has released. Nothing does while the pool is frozen: the question is then the former one,
+    although the spec may ask another."""
+    if pool.frozen or not (pool.remembered.holds or pool.remembered.taken_down):
+        return pool.remembered.holds
+    stand = tuple(held for held in pool.remembered.holds if not _released(pool, held))
+    again = _fell_back_before(pool)
+    known = again is None or any(held.revision == again.revision for held in stand)
+    return stand if known or again is None else (*stand, again)
+
+
+def held(pool: Pool, revision: str) -> Hold | None:
+    """The hold on a revision, whatever its reason; what failed comes before what a person took back."""
+    return failure(pool, revision) or next((one for one in _by_people(pool) if one.revision == revision), None)
+
+
+def failure(pool: Pool, revision: str) -> Hold | None:
+    """The hold on a revision that does not run, or does not pay."""
+    return next((one for one in holds(pool) if one.revision == revision and one.reason not in BY_A_PERSON), None)
+
+
+def held_by_a_person(pool: Pool) -> Hold | None:
+    return next(iter(_by_people(pool)), None)
+
+
+def baseline_failure(pool: Pool) -> Hold | None:
+    """The hold on the spec's baseline as it does not run. None of the spec's arms can be served then: candidates are
+    measured against it."""
+    return failure(pool, pool.revision(pool.arms[BASELINE]))
+
+
+def with_hold(pool: Pool, new: Hold, now: datetime) -> Pool:
+    """The pool with one hold more, in place of one of the same revision; of what failed it is counted how often."""
+    others = (one for one in holds(pool) if one.revision != new.revision or one.reason in BY_A_PERSON)
+    remembered = replace(pool.remembered, holds=(new, *others))
+    return replace(pool, remembered=remembered if new.arm == BASELINE else _counted(remembered, new, now))
+
+
+def with_person_hold(pool: Pool, new: Hold) -> tuple[Hold, ...]:
+    """The pool's holds with this one of a person, in place of their last one."""
+    return (new, *(one for one in holds(pool) if one.reason not in BY_A_PERSON))
+
+
+def released(pool: Pool, *revisions: str, by_people: bool = False) -> Mapping[str, Any]:
+    """New fields of the pool's memory without the holds on these revisions, and with `by_people` without a person's; of
+    neither, without any. Evidence from before their speculation stopped paying counts again."""
+    every = not (revisions or by_people)
+
+    def goes(one: Hold) -> bool:
+        return every or one.revision in revisions or (by_people and one.reason in BY_A_PERSON)
+
+    gone = {one.revision for one in holds(pool) if goes(one)} | set(revisions)
+    return {
+        "holds": tuple(one for one in holds(pool) if not goes(one)),
+        "taken_down": tuple(
+            replace(one, fell_back="") if one.revision in gone else one for one in pool.remembered.taken_down
+        ),
+    }
+
+
+def way_out(pool: Pool) -> str:
+    """What a person can do about the pool's holds."""
+    if by_person := held_by_a_person(pool):
+        what, to = "change what is measured", "go by verdicts again" if by_person.revision else "measure anew"
+    else:
+        what, to = "change the spec" if baseline_failure(pool) else "newer evidence releases it", "try it again"
+    return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to {to}"
+
+
+def measured_again_at(pool: Pool, served: str) -> tuple[datetime, Hold] | None:
+    """When a candidate that failed is measured again, and its hold: after a day, and half as often for each further
+    time in a row, and for each run that has not released the hold. None while a candidate is `served`."""
+    failed = [one for one in holds(pool) if one.reason not in BY_A_PERSON and one.arm != BASELINE]
+    if served != BASELINE or not failed:
+        return None
+    return min(((_again_at(pool, one), one) for one in failed), key=lambda found: found[0])
+
+
+def _again_at(pool: Pool, one: Hold) -> datetime:
+    since = parse_time(one.start_time)
+    runs = (parse_time(run.made_at) for run in pool.runs if run.trigger == Trigger.HOLD)
+    made = [at for at in runs if at >= since]  # that have not released it
+    before = _taken_down(pool.remembered, one.revision)
+    times = before.times or 1 if before else 1
+    wait: timedelta = FIRST * 2 ** min(times - 1 + len(made), MOST_DOUBLINGS)
+    return max([since, *made]) + wait
+
+
+def _by_people(pool: Pool) -> list[Hold]:
+    return [one for one in holds(pool) if one.reason in BY_A_PERSON]
+
+
+def _released(pool: Pool, one: Hold) -> bool:
+    """By a spec without this revision, unless the pool gave it up under that spec; by a longer deadline than the one
+    that it missed; and of a candidate by another question or by a run that has ended since. What a person has asked for
+    is released only by another question."""
+    if one.reason in BY_A_PERSON:
+        return one.fingerprint != pool.fingerprint
+    rendered = one.revision in {pool.revision(arm) for arm in pool.spec.arms}
+    if not (rendered or _gave_way(pool, one)):
+        return True
+    missed = one.deadline_seconds
+    if missed and pool.deployment.promotion.progress_deadline > timedelta(seconds=missed):
+        return True
+    if one.arm == BASELINE:
+        return False
+    return one.fingerprint != pool.fingerprint or _newer_evidence(pool, one.start_time)
+
+
+def _gave_way(pool: Pool, one: Hold) -> bool:
+    """Whether the pool serves, or is about to, its baseline in place of this revision. The spec need not render it: it
+    served until another shape of it would be decided, or a person had gone back to it."""
+    target = pool.remembered.target
+    if target is None:
+        return False
+    in_its_place = target.revision == pool.revision(pool.arms[BASELINE]) and target.start_time == one.start_time
+    return target.revision == one.revision or in_its_place
+
+
+def _fell_back_before(pool: Pool) -> Hold | None:
+    """A hold Fallback that another question has released, where the present one would promote the candidate on evidence
+    from before it stopped paying; so it does after a spec that was changed and is as before."""
+    run, target = pool.decided, pool.remembered.target
+    arm = pool.arms.get((run.winner if run else None) or "")
+    before = _taken_down(pool.remembered, pool.revision(arm)) if arm else None
+    if run is None or arm is None or before is None or not before.fell_back or run.outcome != "Promote":
+        return None
+    if (target and target.revision == before.revision) or _newer_evidence(pool, before.fell_back):
+        return None
+    return Hold(
+        reason="Fallback",
+        message=f"speculation stopped paying after {run.name} had shown it",
+        start_time=before.fell_back,
+        revision=before.revision,
+        arm=arm.name,
+        run=run.name,
+        fingerprint=pool.fingerprint,
+    )
+
+
+def _newer_evidence(pool: Pool, than: str) -> bool:
+    """By time and not by name: a run that was deleted is made again under the same name. By the time of its rounds:
+    judging old rounds again is no newer evidence."""
+    if pool.decided is None or pool.decided.outcome == "Error":  # says nothing of the candidate
+        return False
+    measured = pool.decided.measured_at
+    return bool(measured) and parse_time(measured) > parse_time(than)
+
+
+def _taken_down(entry: PoolStatus, revision: str) -> TakenDown | None:
+    """The last time for this revision."""
+    return next((one for one in entry.taken_down if one.revision == revision), None)
+
+
+def _counted(entry: PoolStatus, failed: Hold, now: datetime) -> PoolStatus:
+    before = _taken_down(entry, failed.revision)
+    in_a_row = before is not None and parse_time(before.since) > now - FORGOTTEN
+    latest = TakenDown(
+        revision=failed.revision,
+        arm=failed.arm,
+        reason=failed.reason,
+        times=1 + (before.times or 0 if before and in_a_row else 0),
+        since=timestamp(now),
+        fell_back=timestamp(now) if failed.reason == "Fallback" else (before.fell_back if before else ""),
+    )
+    others = (one for one in entry.taken_down if one.revision != failed.revision)
+    return replace(entry, taken_down=(latest, *others)[:MOST_TAKEN_DOWN])

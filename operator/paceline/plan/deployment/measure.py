@@ -1,0 +1,341 @@
+"""The runs of a pool: those that must not go on are stopped, one decides what is undecided, and old ones go.
+
+A pool measures unless one of these keeps it from that, in this order (`WAITS_OF_A_ROUND`, `WAITS_OF_A_RUN`):
+
+    suspended          spec.suspend is set
+    a_person_holds     a person has rolled back or aborted
+    baseline_failed    candidates are measured against a baseline that does not run
+    servers_come_first the pool's own servers are not what was chosen, or something else has their name
+    prompts_missing    a ConfigMap with prompts is not there
+    window_closed      benchmark.window
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Cause, Reason, run_manifest_spec
+from paceline.api.run_status import RunProgress
+from paceline.api.status import Hold, PoolProgress
+from paceline.core import Purpose, Scheme, Trigger, rounds_of
+from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
+from paceline.engines.nodes import unmeasurable
+from paceline.evidence import same_arms, surroundings
+from paceline.plan.deployment import loan
+from paceline.plan.deployment.choose import Rollout
+from paceline.plan.deployment.decided import decision, not_promoted, not_used, person_hold
+from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, measured_again_at, way_out
+from paceline.plan.deployment.pool import Pool, name_conflict, runs_in_use
+from paceline.plan.deployment.promoted import asked_anew
+from paceline.plan.deployment.runs import (
+    Run,
+    abort,
+    annotated,
+    close,
+    closed_window,
+    supersede,
+    suspend,
+    window_changes_at,
+    window_opens_at,
+)
+from paceline.plan.deployment.stalled import report_lasting
+from paceline.plan.images import differ, digest
+from paceline.plan.silence import ASK_AGAIN
+from paceline.plan.step import Apply, Delete, StepResult, earliest, timestamp
+from paceline.render import benchmark_run
+
+
+def stop_runs(rollout: Rollout, now: datetime) -> StepResult:
+    """End every run while a person's hold stands. Suspend every run while spec.suspend is set: the former question may
+    come back. Otherwise supersede those of another question, and those in whose place a person has asked for another
+    attempt; and while benchmark.window is closed the others start no round. This comes before serve, which may block
+    for long."""
+    pool, owner = rollout.pool, rollout.pool.snapshot.owner
+    if held := held_by_a_person(pool):
+        return StepResult(actions=abort(owner, pool.runs, held.request))
+    if pool.suspended:
+        return StepResult(actions=suspend(owner, pool.runs))
+    # A refused spec asks nothing: what was asked before may come back.
+    outdated = [run for run in pool.runs if not pool.refused and (run.question != pool.question or pool.given_up(run))]
+    going_on = [run for run in pool.runs if run not in outdated and run.under_way]
+    return StepResult(
+        actions=(*supersede(owner, outdated), *close(owner, going_on, closed_window(pool.deployment, now))),
+        requeue_at=window_changes_at(pool.deployment, now) if going_on else None,
+    )
+
+
+def measure(rollout: Rollout, now: datetime) -> StepResult:
+    """Report the verdict on the present question, follow the run that decides it, or make one. A blocked pool says
+    nothing: it is not known yet what is asked."""
+    if rollout.pool.blocked:
+        return StepResult(blocks=True)
+    step = _measure(rollout, now)
+    return replace(step, notes=(*step.notes, *not_used(rollout.pool)))
+
+
+def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
+    """Keep runs that status refers to, those of `history` for as long as the revision is kept, and the latest
+    `promotion.revisionHistoryLimit` others: for people to read, and as evidence should their question come back.
+    Superseded runs answer no question and go first. What was measured without a cluster is of who applied it."""
+    pool = rollout.pool
+    used = {run.name for run in (pool.decided, pool.search, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
+    used |= _of_history(pool)
+    used |= {rounds_of(run.spec) for run in pool.runs if not run.finished}
+    own = [run for run in pool.runs if run.finished and not run.imported]
+    spare = sorted((run for run in own if run.name not in used), key=_worth)
+    surplus = len(spare) - pool.deployment.promotion.revision_history_limit
+    why = "beyond revisionHistoryLimit, and nothing refers to it"
+    return StepResult(actions=tuple(Delete(run.manifest, why) for run in spare[: max(0, surplus)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What a pool waits for before it measures. `step` and `message` are its progress; `also` are causes beside that of
+    Measuring."""
+
+    reason: Reason
+    note: str = ""
+    step: str
+    message: str
+    also: tuple[Cause, ...] = ()
+    requeue_at: datetime | None = None
+
+
+def suspended(rollout: Rollout, _: datetime) -> Wait | None:
+    return Wait(reason=Reason.Suspended, step="Suspended", message="") if rollout.pool.suspended else None
+
+
+def a_person_holds(rollout: Rollout, _: datetime) -> Wait | None:
+    held = held_by_a_person(rollout.pool)
+    if held is None:
+        return None
+    return Wait(reason=Reason.RunsHeld, note=person_hold(rollout.pool, held), step="Held", message=held.message)
+
+
+def baseline_failed(rollout: Rollout, _: datetime) -> Wait | None:
+    held = baseline_failure(rollout.pool)
+    if held is None:
+        return None
+    note = f"revision {held.revision}: {way_out(rollout.pool)}"
+    return Wait(reason=Reason.BaselineHeld, note=note, step="Held", message=held.message)
+
+
+def servers_come_first(rollout: Rollout, _: datetime) -> Wait | None:
+    conflict = name_conflict(rollout.pool)
+    if not conflict and rollout.settled:
+        return None
+    note = conflict or "the pool's own servers come first"
+    return Wait(reason=Reason.WaitingForCapacity, note=note, step="Serving", message=note)
+
+
+def prompts_missing(rollout: Rollout, now: datetime) -> Wait | None:
+    absent = "; ".join(_missing_prompts(rollout.pool))
+    if not absent:
+        return None
+    return Wait(
+        reason=Reason.WaitingForPrompts,
+        note=absent,
+        step="WaitingForPrompts",
+        message=absent,
+        also=(Cause(Reason.PromptsMissing, rollout.pool.name, absent),),
+        requeue_at=now + ASK_AGAIN,
+    )
+
+
+def window_closed(rollout: Rollout, now: datetime) -> Wait | None:
+    opens = window_opens_at(rollout.pool.deployment, now)
+    if opens is None:
+        return None
+    note, step = f"it opens at {timestamp(opens)}", "WaitingForWindow"
+    reason = Reason.WaitingForWindow
+    return Wait(reason=reason, note=note, step=step, message=f"benchmark.window: {note}", requeue_at=opens)
+
+
+WAITS_OF_A_ROUND = (suspended, a_person_holds, baseline_failed)
+WAITS_OF_A_RUN = (servers_come_first, prompts_missing, window_closed)
+Waits = Callable[[Rollout, datetime], Wait | None]
+
+
+def _measure(rollout: Rollout, now: datetime) -> StepResult:
+    pool = rollout.pool
+    if pool.decided:
+        return _retest(rollout, decision(rollout, pool.decided), now)
+    if why := unmeasurable(pool.server):
+        return _never(pool, f"{why}; set it to 1 to compare the candidates")
+    causes = (_undecided(pool), not_promoted(rollout))
+    running = next((run for run in pool.attempts if not run.finished), None)
+    if wait := _first(WAITS_OF_A_ROUND, rollout, now):
+        return _waits(pool, wait, causes, running.name if running and pool.suspended else "")
+    # serve blocks on a conflict, so a run that is reported as beginning or going on would not do so.
+    if running is not None and not (running.suspended and name_conflict(pool)):
+        return _follow(rollout, running, causes, now)
+    if wait := _first(WAITS_OF_A_RUN, rollout, now):
+        return _waits(pool, wait, causes)
+    return _make_run(pool, causes)
+
+
+def _first(waits: Iterable[Waits], rollout: Rollout, now: datetime) -> Wait | None:
+    return next((wait for each in waits if (wait := each(rollout, now))), None)
+
+
+def _waits(pool: Pool, wait: Wait, causes: tuple[Cause, ...], run: str = "") -> StepResult:
+    return StepResult(
+        causes=(*causes, Cause(wait.reason, pool.name, wait.note), *wait.also),
+        status=_doing(wait.step, wait.message, run=run),
+        requeue_at=wait.requeue_at,
+    )
+
+
+def _undecided(pool: Pool) -> Cause:
+    if held := held_by_a_person(pool):
+        return Cause(Reason.DecisionHeld, pool.name, person_hold(pool, held))
+    stale = next((run.stale for run in pool.attempts if run.stale), "")
+    return Cause(Reason.Undecided, pool.name, asked_anew(pool) or stale)
+
+
+def _retest(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
+    """A candidate that failed is measured again at its time; the verdict stands until there is another."""
+    pool, again = rollout.pool, measured_again_at(rollout.pool, rollout.choice.arm)
+    running = next((run for run in pool.attempts if run.under_way), None)
+    held_back = _first(WAITS_OF_A_ROUND, rollout, now) or name_conflict(pool)
+    if held_back or not (running or again):
+        return decided
+    if running:
+        more = _follow(rollout, running, decided.causes, now)
+    elif again and now < again[0]:
+        return replace(decided, requeue_at=again[0])
+    elif opens := window_opens_at(pool.deployment, now):
+        return replace(decided, requeue_at=opens)
+    elif not rollout.settled or any(_missing_prompts(pool)):
+        return decided
+    else:
+        more = _make_run(pool, decided.causes, held=again[1] if again else None)
+    return replace(more, status={**decided.status, **more.status}, notes=decided.notes)
+
+
+def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -> StepResult:
+    """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates; because of a
+    hold, new ones are measured."""
+    before = (run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint and not run.imported)
+    attempt = 1 + max(before, default=pool.retried)
+    name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
+    stale = next((run for run in pool.attempts if run.stale), None)
+    anew = pool.retried and not any(run.attempt > pool.retried for run in pool.attempts)
+    token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
+    trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
+    searches = pool.run_spec.purpose is Purpose.SEARCH
+    earlier = None if token or held or searches else _source(pool)
+    moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
+    image = digest(pool.servers.image) if pool.servers and moved else ""
+    wanted = run_manifest_spec(replace(pool.run_spec, rounds_of=earlier.name if earlier else ""))
+    made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
+    candidates = " or ".join(pool.in_question)
+    whys = (
+        f"{held.arm} is held ({held.reason}) since {held.start_time}" if held else "",
+        f"retry={token}" if token else "",
+        stale.stale if stale and not token else "",
+        asked_anew(pool) if not (token or stale or held) else "",
+        f"the rounds of {earlier.name} are judged again" if earlier else "",
+    )
+    why = "; ".join(filter(None, whys))
+    first = f"it is not known yet whether {candidates} beats the baseline"
+    if searches:
+        first = f"it is not known yet which of {len(pool.in_question)} candidates is the fastest"
+    elif pool.search:
+        first = f"{pool.search.name} has found {candidates}, and it is not known yet whether that beats the baseline"
+    return StepResult(
+        causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
+        actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted, made_by), why or first),),
+        # As `_follow` says it of a run that has no status yet: that it is there needs no write of its own.
+        status={"attempts": attempt, **_doing("Measuring", name, run=name, because=why)},
+    )
+
+
+def _source(pool: Pool) -> Run | None:
+    """The run whose rounds a new one takes over (decision 0033): the one with the most rounds of the present candidates
+    in the same surroundings, of several the latest. Runs in Error, aged and stale ones, and those that a person has
+    asked to repeat do not count."""
+    fitting = [(count, run.completion_time, run.name, run) for run in pool.runs if (count := _rounds(pool, run))]
+    return max(fitting, key=lambda entry: entry[:3])[3] if fitting else None
+
+
+def _rounds(pool: Pool, run: Run) -> int:
+    """Its rounds of the present candidates, counted once for each; 0 if it cannot be used."""
+    unusable = run.aged or run.stale or run.outcome == "Error" or pool.given_up(run)
+    if unusable or surroundings(run.spec) != surroundings(pool.wanted):
+        return 0
+    return sum(run.status.arm_rounds.get(arm, 0) for arm in same_arms(pool.wanted, run.spec))
+
+
+def _missing_prompts(pool: Pool) -> Iterator[str]:
+    """A sentence for each of the pool's datasets that is missing. ConfigMaps that may not be read count as present."""
+    written = (pool.snapshot.manifest["spec"].get("benchmark") or {}).get("datasets") or ()
+    field = {dataset["name"]: f"spec.benchmark.datasets[{n}].source" for n, dataset in enumerate(written)}
+    for dataset in dict.fromkeys(workload.dataset for workload in pool.spec.workloads):
+        source = dataset.address
+        name, key = source.name, source.path
+        if source.scheme is not Scheme.CONFIG_MAP or name not in pool.snapshot.config_maps:
+            continue
+        keys = pool.snapshot.config_maps[name]
+        place = field.get(dataset.name, "spec.benchmark.datasets")
+        if keys is None:
+            yield f"{place}: there is no ConfigMap {name} in namespace {pool.snapshot.namespace}"
+        elif key not in keys:
+            yield f"{place}: ConfigMap {name} has no key {key}; it has {', '.join(sorted(keys)) or 'none'}"
+
+
+def _never(pool: Pool, why: str) -> StepResult:
+    return StepResult(
+        causes=(
+            Cause(Reason.NotMeasurable, pool.name, why),
+            Cause(Reason.NotDecided, pool.name, why),
+            Cause(Reason.NothingToMeasure, pool.name),
+        ),
+        status=_doing("NotMeasurable", why),
+    )
+
+
+def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime) -> StepResult:
+    pool = rollout.pool
+    waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
+    reason = waits if run.waits or run.refused else Reason.Measuring
+    reason = Reason.WaitingForWindow if run.outside_window else reason
+    stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
+    lends = loan.note(rollout, now)
+    progress = run.status.progress or RunProgress()
+    message = " ".join(filter(None, (run.name, progress.message)))
+    message = f"{message.rstrip('.')}; {lends}" if lends else message
+    closed = closed_window(pool.deployment, now)
+    why = "spec.suspend is no longer set" if run.suspended else "benchmark.window is open"
+    resume = Apply(annotated(pool.snapshot.owner, run, closed), why)
+    return StepResult(
+        causes=(*causes, Cause(reason, pool.name, message), *stalled.causes),
+        actions=(resume,) if run.suspended or (run.opens_at and not closed) else (),
+        status=_doing("Measuring", message, run=run.name, because=_because(pool, run)),
+        requeue_at=earliest((stalled.requeue_at, loan.changes_at(rollout, now))),
+    )
+
+
+def _because(pool: Pool, run: Run) -> str:
+    """As it was said when the run was made."""
+    before = pool.remembered.progress
+    return before.because if before and pool.remembered.benchmark_run == run.name else ""
+
+
+def _doing(step: str, message: str = "", run: str = "", because: str = "") -> dict[str, Any]:
+    """Fields of the pool's entry of status."""
+    return {"benchmark_run": run, "progress": PoolProgress(step=step, message=message, because=because)}
+
+
+def _of_history(pool: Pool) -> set[str]:
+    """Runs on which `rollback` can go back: those on which each kept revision served last. What serves now has its
+    own."""
+    present = pool.remembered.serving.revision if pool.remembered.serving else ""
+    latest = {change.revision: change.evidence.run for change in reversed(pool.remembered.history)}
+    return {run for revision, run in latest.items() if revision in pool.kept and revision != present}
+
+
+def _worth(run: Run) -> tuple[bool, str, str]:
+    """The run that is worth least sorts first."""
+    return run.outcome is not None, run.completion_time, run.name

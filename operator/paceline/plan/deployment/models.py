@@ -1,0 +1,209 @@
+"""The models and datasets of a spec: which it names, at which commits they are known, and what a prefetch has reported.
+
+Each is pinned on its own: another head resolves no target again.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from paceline.api.status import Artifact, SpeculativeDeploymentStatus
+from paceline.core import Arm, Dataset, DeploymentSpec, Draft, Model, ModelFacts, Scheme, Search, Workload
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.fetching import FetchedModel, FetchResult, read_facts
+from paceline.plan.objects import Object, condition, owned_by
+from paceline.plan.pods import terminated
+from paceline.render import Owner, fetch_name
+
+Key = tuple[str, str]
+"""Source and revision."""
+Commits = Mapping[Key, str]
+COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
+UNKNOWN = "0" * 40
+"""Commit of what was not resolved yet."""
+JOB_NAME = "batch.kubernetes.io/job-name"
+
+
+def key_of(artifact: Model | Dataset | FetchedModel | Artifact) -> Key:
+    return artifact.source, artifact.revision
+
+
+def named_models(spec: DeploymentSpec) -> tuple[Model, ...]:
+    """The target, then each head once."""
+    heads = (arm.draft.model for pool in spec.pools for arm in pool.arms if arm.draft and arm.draft.model)
+    return tuple(dict.fromkeys((spec.server.target, *heads)))
+
+
+def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
+    """Those that the prefetch brings, or finds on the volume: not those of images, which the kubelet brings."""
+    return tuple(model for model in named_models(spec) if not model.address.digest)
+
+
+def datasets_of(spec: DeploymentSpec) -> tuple[Dataset, ...]:
+    """The hub's datasets that a pool is measured on, each file once."""
+    used = (workload.dataset for pool in spec.pools for workload in pool.workloads if workload.dataset.of_the_hub)
+    return tuple({key_of(dataset): dataset for dataset in used}.values())
+
+
+def config_maps(spec: DeploymentSpec) -> tuple[str, ...]:
+    """Names of the ConfigMaps that any pool is measured with."""
+    sources = (workload.dataset.address for pool in spec.pools for workload in pool.workloads)
+    return tuple(dict.fromkeys(source.name for source in sources if source.scheme is Scheme.CONFIG_MAP))
+
+
+def artifacts_of(spec: DeploymentSpec) -> tuple[Model | Dataset, ...]:
+    """Everything that gets a commit."""
+    return (*models_of(spec), *datasets_of(spec))
+
+
+def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
+    """The spec with each model and each dataset of the hub at its commit; at none that exists where it is not known."""
+
+    def commit(unpinned: Model | Dataset) -> str:
+        return commits.get(key_of(unpinned), UNKNOWN)
+
+    def model(unpinned: Model) -> Model:
+        return replace(unpinned, commit=unpinned.address.digest or commit(unpinned))
+
+    def draft(unpinned: Draft | None) -> Draft | None:
+        if unpinned is None or unpinned.model is None:
+            return unpinned
+        return replace(unpinned, model=model(unpinned.model))
+
+    def arm(unpinned: Arm) -> Arm:
+        return replace(unpinned, draft=draft(unpinned.draft))
+
+    def search(unpinned: Search | None) -> Search | None:
+        if unpinned is None:
+            return None
+        return replace(unpinned, draft=draft(unpinned.draft) or unpinned.draft)
+
+    def workload(unpinned: Workload) -> Workload:
+        if not unpinned.dataset.of_the_hub:
+            return unpinned
+        return replace(unpinned, dataset=replace(unpinned.dataset, commit=commit(unpinned.dataset)))
+
+    return replace(
+        spec,
+        server=replace(spec.server, target=model(spec.server.target)),
+        pools=tuple(
+            replace(
+                pool,
+                arms=tuple(map(arm, pool.arms)),
+                search=search(pool.search),
+                workloads=tuple(map(workload, pool.workloads)),
+            )
+            for pool in spec.pools
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prefetch:
+    """The prefetch of one spec. `namespace_jobs` and `namespace_pods` may be anyone's."""
+
+    spec: DeploymentSpec
+    owner: Owner
+    status: SpeculativeDeploymentStatus
+    namespace_jobs: tuple[Object, ...]
+    namespace_pods: tuple[Object, ...]
+
+    @cached_property
+    def job(self) -> Object | None:
+        """The Job of this very spec."""
+        name = fetch_name(self.owner, self.spec.server, models_of(self.spec), datasets_of(self.spec))
+        return next((job for job in self.namespace_jobs if job["metadata"]["name"] == name), None)
+
+    @cached_property
+    def jobs(self) -> list[Object]:
+        """Every prefetch of this deployment, those of older specs included."""
+        return [
+            job
+            for job in self.namespace_jobs
+            if job["metadata"].get("labels", {}).get(COMPONENT_LABEL) == "fetch" and owned_by(job, self.owner.uid)
+        ]
+
+    def pods(self, job: Object) -> list[Object]:
+        return self._pods.get(job["metadata"]["name"], [])
+
+    @cached_property
+    def _pods(self) -> Mapping[str, list[Object]]:
+        """Name of a Job → its pods."""
+        pods: dict[str, list[Object]] = {}
+        for pod in self.namespace_pods:
+            labels = pod["metadata"].get("labels", {})
+            if labels.get(DEPLOYMENT_LABEL) == self.owner.name and JOB_NAME in labels:
+                pods.setdefault(labels[JOB_NAME], []).append(pod)
+        return pods
+
+    @cached_property
+    def _reports(self) -> Mapping[str, FetchResult]:
+        """Name of a Job → the first message of its pods that can be read; each is decoded once."""
+        reports = {name: _first_report(pods) for name, pods in self._pods.items()}
+        return {name: report for name, report in reports.items() if report}
+
+    @cached_property
+    def report(self) -> FetchResult | None:
+        """The result of the Job of this spec, while its pod is there."""
+        if self.job is None or condition(self.job, "Complete") is None:
+            return None
+        return self._reports.get(self.job["metadata"]["name"])
+
+    @cached_property
+    def volume(self) -> str:
+        """Where models and datasets are."""
+        return self.spec.server.cache.claim or self.spec.server.cache.host_path or ""
+
+    @cached_property
+    def known(self) -> Commits:
+        """Commits that were resolved once, which are not resolved again; wherever the files are now."""
+        named = {key_of(one): one.revision for one in artifacts_of(self.spec) if COMMIT.fullmatch(one.revision)}
+        recorded = {key_of(artifact): artifact.commit for artifact in self.status.artifacts}
+        return {**named, **recorded, **self._reported}
+
+    @cached_property
+    def missing(self) -> frozenset[Key]:
+        """Models and datasets that are not on the volume at a known commit."""
+        here = self.status.artifacts if self.status.volume == self.volume else ()
+        there = {*map(key_of, here), *self._reported}
+        return frozenset(key_of(artifact) for artifact in artifacts_of(self.spec)) - there
+
+    @cached_property
+    def _reported(self) -> Commits:
+        """By the Job that has just ended."""
+        report = self.report
+        return {key_of(one): one.commit for one in (*report.models, *report.datasets)} if report else {}
+
+    @cached_property
+    def facts(self) -> Mapping[str, ModelFacts]:
+        """Source → what a prefetch has read of a model: from the Job of these very models, or from status once that is
+        gone."""
+        models = {key_of(model) for model in models_of(self.spec)}
+        for report in (self._reports.get(job["metadata"]["name"]) for job in self.jobs):
+            if report and models == {key_of(model) for model in report.models}:
+                return report.facts
+        recorded = (artifact for artifact in self.status.artifacts if key_of(artifact) in models)
+        facts = {model.source: _facts(model.facts) for model in recorded if model.facts}
+        return {source: read for source, read in facts.items() if read}
+
+
+def _first_report(pods: Iterable[Object]) -> FetchResult | None:
+    return next((report for pod in pods if (report := _report(pod))), None)
+
+
+def _report(pod: Object) -> FetchResult | None:
+    ended = terminated(pod, "fetch")
+    if ended and ended.get("exitCode") == 0:
+        with suppress(ValueError):
+            return FetchResult.from_message(ended.get("message", ""))
+    return None
+
+
+def _facts(written: Mapping[str, Any]) -> ModelFacts | None:
+    """None for facts that this release does not believe."""
+    with suppress(TypeError, ValueError):
+        return read_facts(written)
+    return None

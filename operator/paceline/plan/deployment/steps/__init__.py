@@ -1,2 +1,0 @@
-"""One module for each step of the rollout, named as its step. A step imports no other step (`make lint`): what two of
-them share is a module of `paceline.plan.deployment`."""

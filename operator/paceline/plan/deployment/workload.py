@@ -1,0 +1,207 @@
+"""The servers that there are to be: revision, rendering, number, and how they replace those before.
+
+`promotion.surge: Auto` tries one server more: the old ones serve until it is ready. A full cluster has no room for it;
+once it has waited for a minute, servers are replaced in place, one at a time. What was decided stands in status
+(`target.surge`) before the servers are changed, and stays as long as the target does: room that comes and goes does not
+change a roll-out that goes on.
+
+Additions by hand to our servers stay, as the fields have another owner, and were never measured: `drift` names them.
+Our own fields are put back in the next pass. The API server adds values of fields, never items of these lists.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from paceline.api.status import Target
+from paceline.core import BASELINE, PromotionSpec, Surge, UntilDecided
+from paceline.plan.deployment.choose import Choice
+from paceline.plan.deployment.holds import held_by_a_person
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.servers import Servers, pod_template
+from paceline.plan.objects import Object, annotations
+from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.render import rendering, servers
+from paceline.render.patience import has_own, startup_probe, with_patience, with_tries
+
+WHY = "paceline.dev/why"
+"""Annotation of the servers: why they are of their arm."""
+PATIENCE = timedelta(minutes=1)
+"""How long one server more may wait for room. It counts while no other server of the pool is ending: that one's
+accelerators are free only once it has drained."""
+KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
+"""List of a container → the key of its items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A revision that a pool is to serve."""
+
+    revision: str
+    rendering: Mapping[str, Any]
+    why: str
+    has_served: bool
+    """All servers were of it and ready since it became the goal."""
+    waits: bool
+    """For a verdict, with no servers until then."""
+    in_place: bool
+    """Each server ends before its successor starts."""
+
+
+def as_they_are(servers: Servers, rendering: Mapping[str, Any]) -> Goal:
+    """The servers go on as they are; `rendering` is the one that is kept of their revision."""
+    return Goal(
+        revision=servers.revision,
+        rendering=rendering,
+        why=annotations(servers.manifest).get(WHY, ""),
+        has_served=True,
+        waits=False,
+        in_place=is_in_place(servers.manifest),
+    )
+
+
+def server_manifest(pool: Pool, goal: Goal) -> Manifest:
+    why = {WHY: goal.why} if goal.why else {}
+    return servers(
+        pool.snapshot.owner,
+        pool.name,
+        _patient(pool, goal),
+        replicas(pool, goal.waits),
+        pool.deployment.promotion.progress_deadline,
+        why,
+        surge=not goal.in_place,
+    )
+
+
+def _patient(pool: Pool, goal: Goal) -> Manifest:
+    """The kept rendering with the startup probe of the present spec: a raised `promotion.progressDeadline` reaches the
+    existing servers, and restarts none that serves. A user's own probe stays as it was kept.
+
+    The probe of a running pod cannot be changed: if servers of this revision have come up and one is ready, their probe
+    stays until none is ready.
+    """
+    kept, current = goal.rendering, pool.servers
+    if has_own(pool.server.engine.pod_template):
+        return dict(kept)
+    if current and current.revision == goal.revision and current.ready and (goal.has_served or current.settled):
+        probe = startup_probe(pod_template(current.manifest)) or {}
+        return with_tries(kept, probe["failureThreshold"]) if "failureThreshold" in probe else dict(kept)
+    return with_patience(kept, pool.deployment.promotion.progress_deadline)
+
+
+def rendered(pool: Pool, choice: Choice) -> Manifest | None:
+    """The rendering that is kept of the choice, else a new one. None where the choice is what serves, while the pool is
+    frozen, and nothing is kept of it: the servers stay as they are."""
+    if kept := pool.kept.get(choice.revision):
+        data: Manifest = kept["data"]
+        return data
+    if pool.frozen and choice.revision != pool.revision(pool.arms.get(choice.arm, pool.arms[BASELINE])):
+        return None
+    return rendering(
+        pool.snapshot.owner,
+        pool.name,
+        pool.server,
+        pool.arms[choice.arm],
+        choice.revision,
+        pool.snapshot.settings,
+        pool.deployment.promotion.progress_deadline,
+    )
+
+
+def waits_for_verdict(pool: Pool, choice: Choice) -> bool:
+    """Whether `untilDecided: Nothing` keeps the pool without servers for now. A person who rolled back to a baseline
+    wants it served."""
+    by_person = held_by_a_person(pool)
+    if by_person and by_person.reason == "RolledBack":
+        return False
+    nothing = pool.deployment.promotion.until_decided is UntilDecided.NOTHING
+    return nothing and choice.arm == BASELINE and not pool.has_verdict
+
+
+def replicas(pool: Pool, waits: bool) -> int | None:
+    """The replicas to apply: those asked for, minus those that the pool has lent to its run. None leaves them to an
+    autoscaler. An autoscaler does nothing about a pool at zero, so we start the first server after waiting for a
+    verdict, and where the last one was lent; else a pool that has served was scaled to zero on purpose."""
+    if waits:
+        return 0
+    if pool.spec.replicas is not None:
+        return max(0, pool.spec.replicas - (pool.remembered.borrowed or 0))
+    lent_or_new = pool.remembered.borrowed or not pool.remembered.serving
+    ours = pool.servers is not None and not pool.servers.replicas and lent_or_new
+    return 1 if ours else None
+
+
+def leaves_zero(wanted: int | None, servers: Servers | None) -> bool:
+    """Whether the servers are about to be scaled up from zero: that none is missing then means nothing."""
+    return bool(wanted) and servers is not None and not servers.replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surging:
+    """How servers are replaced, as fields of `target`."""
+
+    surge: Literal["Tried", "Skipped", "Withdrawn"] | None = None
+    surge_waits_since: str = ""
+
+
+def withdrawn_at(target: Surging | Target | None) -> datetime | None:
+    """When one server more that waits for room is given up; None if none waits."""
+    return parse_time(target.surge_waits_since) + PATIENCE if target and target.surge_waits_since else None
+
+
+def in_place(promotion: PromotionSpec, target: Target | None) -> bool:
+    """Whether servers are replaced in place: each ends before its successor starts."""
+    return promotion.surge is Surge.NEVER or (target is not None and target.surge in ("Skipped", "Withdrawn"))
+
+
+def is_in_place(servers: Object) -> bool:
+    """Whether the Deployment replaces its servers in place as it is now."""
+    return not servers["spec"].get("strategy", {}).get("rollingUpdate", {}).get("maxSurge", 0)
+
+
+def surging(
+    promotion: PromotionSpec, servers: Servers | None, before: Target | None, revision: str, now: datetime
+) -> Surging:
+    """`before` is the target of the last pass, `revision` that of the target now. Until the servers are told, it is
+    decided anew: their image may still be pulled. Nothing is tried beside servers that are not all ready then: one more
+    would not make up for those that are missing, and would delay what replaces them."""
+    if promotion.surge is Surge.NEVER or servers is None or not servers.replicas:
+        return Surging()
+    if servers.manifest["kind"] != "Deployment":
+        return Surging()
+    if servers.revision != revision:
+        return Surging(surge="Skipped" if servers.ready < servers.replicas else "Tried")
+    last = before if before and before.revision == revision else Target()
+    if last.surge in ("Skipped", "Withdrawn") or not servers.one_more_waits:
+        return Surging(surge=last.surge)
+    waiting = Surging(surge=last.surge, surge_waits_since=last.surge_waits_since or timestamp(now))
+    end = withdrawn_at(waiting)
+    return Surging(surge="Withdrawn") if end and now >= end else waiting
+
+
+def drift(actual: Object, ours: Mapping[str, Any]) -> tuple[str, ...]:
+    """Each addition in the `actual` pod template, as in `env FOO of container server`."""
+    return tuple(_pod(actual.get("spec") or {}, ours.get("spec") or {}))
+
+
+def _pod(actual: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
+    for volume in _added(actual.get("volumes"), ours.get("volumes"), "name"):
+        yield f"volume {volume}"
+    for kind, word in (("containers", "container"), ("initContainers", "init container")):
+        mine = {container["name"]: container for container in ours.get(kind) or ()}
+        for container in actual.get(kind) or ():
+            if container["name"] not in mine:
+                yield f"{word} {container['name']}"
+                continue
+            rendered = mine[container["name"]]
+            for field, key in KEYS.items():
+                for item in _added(container.get(field), rendered.get(field), key):
+                    yield f"{field} {item} of {word} {container['name']}"
+            if container.get("envFrom") and not rendered.get("envFrom"):
+                yield f"envFrom of {word} {container['name']}"
+
+
+def _added(actual: Iterable[Mapping[str, Any]] | None, ours: Iterable[Mapping[str, Any]] | None, key: str) -> list[Any]:
+    rendered = {item.get(key) for item in ours or ()}
+    return [item.get(key) for item in actual or () if item.get(key) not in rendered]

@@ -1,0 +1,155 @@
+"""docs/states.md has what a pool serves in each state after each event, as the planner decides it, and its rules of
+choice. `PACELINE_GOLDEN=write pytest tests/plan/test_transitions.py` writes both anew.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.edits_of_specs import AS_THE_BASELINE, added
+from tests.support.golden import WRITE
+from tests.support.guard import NARROW_IS_SLOWER, dropped, promoted_anyway
+from tests.support.planned import deployment_pools
+from tests.support.stories import measured
+from tests.support.world import World, example
+
+from paceline.plan.deployment import choose
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "states.md"
+KEY = "{}.paceline.dev/latency"
+
+
+def measuring() -> World:
+    """The baseline serves, and wide and narrow are compared with it."""
+    world = World(truths=NARROW_IS_SLOWER)
+    manifest = example("latency")
+    manifest["spec"] |= {"guard": {"action": "Fallback"}}
+    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
+    added(manifest["spec"])
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def promoted() -> World:
+    world = measuring()
+    measured(world)
+    return world
+
+
+def rolled_back() -> World:
+    world = promoted()
+    world.annotate(KEY.format("rollback"), "@monday")
+    world.servers_ready()
+    return world
+
+
+def fallen() -> World:
+    world = promoted()
+    stops_paying(world)
+    return world
+
+
+def anyway() -> World:
+    return promoted_anyway()
+
+
+STATES: Mapping[str, Callable[[], World]] = {
+    "baseline serves, undecided": measuring,
+    "wide serves, by a verdict": promoted,
+    "baseline serves, rolled back to": rolled_back,
+    "baseline serves, wide stopped paying": fallen,
+    "narrow serves, promoted anyway": anyway,
+}
+
+
+def wide_wins(world: World) -> None:
+    if world.under_way("round"):
+        measured(world)
+
+
+def stops_paying(world: World) -> None:
+    dropped(world)
+    world.servers_ready()
+
+
+def crashes(world: World) -> None:
+    world.server_exits("latency", 2, "error")
+    world.servers_ready()
+
+
+def asked(verb: str) -> Callable[[World], None]:
+    def ask(world: World) -> None:
+        (pool,) = deployment_pools(world)
+        named = {"promote": "wide", "promote-anyway": "narrow"}.get(verb)
+        revision = pool.revision(pool.arms[named]) if named else ""
+        world.annotate(KEY.format(verb), f"{revision}@tuesday")
+        world.servers_ready()
+
+    return ask
+
+
+def edited(what: str, change: Callable[[Any], object]) -> Callable[[World], None]:
+    def edit(world: World) -> None:
+        world.edit(what, change)
+        world.servers_ready()
+
+    return edit
+
+
+EVENTS: Mapping[str, Callable[[World], None]] = {
+    "a verdict for wide": wide_wins,
+    "its server crashes": crashes,
+    "it stops paying": stops_paying,
+    "`promote`": asked("promote"),
+    "`promote-anyway` narrow": asked("promote-anyway"),
+    "`rollback`": asked("rollback"),
+    "`abort`": asked("abort"),
+    "`retry`": asked("retry"),
+    "`suspend`": edited("suspend", lambda spec: spec.update(suspend=True)),
+    "another argument": edited("args", lambda spec: spec["engine"]["args"].append("--schedule-conservativeness=1.1")),
+}
+
+
+def serves(world: World) -> str:
+    """`wide (Promoted); held: narrow (Crashed)`."""
+    target = world.memory("latency")["target"]
+    holds = [f"{one.get('arm') or 'the question'} ({one['reason']})" for one in world.pool("latency").get("holds", ())]
+    held = f"; held: {', '.join(holds)}" if holds else ""
+    return f"{target['arm']} ({target['reason']}){held}"
+
+
+def table() -> str:
+    lines = [f"| | {' | '.join(EVENTS)} |", f"| --- |{' --- |' * len(EVENTS)}"]
+    for state, build in STATES.items():
+        cells = []
+        before = serves(build())
+        for happens in EVENTS.values():
+            world = build()
+            happens(world)
+            after = serves(world)
+            cells.append("as before" if after == before else after)
+        lines.append(f"| {state}: {before} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def rules() -> str:
+    found = re.findall(r"^    (\w+) +(\S.*)$", choose.__doc__ or "", re.MULTILINE)
+    assert [name for name, _ in found] == [rule.__name__ for rule in choose.RULES]
+    return "".join(f"{number}. `{name}`: {what}\n" for number, (name, what) in enumerate(found, 1))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["rules", "transitions"])
+def test_the_document_has_what_the_planner_does(name: str) -> None:
+    told, page = {"rules": rules, "transitions": table}[name](), DOCUMENT.read_text()
+    before, mark, rest = page.partition(f"<!-- {name} -->\n\n")
+    written, end, after = rest.partition("\n<!-- end -->\n")
+    assert end, f"docs/states.md has no place for {name}"
+    if WRITE:
+        DOCUMENT.write_text("".join((before, mark, told, end, after)))
+        written = told
+    assert written.strip() == told.strip(), "PACELINE_GOLDEN=write pytest tests/plan/test_transitions.py, then read it"
