@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.edits_of_specs import in_production
+from tests.support.searched import searching
 from tests.support.world import World, example
 
 from paceline.plan import deployment
@@ -70,10 +71,8 @@ def test_an_idle_pass_is_short() -> None:
 @pytest.mark.parametrize("search", [False, True])
 @pytest.mark.parametrize("pools", [1, 2, 4, 8])
 def test_each_pool_is_built_once(monkeypatch: pytest.MonkeyPatch, pools: int, search: bool) -> None:
-    world, manifest = World(), example("latency")
+    world, manifest = World(), searching("latency") if search else example("latency")
     (first,) = manifest["spec"]["pools"]
-    if search:
-        first["search"] = {"numSteps": {"min": 2, "max": 4}}
     manifest["spec"]["pools"] = [{**deepcopy(first), "name": f"pool{number}"} for number in range(pools)]
     world.apply(manifest)
     world.prefetch_ends()

@@ -1,5 +1,5 @@
-"""Images as kubelets report them (`imageID`): which digest a container ran from, and whether two differ; and releases as
-servers report them.
+"""Images as kubelets report them (`imageID`): which digest a container ran from, and whether two differ. And releases,
+as servers report them.
 
 A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports its own id. Only
 two of the same kind can be compared.

@@ -1,0 +1,152 @@
+"""A round's result as lines of its client's log: one for each arm when it has ended, and the whole at the end.
+
+    paceline2 DIGEST {"arm": …}       # so that what has ended can be read after the pod has failed half-way
+    paceline2 DIGEST {"round": …, "replicates": […]}
+
+DIGEST is the start of the SHA-256 of what follows it. A log has room for every number, and no engine's container can
+write to the client's. Pods report numbers and judge nothing; the operator judges, so that evidence can be judged again.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from paceline.core.text import in_all_texts, printable
+from paceline.evidence.result import Point, Replicate, RoundResult
+
+PREFIX = "paceline2 "
+LONGEST_LOG = 8 << 20
+"""Bytes of a log that are read. The largest result has some 100 kB; kubelets keep 10 MiB of a log."""
+LONGEST_ERROR = 200
+LONGEST_WORD = 500
+"""Characters of a version, a product or an id: the API server refuses a status with a longer one."""
+LONGEST_VALUE = 2048
+"""Characters of a resolved argument; one that a user may set is never longer (`api.types.Argument`)."""
+MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 64, 8
+LARGEST, SMALLEST = 1e15, 1e-9
+"""Range of a server's number besides 0; one outside was never measured. A status has 32 characters for it."""
+LAST_SECOND = 253402300799
+"""End of the year 9999."""
+DIGEST_LENGTH = 16
+
+RESULT, REPLICATE = TypeAdapter(RoundResult), TypeAdapter(Replicate)
+
+
+class AnswerError(ValueError):
+    """A log without a result, and why."""
+
+
+def arm_line(replicate: Replicate) -> str:
+    return _line(REPLICATE.dump_json(replicate, exclude_defaults=True))
+
+
+def encode(result: RoundResult) -> str:
+    """The line with the whole result, ASCII."""
+    return _line(RESULT.dump_json(result, exclude_defaults=True))
+
+
+def decode(log: str) -> RoundResult:
+    """The result in a client's log. Raises AnswerError with what is wrong with it."""
+    found = list(_records(log))
+    whole = next((record for record in reversed(found) if "replicates" in record), None)
+    if whole is None:
+        ended = ", ".join(str(record.get("arm", ""))[:LONGEST_WORD] for record in found)
+        raise AnswerError(f"the client's log has no result{f'; what had ended: {ended}' if ended else ''}")
+    try:
+        return _clean(RESULT.validate_python(in_all_texts(_numbers(whole), printable)))
+    except (ValidationError, ValueError, RecursionError) as error:
+        raise AnswerError(f"the client's log holds no result of this version: {str(error)[:LONGEST_ERROR]}") from error
+
+
+def _line(text: bytes) -> str:
+    plain = json.dumps(json.loads(text), separators=(",", ":"))
+    return f"{PREFIX}{_digest(plain)} {plain}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def _records(log: str) -> Iterator[dict[str, Any]]:
+    """What is whole; a line that was cut off or written by somebody else is none."""
+    for line in log.splitlines():
+        digest, _, text = line.removeprefix(PREFIX).partition(" ")
+        if line.startswith(PREFIX) and digest == _digest(text):
+            try:
+                record = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(record, dict):
+                yield record
+
+
+def _numbers(value: Any) -> Any:
+    """None for an impossible number: a counter that ran backwards, a cache of more tokens than there are atoms. The arm
+    loses the point; a status with such a number would be refused, and the run would never end."""
+    match value:
+        case dict():
+            return {key: _numbers(item) for key, item in value.items()}
+        case list():
+            return [_numbers(item) for item in value]
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value
+
+
+def _clean(result: RoundResult) -> RoundResult:
+    if not 0 <= min(result.started, result.finished) <= max(result.started, result.finished) <= LAST_SECOND:
+        raise ValueError(f"it began at {result.started} and ended at {result.finished}")
+    return replace(
+        result,
+        replicates=tuple(map(_replicate, result.replicates)),
+        gpus=tuple(map(_word, result.gpus[:MOST_GPUS])),
+        gpu_model=result.gpu_model and _word(result.gpu_model),
+        driver=result.driver and _word(result.driver),
+        prompts={name: size for name, size in result.prompts.items() if _measured(size) is not None},
+        engine_version=_word(result.engine_version),
+        paceline=_word(result.paceline),
+        overhead_seconds=_measured(result.overhead_seconds) or 0.0,
+        lines_sha256=_word(result.lines_sha256),
+        lines_bytes=_measured(result.lines_bytes) or 0,
+        notes=tuple(note[:LONGEST_ERROR] for note in result.notes[:MOST_NOTES]),
+    )
+
+
+def _replicate(one: Replicate) -> Replicate:
+    return replace(
+        one,
+        start_seconds=_measured(one.start_seconds),
+        exit_code=None if one.exit_code is None else max(-(2**31), min(2**31 - 1, one.exit_code)),
+        error=one.error[:LONGEST_ERROR],
+        rest_sha256=_word(one.rest_sha256),
+        kv_tokens=_measured(one.kv_tokens),
+        resolved={
+            key: value[:LONGEST_VALUE] if isinstance(value, str) else value for key, value in one.resolved.items()
+        },
+        points=tuple(map(_point, one.points)),
+    )
+
+
+NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("workload", "accepted_at"))
+
+
+def _point(point: Point) -> Point:
+    positions = point.accepted_at[:MOST_POSITIONS]
+    counts = {name: getattr(point, name) for name in ("asked", "completed", "errors")}
+    numbers = {name: _measured(getattr(point, name)) for name in NUMBERS} | counts
+    measured = all(_measured(fraction) is not None for fraction in positions)
+    return replace(point, accepted_at=positions if measured else (), **numbers)
+
+
+def _measured(value: Any) -> Any:
+    return value if value is None or value == 0 or SMALLEST <= value <= LARGEST else None
+
+
+def _word(text: str) -> str:
+    return text[:LONGEST_WORD]
