@@ -64,7 +64,7 @@ class Nature(Controllers):
         asked = RoundPlan.from_json(variable(pod, ENVIRONMENT))
         ended = self.cluster.now().timestamp()
         truth = self.truths[pod["metadata"]["labels"][POOL_LABEL]]
-        return {"client": Exit(0, answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
+        return {"client": Exit(log=answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
 
     def fetch_ends(self, pod: Manifest) -> Mapping[str, Exit]:
         return {"fetch": Exit(0, fetched(FetchRequest.from_json(variable(pod, FETCH_VARIABLE)), HEAD_FACTS))}

@@ -13,10 +13,11 @@ from tests.support.too_much import candidates, with_argument
 from tests.support.world import World
 
 from paceline.cli.validate import wrong
-from paceline.evidence.message import LONGEST, PREFIX
+from paceline.evidence.result_log import PREFIX
 from paceline.report import FORMATS, report
 
-EMPTY = PREFIX + "0" * (LONGEST - len(PREFIX))
+LONGEST = 4096
+EMPTY = PREFIX + "0" * LONGEST
 GARBAGE = ("\x00" * LONGEST, "x" * LONGEST, EMPTY, "<script>alert(1)</script>", "[" * LONGEST)
 
 

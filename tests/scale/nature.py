@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.fault.nature import variable
 from tests.support.answers import HEAD_FACTS, answer, fetched
 from tests.support.campaigns import LATENCY
+from tests.support.kubelet import Logs, kubelets
 
 from paceline.core.names import COMPONENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT, RoundPlan
@@ -40,14 +41,16 @@ from paceline.plan.objects import finished
 
 SECONDS: Mapping[str, float] = {"fetch": 0.2, "round": 0.5, "pull": 0.1}
 WORKERS = 64
+NODES = 128
 HASH = "pod-template-hash"
 Key = tuple[str, str, str]
 """Plural, namespace and name of a Job or a Deployment."""
 
 
 class Nature:
-    def __init__(self, api: Transport, log: Callable[[str, str], None]) -> None:
+    def __init__(self, api: Transport, logs: Logs, log: Callable[[str, str], None]) -> None:
         self.api = api
+        self.logs = logs
         self.log = log
         self.queue = WorkQueue[Key]()
         self.seen = set[str]()
@@ -93,13 +96,15 @@ class Nature:
         await self.status(job, JOB, {"startTime": began, "active": 1, "ready": 1})
         await asyncio.sleep(SECONDS[what])
         ended = now()
-        said = self.message(what, pod)
+        if what == "round":
+            self.logs[pod["metadata"]["namespace"], pod["metadata"]["name"]] = self.result(pod)
+        said = fetched(FetchRequest.from_json(variable(pod, FETCH_VARIABLE)), HEAD_FACTS) if what == "fetch" else ""
         exits = {
             c["name"]: {
                 "terminated": {
                     "exitCode": 0,
                     "reason": "Completed",
-                    "message": said if c["name"] in ("client", "fetch") else "",
+                    "message": said if c["name"] == "fetch" else "",
                     "startedAt": began,
                     "finishedAt": ended,
                 }
@@ -115,11 +120,7 @@ class Nature:
         await self.status(job, JOB, whole | {"active": None, "ready": None, "uncountedTerminatedPods": {}})
         self.log(what_for(job), "ended")
 
-    def message(self, what: str, pod: Manifest) -> str:
-        if what == "fetch":
-            return fetched(FetchRequest.from_json(variable(pod, FETCH_VARIABLE)), HEAD_FACTS)
-        if what != "round":
-            return ""
+    def result(self, pod: Manifest) -> str:
         plan, at = RoundPlan.from_json(variable(pod, ENVIRONMENT)), time.time()
         return answer(plan, LATENCY, at - 60, at, {})
 
@@ -161,7 +162,7 @@ class Nature:
             "annotations": template["metadata"].get("annotations", {}),
             "ownerReferences": [reference],
         }
-        placed = template["spec"] | {"nodeName": f"gpu-{int(owner['metadata']['uid'][:4], 16) % 128}"}
+        placed = template["spec"] | {"nodeName": f"gpu-{int(owner['metadata']['uid'][:4], 16) % NODES}"}
         # The priorities are those of the chart, which is not installed here.
         placed = {key: value for key, value in placed.items() if key != "priorityClassName"}
         try:
@@ -220,7 +221,9 @@ async def main(kubeconfig: str, log: Path) -> None:
             out.flush()
 
         async with await connect(kubeconfig, throttle=Throttle(1000, 1000)) as api:
-            await Nature(api, write).run()
+            certificate = Path(kubeconfig).parent / "pki" / "apiserver.crt"
+            async with kubelets(api, certificate, [f"gpu-{number}" for number in range(NODES)]) as logs:
+                await Nature(api, logs, write).run()
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def answer(
     spoiled: Mapping[str, Spoiled],
     lengths: Lengths = ALL_ALIKE,
 ) -> str:
-    """The client's message after all arms of `plan` ran. `spoiled` maps arms to what went wrong with their
+    """The client's log after all arms of `plan` ran. `spoiled` maps arms to what went wrong with their
     replicates."""
 
     def speed_of(arm: ArmCommand, workload: Workload) -> float:

@@ -216,8 +216,8 @@ class World:
         self._advance(20)
         for job in self._rounds(()):
             (pod,) = self.cluster.owned("Pod", job)
-            done = {"terminated": {"exitCode": 0, "message": self._answer(job, None, {}, ALL_ALIKE)}}
-            states = {"client": done, "server": {"running": {}}}
+            self.cluster.logs[pod["metadata"]["name"]] = self._answer(job, None, {}, ALL_ALIKE)
+            states = {"client": {"terminated": {"exitCode": 0}}, "server": {"running": {}}}
             pod["status"]["containerStatuses"] = [{"name": name, "state": state} for name, state in states.items()]
         self.settle("the clients of the rounds are done", 0)
 

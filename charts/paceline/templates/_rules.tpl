@@ -21,6 +21,8 @@
 - {apiGroups: [autoscaling], resources: [horizontalpodautoscalers], verbs: [list, watch]}
 - {apiGroups: [""], resources: [persistentvolumeclaims], verbs: [get, list, watch, create, patch]}
 - {apiGroups: [""], resources: [pods], verbs: [list, watch]}
+# A round's result is in the log of its client. RBAC cannot limit this to pods that we made.
+- {apiGroups: [""], resources: [pods/log], verbs: [get]}
 # Whether prompts are there, before a round takes accelerators to find it out. Pods that we make may read them anyway.
 - {apiGroups: [""], resources: [configmaps], verbs: [get]}
 - {apiGroups: [""], resources: [events], verbs: [get, list, create, update]}

@@ -207,11 +207,11 @@ class Hold:
 
     revision: Name
     """Revision that is held back; empty if only a run was aborted."""
-    arm: Name = ""
-    """`baseline` or a candidate."""
-    reason: HoldReason | None = None
+    reason: HoldReason
     """NotReady: the revision never became ready; Crashed: it had served before; Fallback: its speculation stopped
     paying; RolledBack: a person went back from it; Aborted: a person ended the run or the roll-out."""
+    arm: Name = ""
+    """`baseline` or a candidate."""
     message: Text = ""
     """Reason, in a sentence."""
     start_time: Time = ""

@@ -7,6 +7,7 @@ its profile      from its store: only the watch tells of one, so that a pass ask
 children         from the stores. If a store lacks a name that we are about to write, the server is asked: a store has
                  only objects with our label, and a foreign object must not be taken over
 a round's pod    from the server when its Job has ended and the store's pod has not: the store may lag behind
+a round's log    from the server when its client has ended and the round is not recorded: its result is in it
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
 imported runs    from the store: those of the namespace that were measured without a cluster, where that is allowed
 warnings         Events of objects that wait without a reason in their status (plan.silence)
@@ -17,7 +18,7 @@ a run's source   the run whose rounds it judges, and these: from the server, unt
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from paceline import api
 from paceline.api import Reason
@@ -38,7 +39,7 @@ from paceline.controller.kinds import (
 from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
-from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
+from paceline.kube import UNREAD, ApiError, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
 from paceline.kube.resources import (
     AUTOSCALER,
     CLAIM,
@@ -57,10 +58,15 @@ from paceline.plan import deployment, run
 from paceline.plan.deployment.models import config_maps
 from paceline.plan.deployment.snapshot import Read, read
 from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
+from paceline.plan.pods import terminated
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.silence import waiting
+from paceline.plan.step import parse_time
 from paceline.render import Settings, group_name
+
+LOG_PATIENCE = timedelta(minutes=10)
+"""Longer than a kubelet restarts, and than a node that is lost keeps its pods."""
 
 
 async def gather_deployment(
@@ -172,6 +178,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     if not all(_has_ended(_pod_of(job, pods)) for job in unrecorded.values()):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     of_jobs = [RoundJob(job=job, pod=_pod_of(job, pods)) for job in jobs]
+    of_jobs = [one if over or one.name in recorded else await _with_log(cluster, one, now) for one in of_jobs]
     of_jobs = [
         replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
         if spec and one.node and one.name in unrecorded
@@ -230,6 +237,23 @@ async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Mani
         return []
     job = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress.job))
     return [job] if job and owned_by(job, run["metadata"]["uid"]) else []
+
+
+async def _with_log(cluster: Cluster, round: RoundJob, now: datetime) -> RoundJob:
+    """With its client's log, once that has ended well. A kubelet that cannot be reached is asked again for a while."""
+    ended = terminated(round.pod, "client") if round.pod else None
+    if round.pod is None or ended is None or ended.get("exitCode"):
+        return round
+    metadata = round.pod["metadata"]
+    pod = Ref(POD, metadata["namespace"], metadata["name"])
+    try:
+        return replace(round, log=await cluster.api.log(pod, "client"))
+    except NotFound:
+        return round
+    except ApiError as error:
+        since = str(ended.get("finishedAt") or "")
+        over = bool(since) and now > parse_time(since) + LOG_PATIENCE
+        return replace(round, unread=f"the log of its client cannot be read: {error}", given_up=over)
 
 
 async def _neighbours(cluster: Cluster, round: RoundJob, resource: str) -> tuple[str, ...]:

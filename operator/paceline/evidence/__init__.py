@@ -1,7 +1,7 @@
 """From the bytes of a round to valid points.
 
-`round_plan` is what a round is asked to do, `result` what it returns, `message` the form of the result in a pod's
-termination message; `outputs`, `clocks` and `arguments` are parts of the result. `judge` decides which points are
+`round_plan` is what a round is asked to do, `result` what it returns, `result_log` the form of the result in its
+client's log; `outputs`, `clocks` and `arguments` are parts of the result. `judge` decides which points are
 valid, `failures` lists what can go wrong instead, `loads` and `prompts` add notes about the load. `round_status`
 converts rounds to status and status to the gate's measurements, and `fingerprint` names what a run measures. Pods use
 none of these but `failures`. Import `round_status` by name: it needs the records of `api`, which pods must not
@@ -18,10 +18,10 @@ from paceline.evidence.fingerprint import (
     surroundings,
 )
 from paceline.evidence.judge import Judged, judge
-from paceline.evidence.message import AnswerError, decode, encode
 from paceline.evidence.outputs import Outputs
 from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.result import Point, Replicate, RoundResult
+from paceline.evidence.result_log import AnswerError, arm_line, decode, encode
 from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "RoundPlan",
     "RoundResult",
     "Scalar",
+    "arm_line",
     "decode",
     "encode",
     "fingerprint",

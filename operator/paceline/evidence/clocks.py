@@ -9,7 +9,6 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 REASONS = {
     0x4: "SwPowerCap",
@@ -161,37 +160,6 @@ def _throttled(
 def names(reasons: int) -> list[str]:
     """NVML's names."""
     return [name for bit, name in REASONS.items() if reasons & bit]
-
-
-def to_columns(clocks: Sequence[Clocks | None]) -> list[Any]:
-    """One row per arm, for the message; empty if no arm has clocks."""
-    if not any(clocks):
-        return []
-    return [
-        arm
-        and [
-            *(arm.sm_mhz, arm.most_sm_mhz, arm.limit_watts, arm.celsius),
-            [[load.workload, load.reasons, load.percent] for load in arm.throttled],
-        ]
-        for arm in clocks
-    ]
-
-
-def from_columns(rows: Sequence[Any], arms: int) -> list[Clocks | None]:
-    """Raises ValueError or TypeError for rows that `to_columns` does not write."""
-    return [row and _clocks(*row) for row in rows] if rows else [None] * arms
-
-
-def _clocks(
-    sm_mhz: int | None, most_sm_mhz: int | None, limit_watts: int | None, celsius: int | None, throttled: Sequence[Any]
-) -> Clocks:
-    return Clocks(
-        sm_mhz=sm_mhz,
-        most_sm_mhz=most_sm_mhz,
-        limit_watts=limit_watts,
-        celsius=celsius,
-        throttled=tuple(Throttled(workload=name, reasons=bits, percent=share) for name, bits, share in throttled),
-    )
 
 
 MOST_NAMED = 6

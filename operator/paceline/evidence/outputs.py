@@ -1,8 +1,7 @@
-"""The arms' answers to the prompts of parity, and their form in the round's message."""
+"""The arms' answers to the prompts of parity."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 DIGEST = 4
 """Hex digits of an answer's SHA-256: two different answers have the same digits once in 65,536 times."""
@@ -29,48 +28,6 @@ class Outputs:
     @property
     def identical(self) -> int:
         return self.samples - self.near_ties - len(self.diverged)
-
-
-def to_columns(outputs: Sequence[Outputs | None], longest: int) -> list[list[Any]]:
-    """One column per field, for the message; empty if no arm has outputs. `longest`: characters of `unknown`."""
-    if not any(outputs):
-        return []
-    rows = [
-        (
-            arm.unknown[:longest],
-            "".join(arm.digests),
-            arm.samples,
-            arm.near_ties,
-            f"{sum(1 << prompt for prompt in arm.diverged):x}",
-            arm.first,
-            None if arm.gap is None else round(arm.gap, 2),
-        )
-        if arm
-        else (None,) * 7
-        for arm in outputs
-    ]
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def from_columns(columns: Sequence[Sequence[Any]], arms: int) -> list[Outputs | None]:
-    if not columns:
-        return [None] * arms
-    return [None if row[0] is None else _outputs(*row) for row in zip(*columns, strict=True)]
-
-
-def _outputs(
-    unknown: str, digests: str, samples: int, near_ties: int, diverged: str, first: int | None, gap: float | None
-) -> Outputs:
-    mask = int(diverged, 16)
-    return Outputs(
-        unknown=unknown,
-        digests=tuple(cut(digests)),
-        samples=samples,
-        near_ties=near_ties,
-        diverged=tuple(prompt for prompt in range(mask.bit_length()) if mask >> prompt & 1),
-        first=first,
-        gap=gap,
-    )
 
 
 def cut(digests: str) -> Iterable[str]:

@@ -1,13 +1,23 @@
-"""The result of a round: what its client reports. Its form in a termination message is in `message.py`."""
+"""The result of a round: what its client reports. Its form in the client's log is in `result_log.py`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure
 from paceline.evidence.outputs import Outputs
 from paceline.evidence.round_plan import Scalar
+
+NamedFailure = Annotated[
+    Failure | None,
+    BeforeValidator(lambda name: name if isinstance(name, Failure) else Failure.__members__.get(name)),
+    PlainSerializer(lambda failure: failure and failure.name, return_type=str | None),
+]
+"""By its name; None for one that this release does not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +59,6 @@ class Point:
     draft_tokens: float | None = None
     """Mean number of draft tokens proposed per verify call."""
     p90_ttft: float | None = None
-    """Fields that older clients do not send stand last: a message is read by the order of these fields."""
     malformed: int | None = None
     """Answers without the form that their requests asked for; None: free text was asked for."""
     accepted_at: tuple[float, ...] = ()
@@ -76,7 +85,7 @@ class Point:
 
     @property
     def duration(self) -> float | None:
-        """The client's duration in seconds, from tokens and throughput: no message needs to carry it."""
+        """The client's duration in seconds, from tokens and throughput."""
         return self.output_tokens / self.output_throughput if self.output_tokens and self.output_throughput else None
 
     @property
@@ -125,7 +134,7 @@ class Replicate:
     points: tuple[Point, ...] = ()
     outputs: Outputs | None = None
     """None: not asked for, or the round ended before."""
-    failure: Failure | None = None
+    failure: NamedFailure = None
     """The failure that the client saw and `exit_code` does not show: StartTimeout or TimedOut."""
 
 
@@ -153,8 +162,7 @@ class RoundResult:
     finished: float = 0.0
     overhead_seconds: float = 0.0
     lines_sha256: str = ""
-    """SHA-256 of the file at the plan's `lines_path`; its first 16 digits if the message had no room for more; "" if
-    the file could not be written."""
+    """SHA-256 of the file at the plan's `lines_path`; "" if the file could not be written."""
     lines_bytes: int = 0
     notes: tuple[str, ...] = ()
     """Problems that do not invalidate the round, such as an unwritable results directory."""

@@ -20,16 +20,16 @@ from paceline.core.text import in_all_texts, printable
 from paceline.evidence.result import Point, Replicate, RoundResult
 
 PREFIX = "paceline2 "
-LONGEST_LOG = 8 << 20
-"""Bytes of a log that are read. The largest result has some 100 kB; kubelets keep 10 MiB of a log."""
 LONGEST_ERROR = 200
 LONGEST_WORD = 500
 """Characters of a version, a product or an id: the API server refuses a status with a longer one."""
 LONGEST_VALUE = 2048
 """Characters of a resolved argument; one that a user may set is never longer (`api.types.Argument`)."""
-MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 64, 8
+MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
 LARGEST, SMALLEST = 1e15, 1e-9
 """Range of a server's number besides 0; one outside was never measured. A status has 32 characters for it."""
+DIGITS, OF_THROUGHPUT = 4, 5
+"""Significant digits of a number with a fraction: far below the noise of a measurement."""
 LAST_SECOND = 253402300799
 """End of the year 9999."""
 DIGEST_LENGTH = 16
@@ -58,7 +58,7 @@ def decode(log: str) -> RoundResult:
         ended = ", ".join(str(record.get("arm", ""))[:LONGEST_WORD] for record in found)
         raise AnswerError(f"the client's log has no result{f'; what had ended: {ended}' if ended else ''}")
     try:
-        return _clean(RESULT.validate_python(in_all_texts(_numbers(whole), printable)))
+        return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(whole), printable)), strict=True))
     except (ValidationError, ValueError, RecursionError) as error:
         raise AnswerError(f"the client's log holds no result of this version: {str(error)[:LONGEST_ERROR]}") from error
 
@@ -139,13 +139,21 @@ NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("wor
 def _point(point: Point) -> Point:
     positions = point.accepted_at[:MOST_POSITIONS]
     counts = {name: getattr(point, name) for name in ("asked", "completed", "errors")}
-    numbers = {name: _measured(getattr(point, name)) for name in NUMBERS} | counts
+    numbers = {name: _measured(getattr(point, name), _digits(name)) for name in NUMBERS} | counts
     measured = all(_measured(fraction) is not None for fraction in positions)
     return replace(point, accepted_at=positions if measured else (), **numbers)
 
 
-def _measured(value: Any) -> Any:
-    return value if value is None or value == 0 or SMALLEST <= value <= LARGEST else None
+def _digits(name: str) -> int:
+    return OF_THROUGHPUT if name.endswith("_throughput") else DIGITS
+
+
+def _measured(value: Any, digits: int = DIGITS) -> Any:
+    if value is None or value == 0:
+        return value
+    if not SMALLEST <= value <= LARGEST:
+        return None
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 
 def _word(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The seven verbs of the API that Paceline uses. `Transport` sends them to a real API server."""
+"""The verbs of the API that Paceline uses. `Transport` sends them to a real API server."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
@@ -48,6 +48,9 @@ class Api(Protocol):
 
         `reduce` is called with each object as its page comes: thousands of whole ones at a time take ten times the
         memory of what a store keeps of them, and a process does not give it back."""
+
+    async def log(self, pod: Ref, container: str) -> str:
+        """What a container has written, its last bytes if that is much."""
 
     def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""

@@ -30,6 +30,8 @@ LONGEST_PAGE = 4 * 2**20
 """Bytes of a page of a list: one that has more is asked for again with fewer objects. As Python's objects they may take
 30 times as much, until the page has been read."""
 
+LONGEST_LOG = 8 * 2**20
+"""Bytes of a container's log that are kept; kubelets rotate a log at 10 MiB."""
 LONGEST_WAIT = 60.0
 """Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as
 long as liveness allows it to be silent."""
@@ -153,6 +155,12 @@ class Transport:
             query["continue"] = about["continue"]
             most = min(limit, 2 * most)
         return Listing(items, about["resourceVersion"])
+
+    async def log(self, pod: Ref, container: str) -> str:
+        path = pod.resource.path(pod.namespace, pod.name, "log")
+        response = await self._send("GET", path, {"container": container})
+        text: bytes = await _read(lambda: _last(response.content))
+        return text.decode(errors="replace")
 
     async def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
@@ -355,6 +363,16 @@ async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
         response.close()
         raise
     return body
+
+
+async def _last(content: aiohttp.StreamReader) -> bytes:
+    """The last bytes of a log: a result is at its end."""
+    kept = bytearray()
+    async for chunk in content.iter_chunked(1 << 16):
+        kept += chunk
+        if len(kept) > 2 * LONGEST_LOG:
+            del kept[:-LONGEST_LOG]
+    return bytes(kept[-LONGEST_LOG:])
 
 
 async def _object(response: aiohttp.ClientResponse) -> bytes:

@@ -28,6 +28,7 @@ ENDING_SECONDS = 180.0
 LONGEST_MESSAGE = 4096
 LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
+LONGEST_LOG = 8 << 20
 PR_SET_PDEATHSIG = 1
 STDERR = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +64,8 @@ class Pod:
             return status.under_way(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
-            over = status.over(self.job, self.machine.name, self.began, self.ended, how, late=self.late)
+            log = _ending(self.log("client"), LONGEST_LOG)
+            over = status.over(self.job, self.machine.name, self.began, self.ended, how, log, late=self.late)
             self._seen = replace(over, neighbours=self.beside)
             shutil.rmtree(self.folder / "ctl", ignore_errors=True)
         return self._seen

@@ -32,9 +32,16 @@ def under_way(job: Manifest, node: str, began: datetime) -> RoundJob:
 
 
 def over(
-    job: Manifest, node: str, began: datetime, ended: datetime, how: Mapping[str, Ended], *, late: bool = False
+    job: Manifest,
+    node: str,
+    began: datetime,
+    ended: datetime,
+    how: Mapping[str, Ended],
+    log: str,
+    *,
+    late: bool = False,
 ) -> RoundJob:
-    """Its containers have ended; `late`: because activeDeadlineSeconds had passed."""
+    """Its containers have ended; `log` is the client's, `late`: because activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
     outcome = {"type": "Complete"} if good else {"type": "Failed", **(LATE if late else FAILED)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]
@@ -45,7 +52,7 @@ def over(
         **(LATE if late else {}),
     }
     condition = {**outcome, "status": "True", "lastTransitionTime": timestamp(ended)}
-    return RoundJob(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status))
+    return RoundJob(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status), log=log)
 
 
 def _terminated(one: Ended, began: datetime, ended: datetime) -> Manifest:

@@ -16,6 +16,7 @@ from typing import Any
 from tests.fault.nature import TRUTHS, variable, what
 from tests.fault.real.history import History, Past, plain
 from tests.support.answers import HEAD_FACTS, answer, fetched
+from tests.support.kubelet import Logs
 from tests.support.memory.controllers import _condition, _liking, _mark, _surged
 
 from paceline.core.names import POOL_LABEL
@@ -53,8 +54,9 @@ class Land:
 
 
 class Nature:
-    def __init__(self, api: Transport) -> None:
+    def __init__(self, api: Transport, logs: Logs) -> None:
         self.api = api
+        self.logs = logs
         self.queue = WorkQueue[str]()
         self.lands: dict[str, Land] = {}
         self.history = History(api, self._changed)
@@ -205,7 +207,9 @@ class Nature:
 
     def _end(self, pod: Manifest, container: str) -> Manifest:
         exit_ = {"exitCode": 0, "reason": "Completed", "startedAt": pod["status"]["startTime"], "finishedAt": now()}
-        return exit_ | {"message": MESSAGES[container](pod) if container in MESSAGES else ""}
+        if container == "client":
+            self.logs[pod["metadata"]["namespace"], pod["metadata"]["name"]] = round_says(pod)
+        return exit_ | {"message": fetch_says(pod) if container == "fetch" else ""}
 
     # Writing
 
@@ -290,10 +294,6 @@ def round_says(pod: Manifest) -> str:
 
 def fetch_says(pod: Manifest) -> str:
     return fetched(FetchRequest.from_json(variable(pod, FETCH_VARIABLE)), HEAD_FACTS)
-
-
-MESSAGES: Mapping[str, Callable[[Manifest], str]] = {"client": round_says, "fetch": fetch_says}
-"""Container → its termination message."""
 
 
 def _phase(pod: Manifest) -> str:

@@ -14,11 +14,12 @@ import scipy.stats  # noqa: F401 (before the loop runs: it takes seconds)
 from tests.fault.oracle import Ending, differences
 from tests.fault.real.case import Case
 from tests.fault.real.faults import INJECTED, OF_WATCHES, OF_WRITES
-from tests.fault.real.nature import WORKERS, Land, Nature
+from tests.fault.real.nature import NODES, WORKERS, Land, Nature
 from tests.fault.real.proxy import Proxy
 from tests.fault.real.stories import STORIES
 from tests.fault.real.trouble import Trouble, WatchFault, WriteFault
 from tests.support.apiserver import Running
+from tests.support.kubelet import kubelets
 
 from paceline.controller.kinds import KINDS
 from paceline.kube import Throttle, connect
@@ -138,8 +139,9 @@ async def stage(server: Running) -> AsyncIterator[Stage]:
     async with (
         await connect(str(server.kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api,
         proxy.serving(),
+        kubelets(api, server.certificate, NODES) as logs,
     ):
-        nature = Nature(api)
+        nature = Nature(api, logs)
         tasks = [asyncio.create_task(reflector.run()) for reflector in nature.history.reflectors]
         tasks.append(asyncio.create_task(nature.queue.run(nature.look, workers=WORKERS)))
         try:

@@ -10,7 +10,19 @@ from typing import Any, Literal, TypeVar
 from tests.support.memory.cluster import Change, Cluster
 from tests.support.memory.selector import selects
 
-from paceline.kube import ApiError, Conflict, Gone, Listing, Manifest, Ref, Resource, Unavailable, WatchEvent, ref_of
+from paceline.kube import (
+    ApiError,
+    Conflict,
+    Gone,
+    Listing,
+    Manifest,
+    NotFound,
+    Ref,
+    Resource,
+    Unavailable,
+    WatchEvent,
+    ref_of,
+)
 
 Verb = Literal["apply", "status", "create", "update", "delete"]
 Written = TypeVar("Written")
@@ -86,6 +98,14 @@ class MemoryApi:
     async def get(self, ref: Ref) -> Manifest | None:
         await self._alive()
         return self.cluster.get(ref, self._seen)
+
+    async def log(self, pod: Ref, container: str) -> str:
+        """Of a round's client."""
+        await self._alive()
+        assert container == "client"
+        if self.cluster.get(pod, self._seen) is None:
+            raise NotFound(404, "NotFound", f"pods {pod.name} not found")
+        return self.cluster.logs.get((pod.namespace or "", pod.name), "")
 
     async def list(
         self,

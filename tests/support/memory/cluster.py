@@ -83,6 +83,8 @@ class Cluster:
         self._uids = 0
         self.absent: set[Resource] = set()
         """Kinds that nobody has installed."""
+        self.logs: dict[tuple[str, str], str] = {}
+        """Namespace and pod → what its client has written."""
         self.version = 1
         self.oldest = 1
         """Watches from before this version get Gone."""

@@ -18,10 +18,11 @@ JOB_LABEL = "batch.kubernetes.io/job-name"
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a container ends. The kubelet keeps 4096 bytes of the message."""
+    """How a container ends, and what it has written. The kubelet keeps 4096 bytes of the message."""
 
     code: int = 0
     message: str = ""
+    log: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -212,6 +213,8 @@ class Controllers:
                 }
             else:
                 exits = {c["name"]: ends.get(c["name"], Exit()) for c in pod["spec"]["containers"]}
+                written = "".join(end.log for end in exits.values())
+                self.cluster.logs[pod["metadata"]["namespace"], pod["metadata"]["name"]] = written
                 status["phase"] = "Failed" if any(end.code for end in exits.values()) else "Succeeded"
                 marks = [_mark(pod, kind, False, "PodCompleted", self._time()) for kind in ("Ready", "ContainersReady")]
                 states = {name: {"terminated": self._terminated(end, started)} for name, end in exits.items()}

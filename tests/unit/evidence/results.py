@@ -1,16 +1,11 @@
-"""Results of rounds, and their messages as other releases would have written them."""
+"""Results of rounds."""
 
-import base64
 import dataclasses
-import json
 import random
-import zlib
-from typing import Any
 
 from paceline.engines import ENGINES
-from paceline.evidence import Outputs, Point, Replicate, RoundResult, encode
+from paceline.evidence import Outputs, Point, Replicate, RoundResult
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.message import PREFIX
 
 CUTS = [(2, 24), (3, 16), (12, 4), (24, 2), (48, 1)]
 """Arms and workloads of 48 points."""
@@ -169,14 +164,3 @@ def with_clocks(result: RoundResult, seed: int = 1) -> RoundResult:
         for one in result.replicates
     ]
     return dataclasses.replace(result, replicates=tuple(replicates))
-
-
-def unpacked(result: RoundResult) -> dict[str, Any]:
-    """The JSON in the message of the result."""
-    raw: dict[str, Any] = json.loads(zlib.decompress(base64.b85decode(encode(result).removeprefix(PREFIX))))
-    return raw
-
-
-def packed(payload: str) -> str:
-    """A message around the text, whatever that is."""
-    return PREFIX + base64.b85encode(zlib.compress(payload.encode())).decode()

@@ -8,11 +8,9 @@ from paceline.evidence.clocks import (
     Clocks,
     Reading,
     Throttled,
-    from_columns,
     note,
     read,
     seen,
-    to_columns,
 )
 from paceline.evidence.round_status import clocks_record
 
@@ -79,7 +77,6 @@ def test_of_what_is_no_reading_there_is_none(text: str) -> None:
 
 def test_without_a_driver_nothing_is_said() -> None:
     assert seen(None, LOAD, (), (), 10.0) is None
-    assert to_columns([None, None]) == []
     assert note([("wide", None)]) == []
 
 
@@ -158,9 +155,3 @@ def test_a_note_names_only_so_many() -> None:
     (said,) = note([("baseline", everywhere), ("wide", everywhere)])
     assert said.count(" on code@") == MOST_NAMED
     assert said.endswith(", and 42 loads more")
-
-
-def test_what_goes_into_a_message_comes_out_of_it() -> None:
-    arms = [HOT, None, Clocks(celsius=61)]
-    assert from_columns(to_columns(arms), 3) == arms
-    assert from_columns((), 2) == [None, None]

@@ -1,6 +1,7 @@
 """Pages and logs of servers, whatever they say: a round's probe, the operator's monitor, and the cause of an end."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -156,7 +157,7 @@ def readings(draw: st.DrawFn) -> str:
 @FEW
 def test_what_nvidia_smi_says_is_read_or_skipped(before: str, after: str) -> None:
     found = clocks.seen(None, "code@1", clocks.read(before), clocks.read(after), 10.0)
-    assert found is None or json.dumps(clocks.to_columns([found]), allow_nan=False)
+    assert found is None or json.dumps(asdict(found), allow_nan=False)
 
 
 ANSWER = json.loads((CAPTURES / "base" / "chat_logprobs.json").read_text())

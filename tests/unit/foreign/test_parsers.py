@@ -25,7 +25,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "controller/prometheus.py": (ENGINES, "test_prometheus_answers_with_samples_or_is_not_believed"),
     "evidence/clocks.py": (ENGINES, "test_what_nvidia_smi_says_is_read_or_skipped"),
     "pods/round/parity.py": (ENGINES, "test_an_answer_is_compared_or_incomparable"),
-    "evidence/message.py": (MESSAGES, "test_a_rounds_message_is_a_result_or_an_answer_error"),
+    "evidence/result_log.py": (MESSAGES, "test_a_rounds_log_is_a_result_or_an_answer_error"),
     "evidence/round_plan.py": (MESSAGES, "test_a_rounds_plan_is_read_or_refused"),
     "fetching/result.py": (MESSAGES, "test_a_prefetch_has_ended_well_or_not"),
     "fetching/failure.py": (MESSAGES, "test_a_failed_prefetch_is_at_least_a_sentence"),

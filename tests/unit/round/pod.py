@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def result(self) -> RoundResult:
-        return decode(self.message)
+        return decode(self.log)
 
     @property
     def judged(self) -> dict[tuple[str, str], Judged]:

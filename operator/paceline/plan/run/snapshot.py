@@ -24,6 +24,12 @@ class RoundJob:
     pod: Object | None
     neighbours: tuple[str, ...] = ()
     """Other pods that had accelerators on its node; set once it has ended."""
+    log: str = ""
+    """Its client's, once that has ended and the round is not recorded."""
+    unread: str = ""
+    """Why the log cannot be read; "" if it can."""
+    given_up: bool = False
+    """It could not be read for so long that it is not waited for."""
 
     @property
     def name(self) -> str:
@@ -31,7 +37,8 @@ class RoundJob:
 
     @property
     def ended(self) -> bool:
-        return finished(self.job)
+        """While its log may still be read it has not: its result would be lost."""
+        return finished(self.job) and (not self.unread or self.given_up)
 
     @property
     def suspended(self) -> bool:

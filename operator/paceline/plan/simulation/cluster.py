@@ -40,6 +40,8 @@ class Cluster:
     """Fields of the condition PodScheduled of a pod that fits nowhere, instead of the scheduler's own."""
     pulling: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """Image → the `state` of a container that pulls it; without an entry it is pulled at once."""
+    logs: dict[str, str] = field(default_factory=dict)
+    """Pod → what its client has written."""
     created: int = 0
 
     def of(self, kind: str, **labels: str) -> list[Manifest]:

@@ -49,8 +49,11 @@ def mark_ready(pod: Manifest) -> None:
 
 
 def end(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
-    """The Job and its pod, with the termination message of the container that decides."""
+    """The Job and its pod, with the termination message of the container that decides; a client that ends well has
+    written its result into its log."""
     (pod,) = cluster.owned("Pod", job)
+    if container == "client" and not exit_code:
+        cluster.logs[pod["metadata"]["name"]], message = message, ""
     state = {"terminated": {"exitCode": exit_code, "message": message}}
     pod["status"] |= {
         "phase": "Failed" if exit_code else "Succeeded",

@@ -8,7 +8,7 @@ from paceline.plan.deployment.snapshot import read
 from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
-from paceline.plan.step import Action, Adopt, Apply, Plan
+from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
@@ -60,7 +60,7 @@ def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> 
         spec=spec,
         invalid=invalid,
         jobs=tuple(
-            RoundJob(job=job, pod=next(iter(cluster.owned("Pod", job)), None)) for job in cluster.owned("Job", manifest)
+            _round(cluster, job, next(iter(cluster.owned("Pod", job)), None)) for job in cluster.owned("Job", manifest)
         ),
         namespaces=(manifest["metadata"]["namespace"],),
         suspended=suspended(manifest),
@@ -69,6 +69,10 @@ def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> 
         source=cluster.objects.get(("BenchmarkRun", source)),
         source_objects=tuple(cluster.of("BenchmarkRound", run=source)),
     )
+
+
+def _round(cluster: Cluster, job: Manifest, pod: Manifest | None) -> RoundJob:
+    return RoundJob(job=job, pod=pod, log=cluster.logs.get(pod["metadata"]["name"], "") if pod else "")
 
 
 def carry_out(cluster: Cluster, action: Action) -> bool:

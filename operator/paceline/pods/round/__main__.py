@@ -1,7 +1,7 @@
 """`python -m paceline.pods.round`: run the round in PACELINE_ROUND.
 
-Exit code 0: the termination message is a result, even if every arm failed. 1: it is a sentence about the failure of
-the round itself.
+Exit code 0: the log has a result, even if every arm failed. 1: the termination message is a sentence about the failure
+of the round itself.
 """
 
 import os
@@ -14,13 +14,14 @@ from typing import NoReturn
 from paceline.core import Arrivals
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan, encode
-from paceline.evidence.message import LONGEST
 from paceline.pods.round import bench_client, keys, load
 from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.runner import Runner, say
 
 CONTROL_DIRECTORY = "PACELINE_CTL"
 MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
+LONGEST_SENTENCE = 2048
+"""Bytes; the kubelet keeps 12 KiB of all messages of a pod."""
 
 
 def main() -> int:
@@ -34,11 +35,11 @@ def main() -> int:
         check(plan)
         control.wait_for_wrapper(plan.start_timeout_seconds)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
-            message.write_text(encode(Runner(plan, control, Path(scratch)).run()))
+            say(encode(Runner(plan, control, Path(scratch)).run()))
     except Exception as error:  # any failure must leave a message for the operator
         text = server_keys.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
         say(text)
-        message.write_bytes(text.encode()[:LONGEST])
+        message.write_bytes(text.encode()[:LONGEST_SENTENCE])
         return 1
     finally:
         control.done()

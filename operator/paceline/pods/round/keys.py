@@ -47,7 +47,7 @@ class Keys:
         shown = self.shown
         return replace(
             result,
-            replicates=tuple(self._masked_replicate(each, known) for each in result.replicates),
+            replicates=tuple(self.masked_replicate(each, known) for each in result.replicates),
             gpus=shown(result.gpus),
             gpu_model=shown(result.gpu_model),
             driver=shown(result.driver),
@@ -59,7 +59,7 @@ class Keys:
         """The value with all of its texts fit to show."""
         return in_all_texts(value, self.fit_to_show)
 
-    def _masked_replicate(self, replicate: Replicate, known: Collection[Scalar]) -> Replicate:
+    def masked_replicate(self, replicate: Replicate, known: Collection[Scalar]) -> Replicate:
         shown = self.shown
         plain = {
             key: printable(value)

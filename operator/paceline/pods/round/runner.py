@@ -15,7 +15,7 @@ from paceline import __version__
 from paceline.core import Workload
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, Probe
-from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult
+from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, Scalar, arm_line
 from paceline.evidence.arguments import differences
 from paceline.pods.round import load, parity, positions, requests, server, watch
 from paceline.pods.round.control import Control
@@ -65,7 +65,8 @@ class Runner:
         began = time.monotonic()
         started = time.time()
         self.truncate_lines()
-        results = [self.drive(arm) for arm in self.plan.arms]
+        known = {value for arm in self.plan.arms for value in arm.expected.values()}
+        results = [self.told(self.drive(arm), known) for arm in self.plan.arms]
         versions = [one.version for one in results if one.version]
         digest, length = self.lines_digest()
         result = RoundResult(
@@ -87,8 +88,12 @@ class Runner:
             lines_bytes=length,
             notes=tuple(self.notes),
         )
-        known = {value for arm in self.plan.arms for value in arm.expected.values()}
         return self.control.keys.masked(result, known)
+
+    def told(self, result: ArmResult, known: set[Scalar]) -> ArmResult:
+        """An arm that has ended is in the log, whatever becomes of the others."""
+        say(arm_line(self.control.keys.masked_replicate(result.replicate, known)))
+        return result
 
     def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
         """With where their arguments are not the baseline's and what became of their answers, which is known when the

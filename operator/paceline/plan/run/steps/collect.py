@@ -9,7 +9,6 @@ from paceline.api.round import Round, in_order
 from paceline.evidence import AnswerError, Failure, decode, judge
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.images import differ
-from paceline.plan.pods import terminated
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import next_try
@@ -59,11 +58,10 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
     plan = round.plan
-    client = (terminated(round.pod, "client") if round.pod else None) or {}
     try:
-        result = decode(client.get("message", ""))
+        result = decode(round.log)
     except AnswerError as error:
-        return _lost(round, end or end_of(round, str(error)), before, now)
+        return _lost(round, end or end_of(round, round.unread or str(error)), before, now)
     image = round.image("server")
     if message := image_moved(image, before):
         return _lost(round, End(failure=Failure.ImageMoved, line=message), before, now)

@@ -19,7 +19,7 @@ from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
 from paceline.plan.run.refusal import refusal
 from paceline.plan.run.snapshot import RoundJob, Snapshot
-from paceline.plan.silence import recheck_at
+from paceline.plan.silence import ASK_AGAIN, recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_claims, round_job
 from paceline.render.benchmark import NO_CELLS, round_plan
@@ -83,7 +83,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: RoundJob, now: dateti
     held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
     accelerator = evidence.spec.server.accelerator
     purpose = evidence.searching.why if plan.cells else ""
-    why = (purpose, needs(accelerator, active.pod), trouble.message if trouble else "")
+    why = (purpose, needs(accelerator, active.pod), trouble.message if trouble else "", active.unread)
     message = "; ".join(filter(None, (f"round {plan.round + 1}{_looks(evidence)}: {arms}", *why)))
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(
@@ -95,8 +95,13 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: RoundJob, now: dateti
     return StepResult(
         causes=(Cause(reason, None, message),),
         status={**placed, "progress": progress},
-        requeue_at=earliest((*deadlines(active), recheck_at(pods or [active.job], now))),
+        requeue_at=earliest((*deadlines(active), recheck_at(pods or [active.job], now), _again(active, now))),
     )
+
+
+def _again(active: RoundJob, now: datetime) -> datetime | None:
+    """When a log that could not be read is asked for again: nothing tells when its kubelet is back."""
+    return now + ASK_AGAIN if active.unread else None
 
 
 def _has_begun(snapshot: Snapshot, active: RoundJob) -> bool:
