@@ -139,7 +139,8 @@ def table() -> str:
 def rules() -> str:
     found = re.findall(r"^    (\w+) +(\S.*)$", choose.__doc__ or "", re.MULTILINE)
     assert [name for name, _ in found] == [rule.__name__ for rule in choose.RULES]
-    return "".join(f"{number}. `{name}`: {what}\n" for number, (name, what) in enumerate(found, 1))
+    rows = "".join(f"| `{name}` | {what} |\n" for name, what in found)
+    return f"| rule | what it gives |\n| --- | --- |\n{rows}"
 
 
 @pytest.mark.timeout(600)

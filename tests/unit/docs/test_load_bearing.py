@@ -63,11 +63,11 @@ def test_the_revisions_and_questions_of_the_example_have_not_moved() -> None:
         pool.name: (pool.question, pool.fingerprint, {arm.name: pool.revision(arm) for arm in pool.spec.arms})
         for pool in example()
     } == {
-        "latency": ("6eaf168d64", "329b9d0e38", {"baseline": "4b60208082", "wide": "9f42f97897"}),
+        "latency": ("6eaf168d64", "329b9d0e38", {"baseline": "2ffa5ed283", "wide": "51689f4e6f"}),
         "throughput": (
             "94cab95cc0",
             "12c2407be6",
-            {"baseline": "625eb24d27", "narrow": "d4db59abba", "wide": "dc08f13f12"},
+            {"baseline": "b876dec508", "narrow": "cdb5a5c108", "wide": "035f6952da"},
         ),
     }
 

@@ -157,6 +157,7 @@ def test_a_value_at_its_default_is_not_hashed() -> None:
             "accelerator": {"product": "NVIDIA-H200", "count": 4, "tensor_parallel_size": 4},
             "cache": {"claim": "models"},
         },
+        "running_requests": 48,
         "draft": None,
         "tree": None,
         "args": [],
