@@ -17,13 +17,16 @@ speculation that stopped paying), which also chooses what it serves, and what it
     stop_runs              runs of former questions end; all rest while suspended
     report_degraded        speculation that does not pay as measured ends in SpeculationDegraded
     report_stuck_servers   what the cluster refuses to the servers for too long ends in Stalled
-    apply_companions       the Service and what else stands beside the servers is there
     pull_images            the image of the next servers is on the nodes of those that serve
     serve                  the servers are what was chosen: first the baseline, later a candidate shown to be faster
     measure                a BenchmarkRun decides what is undecided
     prune_runs             old runs that nothing refers to are deleted
 
-Every step reports; after a step that blocks, none acts. A step of the deployment blocks all pools, or those that need
+And, whatever blocks:
+
+    apply_companions       the Service and what else stands beside the servers is there
+
+Every step reports; after a step that blocks, none of the others acts. A step of the deployment blocks all pools, or those that need
 what is missing. A blocked pool goes the same way and is frozen, as one that is suspended: `choose` gives what serves.
 No step promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
 """
@@ -82,12 +85,13 @@ POOL_STEPS: tuple[Step[Rollout], ...] = (
     stop_runs,
     report_degraded,
     report_stuck_servers,
-    apply_companions,
     pull_images,
     serve,
     measure,
     prune_runs,
 )
+ALWAYS: tuple[Step[Rollout], ...] = (apply_companions,)
+"""Steps of a pool that none blocks. They come last: what refuses an address must not keep servers away."""
 
 MOST_NOTES = 64
 MOST_REFUSED = 64
@@ -156,7 +160,7 @@ def _of_pool(pool: Pool, now: datetime) -> tuple[list[StepResult], PoolStatus]:
         step = as_it_stands(pool.remembered, pool.servers)
         return [step], replace(pool.remembered, **step.status)
     rollout = lend(take_down(pool, now), now)
-    steps = walk(POOL_STEPS, rollout, now)
+    steps = [*walk(POOL_STEPS, rollout, now), *walk(ALWAYS, rollout, now)]
     return steps, _entry(rollout.pool, steps)
 
 
@@ -203,4 +207,4 @@ def _in_a_word(entry: PoolStatus) -> str:
     return f"{entry.name}={arm}{shown}"
 
 
-__all__ = ["POOL_STEPS", "STEPS", "Pool", "Rollout", "Snapshot", "plan"]
+__all__ = ["ALWAYS", "POOL_STEPS", "STEPS", "Pool", "Rollout", "Snapshot", "plan"]

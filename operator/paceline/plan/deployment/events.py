@@ -36,7 +36,9 @@ def events(before: Status, after: Status) -> tuple[Event, ...]:
 
 def _models(before: Status, after: Status) -> Iterator[Event]:
     anew = before.volume != after.volume
-    cached = [artifact for artifact in after.artifacts if anew or artifact not in before.artifacts]
+    known = {(one.source, one.revision, one.commit) for one in before.artifacts}
+    found = after.artifacts
+    cached = [one for one in found if anew or (one.source, one.revision, one.commit) not in known]
     if after.volume and cached:
         note = ", ".join(f"{artifact.source} at {artifact.commit[:12]}" for artifact in cached)
         yield Event(reason="Cached", note=note)

@@ -74,6 +74,11 @@ def pull_images(rollout: Rollout, now: datetime) -> StepResult:
     )
 
 
+def is_pulling(rollout: Rollout, now: datetime) -> bool:
+    """Whether the servers stay as they are until an image is where it is needed."""
+    return any(pull.problem for pull in _pulls(rollout.pool, rollout.choice, now))
+
+
 def _causes(rollout: Rollout, missing: list[Pull]) -> tuple[Cause, ...]:
     """Stalled where an image cannot be pulled, with the kubelet's words and the field."""
     pool = rollout.pool

@@ -14,6 +14,7 @@ from paceline.plan.deployment.guard import degraded_causes
 from paceline.plan.deployment.holds import baseline_failure, way_out
 from paceline.plan.deployment.loan import lent
 from paceline.plan.deployment.pool import Pool, name_conflict
+from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.servers import Servers, ignored, not_ready, pod_template, server_objects
 from paceline.plan.deployment.stalled import STALLED
 from paceline.plan.deployment.take_down import deadline, failed, standing
@@ -260,7 +261,9 @@ def _target(rollout: Rollout, now: datetime) -> Target:
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
         new = replace(new, start_time=before.start_time, reason=before.reason or choice.reason, request=before.request)
-    tried = surging(pool.deployment.promotion, pool.servers, before, choice.revision, now)
+    # How servers are replaced is decided when they are, not while their image is pulled.
+    servers = None if is_pulling(rollout, now) else pool.servers
+    tried = surging(pool.deployment.promotion, servers, before, choice.revision, now)
     return replace(
         new,
         stands_since=progress.stands_since,

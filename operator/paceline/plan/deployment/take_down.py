@@ -20,6 +20,7 @@ from paceline.plan.deployment.choose import Choice, Rollout, choose
 from paceline.plan.deployment.guard import falls_back
 from paceline.plan.deployment.holds import BY_A_PERSON, held, with_hold
 from paceline.plan.deployment.pool import Pool, name_conflict
+from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.pods import Trouble
 from paceline.plan.step import parse_time, timestamp
@@ -117,8 +118,7 @@ def standing(rollout: Rollout, now: datetime) -> Standing:
     same = before.revision == choice.revision
     if rollout.settled:
         return Standing()
-    # Servers of another revision have not been told to go: their image is pulled, or the write was refused.
-    waits = pool.servers is not None and (servers is None or bool(servers.reasons & not_its_fault(choice)))
+    waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or is_pulling(rollout, now)
     if same and rollout.has_served:
         lost = not (waits or (servers and servers.ready))
         return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")

@@ -163,17 +163,19 @@ def is_in_place(servers: Object) -> bool:
 def surging(
     promotion: PromotionSpec, servers: Servers | None, before: Target | None, revision: str, now: datetime
 ) -> Surging:
-    """`before` is the target of the last pass, `revision` that of the target now. Until the servers are told, it is
-    decided anew: their image may still be pulled. Nothing is tried beside servers that are not all ready then: one more
-    would not make up for those that are missing, and would delay what replaces them."""
+    """`before` is the target of the last pass, `revision` that of the target now. Nothing is tried beside servers that
+    are not all ready when they are to be replaced: one more would not make up for those that are missing, and would
+    delay what replaces them."""
     if promotion.surge is Surge.NEVER or servers is None or not servers.replicas:
         return Surging()
     if servers.manifest["kind"] != "Deployment":
         return Surging()
-    if servers.revision != revision:
-        return Surging(surge="Skipped" if servers.ready < servers.replicas else "Tried")
     last = before if before and before.revision == revision else Target()
-    if last.surge in ("Skipped", "Withdrawn") or not servers.one_more_waits:
+    if last.surge in ("Skipped", "Withdrawn"):
+        return Surging(surge=last.surge)
+    if servers.revision != revision and not last.surge:
+        return Surging(surge="Skipped" if servers.ready < servers.replicas else "Tried")
+    if servers.revision != revision or not servers.one_more_waits:
         return Surging(surge=last.surge)
     waiting = Surging(surge=last.surge, surge_waits_since=last.surge_waits_since or timestamp(now))
     end = withdrawn_at(waiting)
