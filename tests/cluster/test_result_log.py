@@ -1,5 +1,5 @@
-"""A round's result comes by the log of its client. A real kubelet keeps 12 KiB of termination messages a pod, divided by
-its containers: in a pod of six it cut a message to 2 KiB."""
+"""A round's result comes by the log of its client. A real kubelet keeps 12 KiB of termination messages a pod, divided
+by its containers: in a pod of six it cut a message to 2 KiB."""
 
 from typing import Any
 

@@ -78,6 +78,7 @@ def largest() -> PoolStatus:
         holds=(
             Hold(
                 revision=REVISION,
+                reason="RolledBack",
                 arm=ARM,
                 request="rollback=5d41402abc@20261121T120000Z-abcd",
                 run=RUN,

@@ -26,9 +26,9 @@ And, whatever blocks:
 
     apply_companions       the Service and what else stands beside the servers is there
 
-Every step reports; after a step that blocks, none of the others acts. A step of the deployment blocks all pools, or those that need
-what is missing. A blocked pool goes the same way and is frozen, as one that is suspended: `choose` gives what serves.
-No step promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
+Every step reports; after a step that blocks, none of the others acts. A step of the deployment blocks all pools, or
+those that need what is missing. A blocked pool goes the same way and is frozen, as one that is suspended: `choose`
+gives what serves. No step promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
 """
 
 from collections.abc import Sequence
