@@ -68,8 +68,8 @@ class BudgetSpec(Model):
 
 
 MOST_POINTS = 48
-"""Points of a round that fit into its termination message."""
+"""Points of a round; an object of so many is below 100 kB (docs/limits.md)."""
 MOST_SEARCHED = 16
 """Workloads of a search: a third of the points of a round, as its last rounds have three arms."""
 MOST_COMPARED = 16
-"""Arms whose answers fit there, too; a pool has no more."""
+"""Arms whose answers a round compares; a pool has no more."""

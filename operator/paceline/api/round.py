@@ -92,7 +92,7 @@ class Replicate:
     kv_tokens: Count | None = None
     """Capacity of its KV cache in tokens."""
     clocks: ReplicateClocks | None = None
-    """State of the GPUs, if a driver is available and the round's message had room."""
+    """State of the GPUs, if a driver is available."""
     parity: ReplicateParity | None = None
     """Its answers, if gate.parity asks for them."""
 
@@ -118,7 +118,7 @@ class Point:
     output_tokens: Count | None = None
     """Tokens in the answers."""
     output_throughput: Number | None = None
-    """All output tokens over the client's duration, ramp and tail included; present if the message had room."""
+    """All output tokens over the client's duration, ramp and tail included."""
     steady_throughput: Number | None = None
     """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
     way. The gate compares this value. Absent at a rate and on a ramp."""
@@ -138,11 +138,11 @@ class Point:
     p95_ttft: Number | None = None
     """Its 95th percentile."""
     p50_ttft: Number | None = None
-    """Its median; present, like the 99th percentiles, if the message had room."""
+    """Its median."""
     p99_ttft: Number | None = None
     """Its 99th percentile."""
     p90_ttft: Number | None = None
-    """Its 90th percentile, where there was room for it."""
+    """Its 90th percentile."""
     mean_tpot: Number | None = None
     """Mean time per further token."""
     p95_tpot: Number | None = None
@@ -163,7 +163,7 @@ class Point:
     """Accepted draft tokens as a fraction of those proposed."""
     accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] = ()
     """Fraction of verify steps that accepted the draft token of each position, in order; the sum is `acceptLength` - 1.
-    Present if the engine counts it and the message had room."""
+    Present if the engine counts it."""
     draft_tokens: Number | None = None
     """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. An
     engine that verifies adaptively later drops some of them and does not report how many."""
@@ -183,7 +183,7 @@ class Point:
     good_throughput: Number | None = None
     """Output tokens per second of such requests."""
     p50_output: Count | None = None
-    """Median tokens of an answer; present, like the next six, if the message had room."""
+    """Median tokens of an answer."""
     p99_output: Count | None = None
     """99th percentile of the tokens of an answer."""
     worst_decile: Number | None = None
@@ -222,7 +222,7 @@ class Raw:
     path: Annotated[Text, ALWAYS] = ""
     """Path in the pods of a round, where the volume is mounted at /models."""
     sha256: Annotated[Name, ALWAYS] = ""
-    """SHA-256 of the file; its first 16 digits if the round's message had no room for more."""
+    """SHA-256 of the file."""
     bytes: Annotated[Count, ALWAYS] = 0
     """Size of the file."""
 
@@ -262,7 +262,7 @@ class Round:
     prompts: Counts = field(default_factory=dict)
     """Dataset → number of usable prompts. Each round sends different ones until all have been used."""
     inputs: Annotated[tuple[Inputs, ...], Field(max_length=24)] = ()
-    """Length of the prompts of each workload, if the message had room."""
+    """Length of the prompts of each workload."""
     neighbours: Names = ()
     """Other pods with accelerators on the node during the round, with their number of accelerators, as far as the
     operator may read pods."""

@@ -18,7 +18,7 @@ SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
 """Values that differ between processes, or repeat secrets."""
 MOST = 8
-"""Differences that a replicate reports; a message has no room for more."""
+"""Differences that a replicate reports."""
 LONGEST = 60
 """Characters of a reported value."""
 ABSENT = "—"
@@ -26,16 +26,13 @@ ABSENT = "—"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An argument that differs from the baseline's, with both values as text: "—" if it is not reported, "" if the
-    message had no room for them."""
+    """An argument that differs from the baseline's, with both values as text: "—" if it is not reported."""
 
     name: str
     value: str
     baseline: str
 
     def __str__(self) -> str:
-        if not self.value:
-            return f"{self.name} differs from the baseline's"
         return f"{self.name} is {self.value}, and {self.baseline} on the baseline"
 
 

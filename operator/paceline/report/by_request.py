@@ -77,7 +77,7 @@ def _inputs(inputs: Sequence[Inputs]) -> tuple[float | None, float | None, float
 
 
 def _over_time(points: Points, of: Callable[[Point], float | None]) -> float | None:
-    """A number per second, over the time of all points: None if one has no time, for which its message had no room."""
+    """A number per second, over the time of all points: None if one has no time."""
     pairs = [(finite(of(point)), _seconds(point)) for point in points]
     if not all(value is not None and seconds for value, seconds in pairs):
         return None

@@ -128,7 +128,7 @@ def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> Cost:
 
 
 def _rate(point: recorded.Point) -> float:
-    """Over the whole time; where the message had no room for it, the steady window's is near enough for a sum."""
+    """Over the whole time; where it is unknown, the steady window's is near enough for a sum."""
     return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 
 

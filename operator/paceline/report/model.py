@@ -112,8 +112,8 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """Requests of one arm on one workload that met its slo, over all rounds. Per second: None where a round's message
-    had no room for its time."""
+    """Requests of one arm on one workload that met its slo, over all rounds. Per second: None where a round has
+    no time."""
 
     arm: str
     workload: str
