@@ -130,7 +130,7 @@ POOL = {
 DEPLOYMENT_STATUS = {
     "observedGeneration": 1,
     "summary": "latency=wide 1.36x",
-    "internal": {"modelsHash": "abcdef0123"},
+    "internal": {"volume": "qwen3-models"},
     "artifacts": [
         {
             "source": "hf://a/b",

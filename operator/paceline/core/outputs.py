@@ -19,7 +19,7 @@ class Parity:
     the first dataset, one at a time, at temperature 0. A candidate that differs by more than rounding explains is
     rejected; if the comparison is not possible, no candidate is promoted."""
 
-    # No default: an empty `parity` would leave the fingerprint as it was. More answers than the bound tell nothing more.
+    # No default: an empty `parity` would leave the fingerprint as it was. More answers tell nothing more.
     samples: Annotated[int, Field(ge=1, le=32)]
     """Number of prompts."""
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 128
