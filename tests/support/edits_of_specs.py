@@ -5,6 +5,9 @@ from typing import Any
 from tests.support.campaigns import BASELINE_1, LATENCY
 from tests.support.world import World, example
 
+from paceline.plan.simulation.reconciler import SETTINGS
+from paceline.render import Settings
+
 CODE_ALONE = [{"name": "code", "source": "builtin://code"}]
 
 
@@ -34,8 +37,8 @@ def removed(spec: dict[str, Any]) -> None:
     del spec["candidates"][0]
 
 
-def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1) -> World:
-    world = World()
+def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1, settings: Settings = SETTINGS) -> World:
+    world = World(settings=settings)
     manifest = example(pool)
     manifest["spec"]["promotion"] = {"mode": promotion}
     manifest["spec"]["pools"][0]["replicas"] = replicas

@@ -317,8 +317,11 @@ def in_order(rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def with_rounds(run: Object, objects: Iterable[Object]) -> dict[str, Any]:
-    """The run with its rounds under `rounds`, as commands hand it on; nothing of the API has this form."""
-    specs = [one["spec"] for one in objects if belongs(one, run)]
+    """The run with its rounds under `rounds`, as commands hand it on; nothing of the API has this form. Once a run's
+    status says what it measures, rounds of anything else are left out, as its verdict leaves them out."""
+    measured = (run.get("status") or {}).get("fingerprint")
+    mine = [one["spec"] for one in objects if belongs(one, run)]
+    specs = [spec for spec in mine if not measured or spec.get("fingerprint", measured) == measured]
     return {**run, "rounds": sorted(specs, key=lambda spec: (spec.get("round", 0), spec.get("try", 0)))}
 
 

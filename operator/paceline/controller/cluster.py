@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from zlib import crc32
 
 from paceline.controller.kinds import (
@@ -96,6 +97,8 @@ class Cluster:
         """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
+        self.unread: dict[str, datetime] = {}
+        """UID of a round's pod → since when its client's log cannot be read."""
         self.remade = Remade()
         self.watched: dict[Key, Mapping[str, Watched]] = {}
         """Deployment → its pools whose servers' counters are judged, as its last pass had it."""

@@ -62,7 +62,6 @@ from paceline.plan.pods import terminated
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.silence import waiting
-from paceline.plan.step import parse_time
 from paceline.render import Settings, group_name
 
 LOG_PATIENCE = timedelta(minutes=10)
@@ -240,20 +239,22 @@ async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Mani
 
 
 async def _with_log(cluster: Cluster, round: RoundJob, now: datetime) -> RoundJob:
-    """With its client's log, once that has ended well. A kubelet that cannot be reached is asked again for a while."""
+    """With its client's log, once that has ended well. A kubelet that cannot be reached is asked again for a while,
+    which begins when it is first asked in vain: what an operator finds after an absence is not lost at once."""
     ended = terminated(round.pod, "client") if round.pod else None
     if round.pod is None or ended is None or ended.get("exitCode"):
         return round
     metadata = round.pod["metadata"]
     pod = Ref(POD, metadata["namespace"], metadata["name"])
     try:
-        return replace(round, log=await cluster.api.log(pod, "client"))
+        read = replace(round, log=await cluster.api.log(pod, "client"))
     except NotFound:
-        return round
+        read = round
     except ApiError as error:
-        since = str(ended.get("finishedAt") or "")
-        over = bool(since) and now > parse_time(since) + LOG_PATIENCE
+        over = now > cluster.unread.setdefault(metadata["uid"], now) + LOG_PATIENCE
         return replace(round, unread=f"the log of its client cannot be read: {error}", given_up=over)
+    cluster.unread.pop(metadata["uid"], None)
+    return read
 
 
 async def _neighbours(cluster: Cluster, round: RoundJob, resource: str) -> tuple[str, ...]:

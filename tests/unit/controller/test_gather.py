@@ -2,7 +2,7 @@
 
 import json
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from paceline.controller.gather import confirm, gather_deployment, gather_run
 from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
-from paceline.kube import UNREAD, Conflict, Manifest, Ref, WorkQueue
+from paceline.kube import UNREAD, ApiError, Conflict, Manifest, Ref, WorkQueue
 from paceline.kube.resources import JOB, POD
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply
@@ -85,6 +85,27 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     assert found is not None
     (one,) = found.jobs
     assert one.neighbours == seen
+
+
+async def test_a_log_is_given_up_ten_minutes_after_it_was_first_asked_for_in_vain() -> None:
+    """However long ago the client ended: the operator may have been away."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    await ended_round(api, cluster)
+    ended = {"name": "client", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-21T08:00:00Z"}}}
+    (made,) = (await api.list(POD, "models", f"{RUN_LABEL}=mine")).items
+    cluster.saw(made | {"status": {"phase": "Succeeded", "containerStatuses": [ended]}})
+    given_up = []
+    for minutes, log in ((0, unreachable), (9, unreachable), (9.5, api.log), (10, unreachable), (21, unreachable)):
+        api.log = log  # type: ignore[method-assign]
+        found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW + timedelta(minutes=minutes))
+        assert found is not None
+        given_up.append((bool(found.jobs[0].unread), found.jobs[0].given_up))
+    assert given_up == [(True, False), (True, False), (False, False), (True, False), (True, True)]
+
+
+async def unreachable(*_: Any) -> str:
+    raise ApiError(500, "InternalError", "Get https://gpu-0:10250: connection refused")
 
 
 @pytest.mark.parametrize(("phase", "lists"), [("Running", 3), ("Succeeded", 2)])

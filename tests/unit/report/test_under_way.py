@@ -69,3 +69,11 @@ def test_a_run_that_ended_before_its_first_look_has_none() -> None:
     run = said(ended)
     assert [one.outcome for one in run.candidates] == ["error", "error"]
     assert run.decision == "Ended without a verdict"
+
+
+def test_a_round_that_measured_something_else_is_in_no_report() -> None:
+    """Anybody may apply a round with the label of a run; its verdict counts those of its own fingerprint."""
+    run, *rounds = yaml.safe_load_all(gzip.decompress(H200.read_bytes()))
+    stranger = {**rounds[0], "spec": {**rounds[0]["spec"], "round": 7, "fingerprint": "0123456789"}}
+    assert with_rounds(run, [*rounds, stranger]) == with_rounds(run, rounds)
+    assert len(with_rounds(run, rounds)["rounds"]) == 2

@@ -11,7 +11,7 @@ The first rule that gives a choice wins; if none does, the baseline is served:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from paceline.api.status import Change, ChangeReason, Evidence, Serving, Target
@@ -66,8 +66,9 @@ class Rollout:
 
 
 def keep_what_serves(pool: Pool) -> Choice | None:
-    """The target, although the spec may have changed. If it is held, what served last; else the baseline, if that is
-    what was rendered before. Nothing that was never rendered is served, whatever was deleted."""
+    """The target, although the spec may have changed. If it is held, what served last; else the baseline as the spec
+    has it, or as it served last, if it was rendered before. Nothing that was never rendered is served, whatever was
+    deleted."""
     target = pool.remembered.target
     if not pool.frozen or target is None:
         return None
@@ -77,8 +78,10 @@ def keep_what_serves(pool: Pool) -> Choice | None:
         return _remembered(target, target.arm)
     if last := _last_served(pool):
         return last
-    stays = own.revision not in rendered or held(pool, own.revision)
-    return _remembered(target, target.arm) if stays else own
+    if own.revision in rendered and not held(pool, own.revision):
+        return own
+    before = _baseline_before(pool)
+    return replace(own, revision=before) if before else _remembered(target, target.arm)
 
 
 def what_a_person_chose(pool: Pool) -> Choice | None:
@@ -172,6 +175,12 @@ def has_served(pool: Pool, revision: str) -> bool:
 def past(pool: Pool) -> Iterator[Change]:
     """What has served, the latest first; what serves now is among it."""
     return (change for change in pool.remembered.history if change.revision)
+
+
+def _baseline_before(pool: Pool) -> str:
+    """The revision of the last baseline that served and can be rendered; "" if there is none."""
+    fit = (one.revision for one in past(pool) if one.arm == BASELINE and one.revision in pool.kept)
+    return next((revision for revision in fit if not held(pool, revision)), "")
 
 
 def _last_served(pool: Pool) -> Choice | None:

@@ -38,12 +38,19 @@ def _protect(pool: Pool) -> Iterator[Action]:
         if wanted["kind"] in snapshot.absent:
             continue
         existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
+        if existing is not None and _stays(pool, wanted["kind"]):
+            continue
         if existing is None or owned_by(existing, snapshot.owner.uid):
             yield Apply(wanted, "limit who reaches the pool's servers and how many stop at once")
     for kind in PROTECTION:
         for child in snapshot.owned(kind, pool.name):
             if kind not in kept:
                 yield Delete(child, "the installation has switched it off")
+
+
+def _stays(pool: Pool, kind: str) -> bool:
+    """One that is there has the ports and nodes of the servers: while these stay as they are, it stays with them."""
+    return kind in (NETWORK_POLICY, INFERENCE_POOL) and pool.frozen and pool.servers is not None
 
 
 def settings_of_protection(settings: Settings) -> dict[str, str]:
@@ -70,6 +77,9 @@ def _route(pool: Pool) -> Iterator[Action]:
     picked = not _obstacle(snapshot, INFERENCE_POOL, pool.name)
     for wanted in routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked):
         kept.add(wanted["kind"])
+        existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
+        if existing is not None and _stays(pool, wanted["kind"]):
+            continue
         if not _obstacle(snapshot, wanted["kind"], pool.name):
             yield Apply(wanted, "lead requests to the pool's servers")
     for kind in ROUTES:

@@ -90,8 +90,12 @@ class Pool:
         """Frozen, and status does not say what it serves: the servers that it has stay as they are."""
         if not self.frozen or self.remembered.target:
             return False
-        rendered = {self.revision(arm) for arm in self.spec.arms}
-        return self.blocked or (self.servers is not None and self.servers.revision not in rendered)
+        return self.blocked or self.servers is not None
+
+    def last_asked(self, fingerprint: str) -> str:
+        """The fingerprint of what is asked. While the pool is frozen nobody asks what the spec says: that of what was
+        chosen."""
+        return fingerprint if self.frozen and fingerprint else self.fingerprint
 
     @cached_property
     def has_verdict(self) -> bool:

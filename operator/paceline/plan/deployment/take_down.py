@@ -49,7 +49,7 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
         start_time=timestamp(now),
         revision=choice.revision,
         arm=choice.arm,
-        fingerprint=pool.fingerprint,
+        fingerprint=pool.last_asked(choice.fingerprint),
         run=choice.evidence.run,
         deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
     )

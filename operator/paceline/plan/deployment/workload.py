@@ -116,7 +116,8 @@ def waits_for_verdict(pool: Pool, choice: Choice) -> bool:
     if by_person and by_person.reason == "RolledBack":
         return False
     nothing = pool.deployment.promotion.until_decided is UntilDecided.NOTHING
-    return nothing and choice.arm == BASELINE and not pool.has_verdict
+    serves_on = pool.frozen and pool.remembered.serving is not None
+    return nothing and choice.arm == BASELINE and not pool.has_verdict and not serves_on
 
 
 def replicas(pool: Pool, waits: bool) -> int | None:

@@ -3,7 +3,7 @@
 from paceline import api
 from paceline.core import rounds_of
 from paceline.plan import deployment, run
-from paceline.plan.deployment.companions import ROUTES
+from paceline.plan.deployment.companions import PROTECTION, ROUTES
 from paceline.plan.deployment.snapshot import read
 from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import RoundJob
@@ -12,7 +12,7 @@ from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
-OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *ROUTES)
+OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *PROTECTION, *ROUTES)
 """Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
 LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun", "ResourceClaimTemplate")
 SETTINGS = Settings(image="paceline")

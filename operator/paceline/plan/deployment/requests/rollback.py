@@ -59,7 +59,7 @@ def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
         revision=present.revision,
         arm=present.arm,
         run=present.evidence.run,
-        fingerprint=pool.fingerprint,
+        fingerprint=pool.last_asked(present.fingerprint),
     )
 
 

@@ -9,6 +9,7 @@ from paceline.api.round import Round
 from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.devices import WITHOUT_CLAIMS
+from paceline.plan.objects import finished
 from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.enough import next_workloads
@@ -31,7 +32,10 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
     """Watch the round under way, or start the next."""
     active = snapshot.active
     if snapshot.suspended:
-        stop = (Delete(active.job, "spec.suspend is set; a stopped round does not count"),) if active else ()
+        running = active is not None and not finished(active.job)
+        stop = (
+            (Delete(active.job, "spec.suspend is set; a stopped round does not count"),) if active and running else ()
+        )
         return StepResult(
             causes=(Cause(Reason.RunSuspended),), actions=stop, status={"progress": RunProgress(step="Suspended")}
         )
