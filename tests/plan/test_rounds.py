@@ -176,3 +176,25 @@ def test_a_run_that_measures_takes_nothing_over_any_more() -> None:
     assert applied(run.plan(replace(taking, jobs=()), world.cluster.now)) == ["BenchmarkRound"]
     under_way = tuple(job for job in snapshot.jobs if not job.ended)
     assert applied(run.plan(replace(taking, jobs=under_way), world.cluster.now)) == []
+
+
+def test_a_round_whose_log_is_waited_for_outlives_a_suspension(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds no accelerator any more, and its numbers are whole."""
+    world = world_with(1)
+    world.away = True
+    world.round_ends()
+    seen = World.run_snapshot
+
+    def without_log(self: World, name: str) -> run.Snapshot:
+        found = seen(self, name)
+        waits = tuple(replace(one, log="", unread="no route") if one.log else one for one in found.jobs)
+        return replace(found, jobs=waits)
+
+    with monkeypatch.context() as while_unreachable:
+        while_unreachable.setattr(World, "run_snapshot", without_log)
+        world.away = False
+        world.edit("suspended", lambda spec: spec.update(suspend=True))
+        assert len(rounds(world)) == 1
+    world.edit("resumed", lambda spec: spec.pop("suspend"))
+    assert [one["spec"]["round"] for one in rounds(world)] == [0, 1]
+    assert not any(one["spec"].get("error") for one in rounds(world))
