@@ -82,7 +82,7 @@ def test_arms_that_answer_alike(rounds: Mapping[str, Outcome]) -> None:
 def test_near_ties_are_told_and_nobody_is_blamed(rounds: Mapping[str, Outcome]) -> None:
     nearly = found(rounds["nearly"])
     assert 1 <= nearly.near_ties == 8 - nearly.identical
-    assert (nearly.diverged, nearly.first, nearly.gap) == ((), TOKEN, 0.2)
+    assert (nearly.diverged, nearly.first, nearly.gap) == ((), TOKEN, pytest.approx(0.2))
     assert verdict(rounds["nearly"], rounds["nearly"]) == "goes on"
 
 
@@ -93,7 +93,7 @@ def test_other_answers_reject_a_candidate_once_the_baseline_has_agreed_with_itse
     otherwise = rounds["otherwise"]
     outputs = found(otherwise)
     assert len(outputs.diverged) == found(rounds["nearly"]).near_ties
-    assert (outputs.near_ties, outputs.first, outputs.gap) == (0, TOKEN, 1.7)
+    assert (outputs.near_ties, outputs.first, outputs.gap) == (0, TOKEN, pytest.approx(1.7))
     assert {one.why for one in otherwise.judged.values()} == {""}
     assert verdict(otherwise) == "goes on"
     assert verdict(otherwise, otherwise) == "Reject OutputsDiffer"
