@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.support.golden import WRITE
+from tests.support import generated
 from tests.support.health import Manifest
 from tests.support.states import Reader, State, healths, runs, servers, states, table, verdicts
 from tests.support.stories import every_story, name_of, played
@@ -33,14 +33,8 @@ def reached(name: str) -> list[State]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_its_tables_are_those_of_the_stories(name: str) -> None:
-    told, page = table([state.row for state in reached(name)]), DOCUMENT.read_text()
-    before, mark, rest = page.partition(f"<!-- {name} -->\n")
-    written, end, after = rest.partition("<!-- end -->\n")
-    assert end, f"docs/states.md has no place for {name}"
-    if WRITE:
-        DOCUMENT.write_text("".join((before, mark, told, end, after)))
-        written = told
-    assert written == told, "PACELINE_GOLDEN=write pytest tests/plan/test_states.py, then read the diff"
+    told = table([state.row for state in reached(name)])
+    generated.is_in(DOCUMENT, name, told, by="tests/plan/test_states.py")
 
 
 def test_argo_cd_and_flux_agree_in_every_state_of_a_deployment() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import generated
 from tests.support.edits_of_specs import AS_THE_BASELINE, added
-from tests.support.golden import WRITE
 from tests.support.guard import NARROW_IS_SLOWER, dropped, promoted_anyway
 from tests.support.planned import deployment_pools
 from tests.support.stories import measured
@@ -146,11 +146,5 @@ def rules() -> str:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["rules", "transitions"])
 def test_the_document_has_what_the_planner_does(name: str) -> None:
-    told, page = {"rules": rules, "transitions": table}[name](), DOCUMENT.read_text()
-    before, mark, rest = page.partition(f"<!-- {name} -->\n\n")
-    written, end, after = rest.partition("\n<!-- end -->\n")
-    assert end, f"docs/states.md has no place for {name}"
-    if WRITE:
-        DOCUMENT.write_text("".join((before, mark, told, end, after)))
-        written = told
-    assert written.strip() == told.strip(), "PACELINE_GOLDEN=write pytest tests/plan/test_transitions.py, then read it"
+    told = {"rules": rules, "transitions": table}[name]()
+    generated.is_in(DOCUMENT, name, f"\n{told}\n", by="tests/plan/test_transitions.py")

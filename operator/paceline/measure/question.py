@@ -15,7 +15,7 @@ from paceline.evidence import fingerprint
 from paceline.plan.deployment import Snapshot
 from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
-from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.preflight import each_once, problems
 from paceline.plan.deployment.runs import Run
 from paceline.plan.objects import Object
 from paceline.plan.step import Manifest
@@ -98,8 +98,7 @@ def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tu
     """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
     if isinstance(question.spec, RunSpec):
         return ()
-    found = problems(question.spec, question.manifest["spec"], facts)
-    return tuple(dict.fromkeys((one.text, one.blocks) for one in found))
+    return each_once(problems(question.spec, question.manifest["spec"], facts))
 
 
 def benchmark_run(

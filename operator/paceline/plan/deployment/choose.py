@@ -72,12 +72,12 @@ def keep_what_serves(pool: Pool) -> Choice | None:
     target = pool.remembered.target
     if not pool.frozen or target is None:
         return None
-    own = baseline(pool, _why_not(pool), _reason_of_baseline(pool))
     rendered = {*pool.kept, pool.servers.revision if pool.servers else ""}
     if target.revision in rendered and not failure(pool, target.revision):
         return _remembered(target, target.arm)
     if last := _last_served(pool):
         return last
+    own = the_baseline(pool)
     if own.revision in rendered and not held(pool, own.revision):
         return own
     before = _baseline_before(pool)
@@ -113,8 +113,9 @@ def keep_promoted(pool: Pool) -> Choice | None:
     """Even after its run is deleted. A hold counts here until another revision is the target, also if the spec no
     longer renders its revision."""
     target, arm = promoted_before(pool), may_stay(pool)
-    gone = target is None or arm is None or any(one.revision == target.revision for one in pool.remembered.holds)
-    return None if gone or target is None or arm is None else _remembered(target, arm.name)
+    if target is None or arm is None or any(one.revision == target.revision for one in pool.remembered.holds):
+        return None
+    return _remembered(target, arm.name)
 
 
 def the_baseline(pool: Pool) -> Choice:

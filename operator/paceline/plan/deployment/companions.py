@@ -2,7 +2,7 @@
 wants, the HTTPRoute and the InferencePool that the spec asks for, where the cluster knows such kinds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from paceline.core import DeploymentSpec, PoolSpec, Server
@@ -17,6 +17,7 @@ from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption
 from paceline.render.routes import HTTP_ROUTE, INFERENCE_POOL, http_route, inference_pool
 
 PROTECTION = (NETWORK_POLICY, DISRUPTION_BUDGET)
+ROUTES = (INFERENCE_POOL, HTTP_ROUTE)
 
 
 def apply_companions(rollout: Rollout, _: datetime) -> StepResult:
@@ -30,27 +31,37 @@ def apply_companions(rollout: Rollout, _: datetime) -> StepResult:
 
 
 def _protect(pool: Pool) -> Iterator[Action]:
-    """Apply what is wanted, delete what is not. An object of another owner with the same name stays
-    as it is, and replaces ours."""
-    snapshot, kept = pool.snapshot, set[str]()
-    for wanted in _wanted(pool):
-        kept.add(wanted["kind"])
-        if wanted["kind"] in snapshot.absent:
-            continue
-        existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
-        if existing is not None and _stays(pool, wanted["kind"]):
-            continue
-        if existing is None or owned_by(existing, snapshot.owner.uid):
-            yield Apply(wanted, "limit who reaches the pool's servers and how many stop at once")
-    for kind in PROTECTION:
-        for child in snapshot.owned(kind, pool.name):
+    why = "limit who reaches the pool's servers and how many stop at once"
+    return _kept_up(pool, PROTECTION, _wanted(pool), why, "the installation has switched it off")
+
+
+def _route(pool: Pool) -> Iterator[Action]:
+    """`unrouted` says what is not made."""
+    snapshot = pool.snapshot
+    picked = _can_be_made(snapshot, INFERENCE_POOL, pool.name)
+    wanted = routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked)
+    return _kept_up(pool, ROUTES, wanted, "lead requests to the pool's servers", "the spec no longer asks for it")
+
+
+def _kept_up(pool: Pool, kinds: Iterable[str], wanted: Iterable[Manifest], why: str, why_not: str) -> Iterator[Action]:
+    """Of these kinds apply what is wanted, delete what is not. An object of another owner with the same name stays as
+    it is, and replaces ours."""
+    kept = set[str]()
+    for one in wanted:
+        kept.add(one["kind"])
+        if _can_be_made(pool.snapshot, one["kind"], pool.name) and not _stays(pool, one["kind"]):
+            yield Apply(one, why)
+    for kind in kinds:
+        for child in pool.snapshot.owned(kind, pool.name):
             if kind not in kept:
-                yield Delete(child, "the installation has switched it off")
+                yield Delete(child, why_not)
 
 
 def _stays(pool: Pool, kind: str) -> bool:
     """One that is there has the ports and nodes of the servers: while these stay as they are, it stays with them."""
-    return kind in (NETWORK_POLICY, INFERENCE_POOL) and pool.frozen and pool.servers is not None
+    if kind not in (NETWORK_POLICY, INFERENCE_POOL) or not pool.frozen or pool.servers is None:
+        return False
+    return pool.snapshot.child(kind, child_name(pool.snapshot.name, pool.name)) is not None
 
 
 def settings_of_protection(settings: Settings) -> dict[str, str]:
@@ -65,27 +76,6 @@ def _wanted(pool: Pool) -> Iterator[Manifest]:
         yield servers_network(owner, pool.name, pool.server)
     if settings.disruption_budgets:
         yield disruption_budget(owner, pool.name)
-
-
-ROUTES = (INFERENCE_POOL, HTTP_ROUTE)
-
-
-def _route(pool: Pool) -> Iterator[Action]:
-    """Apply what the spec asks for, delete what it no longer does. An object of another owner with the same name stays
-    as it is; `unrouted` says so."""
-    snapshot, kept = pool.snapshot, set[str]()
-    picked = not _obstacle(snapshot, INFERENCE_POOL, pool.name)
-    for wanted in routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked):
-        kept.add(wanted["kind"])
-        existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
-        if existing is not None and _stays(pool, wanted["kind"]):
-            continue
-        if not _obstacle(snapshot, wanted["kind"], pool.name):
-            yield Apply(wanted, "lead requests to the pool's servers")
-    for kind in ROUTES:
-        for child in snapshot.owned(kind, pool.name):
-            if kind not in kept:
-                yield Delete(child, "the spec no longer asks for it")
 
 
 def routes(
@@ -110,13 +100,17 @@ def unrouted(snapshot: Snapshot) -> Iterator[str]:
 
 def _obstacle(snapshot: Snapshot, kind: str, pool: str) -> str:
     """Why the object cannot be made; "" if it can."""
-    name = child_name(snapshot.name, pool)
     if kind in snapshot.absent:
         return f"no {kind} is made: {INSTALL[kind]}, or the operator may not list it; nothing waits for it"
-    existing = snapshot.child(kind, name)
-    if existing is not None and not owned_by(existing, snapshot.owner.uid):
+    if not _can_be_made(snapshot, kind, pool):
+        name = child_name(snapshot.name, pool)
         return f"{kind} {name} is not managed by Paceline and stays as it is; rename the pool or remove the object"
     return ""
+
+
+def _can_be_made(snapshot: Snapshot, kind: str, pool: str) -> bool:
+    existing = snapshot.child(kind, child_name(snapshot.name, pool))
+    return kind not in snapshot.absent and (existing is None or owned_by(existing, snapshot.owner.uid))
 
 
 INSTALL = {

@@ -1,6 +1,6 @@
 """What preflight finds in a spec's pools, given the facts that the prefetch has read of the models."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,3 +30,8 @@ def problems(spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[st
             text = f"{path}: {finding.problem}; {finding.why}; {finding.fix}"
             found.append(Problem(text, finding.blocks, pool.name))
     return tuple(found)
+
+
+def each_once(found: Iterable[Problem]) -> tuple[tuple[str, bool], ...]:
+    """Text, and whether it blocks: pools may share a problem."""
+    return tuple(dict.fromkeys((one.text, one.blocks) for one in found))
