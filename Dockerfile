@@ -7,19 +7,13 @@ ARG BASE=python:3.11-slim-bookworm
 FROM --platform=$BUILDPLATFORM ${BASE} AS build
 ARG TARGETARCH
 RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/venv
-COPY requirements.lock requirements-bench.lock /src/
-# Of SGLang's wheel only the compiled benchmark client is used; it needs a bare CPython 3.11.
+COPY requirements.lock /src/
 RUN case "$TARGETARCH" in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) exit 1 ;; esac \
  && wheels="--only-binary=:all: --implementation=cp --python-version=3.11 --platform=manylinux2014_$machine \
       --platform=manylinux_2_17_$machine --platform=manylinux_2_28_$machine --platform=manylinux_2_34_$machine" \
  && /opt/pip/bin/pip install --no-cache-dir --require-hashes $wheels --target /opt/venv/lib/python3.11/site-packages \
       -r /src/requirements.lock \
  && rm -rf /opt/venv/lib/python3.11/site-packages/bin \
- && /opt/pip/bin/pip install --no-cache-dir --no-deps --no-compile --require-hashes $wheels --target /tmp/wheel \
-      -r /src/requirements-bench.lock \
- && mkdir -p /opt/bench/sglang/srt/rust_extensions \
- && cp /tmp/wheel/sglang/srt/rust_extensions/_bench.*.so /opt/bench/sglang/srt/rust_extensions/ \
- && rm -rf /tmp/wheel \
  && find /opt/venv -name tests -type d -prune -exec rm -rf {} + \
  && rm -rf /opt/venv/lib/python3.11/site-packages/cel_expr_python/ext
 
@@ -30,13 +24,11 @@ RUN /opt/venv/bin/python -m compileall -q /app
 # Said, because buildah 1.28 else goes on with the platform of the first stage: an arm64 image with programs of amd64.
 FROM --platform=$TARGETPLATFORM ${BASE} AS paceline
 COPY --from=build /opt/venv /opt/venv
-COPY --from=build /opt/bench /opt/bench
 COPY --from=code /app /app
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/app \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    PACELINE_BENCH_CLIENT=/opt/bench \
     HOME=/tmp
 USER 65532:65532
 ENTRYPOINT ["python", "-m", "paceline.cli"]

@@ -7,7 +7,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 .PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
+.PHONY: oracles bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
 # Every target has its line after `##`; `##@` begins a section (tests/unit/docs/test_help.py).
@@ -19,7 +19,7 @@ help: ## this list
 
 venv: .venv/.installed ## the virtual environment, from the lock files
 
-.venv/.installed: requirements-dev.lock requirements-bench.lock pyproject.toml paceline_emulator/pyproject.toml
+.venv/.installed: requirements-dev.lock pyproject.toml paceline_emulator/pyproject.toml
 	dev/make-venv
 	touch $@
 
@@ -135,6 +135,10 @@ bench: venv ## the counted tables of the documents; 1,000 pools
 # SIZES: numbers of deployments; 5,000 take a quarter of an hour on two quiet cores. Touches no cluster that runs.
 SIZES ?= 100 1000 5000
 
+oracles: venv ## our client beside SGLang's and AIPerf; writes docs/reports/client.md
+	dev/make-oracles
+	$(BIN)/python -m tests.oracles.compare --write
+
 bench-scale: venv ## 100, 1,000 and 5,000 deployments (SIZES); writes docs/reports/scale.json
 	dev/cluster/build etcd kube-apiserver kubectl
 	$(BIN)/python -m tests.scale.bench --write --json docs/reports/scale.json $(SIZES)
@@ -213,4 +217,4 @@ test-api-servers: venv prometheus ## tests/api on API servers of the oldest and 
 	  PACELINE_KUBERNETES=$$release $(BIN)/pytest -n 2 tests/api --ignore tests/api/test_devices.py; done
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test test-pythons test-api-servers follow-readme audit faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may
+test-all: test test-pythons test-api-servers follow-readme audit oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-SHIPPED = ("requirements.lock", "requirements-bench.lock")
+SHIPPED = ("requirements.lock",)
 """In the operator's image."""
-LOCKS = (*SHIPPED, "requirements-dev.lock")
+LOCKS = (*SHIPPED, "requirements-dev.lock", "requirements-bench.lock")
 INDEX = "https://pypi.org"
 ACCEPT = "application/vnd.pypi.simple.v1+json"
 PERMISSIVE = re.compile(

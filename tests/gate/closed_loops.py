@@ -26,6 +26,7 @@ from typing import Any
 from tests.support.campaigns import BASELINE_1, BASELINE_32, WIDE_1, WIDE_32
 
 from paceline.core import WAVES
+from paceline.pods.round.answers import Answered, report
 from paceline.pods.round.report import steady
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "validity.md"
@@ -120,7 +121,7 @@ def prompts(row: Row, many: int, dice: random.Random) -> list[Prompt]:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What the benchmark client would report, when the pieces of each answer came, and output tokens per second of all
+    """What the client would report, when the pieces of each answer came, and output tokens per second of all
     of its time."""
 
     report: Mapping[str, Any]
@@ -149,13 +150,17 @@ def loop(server: Server, sent: Sequence[Prompt], concurrency: int, dice: random.
                 arrivals[one].append(now)
                 ended |= left[one] <= 0
         under_way = [one for one in under_way if left[one] > 0]
-    report = {
-        "ttfts": [came[0] - start for came, start in zip(arrivals, starts, strict=True)],
-        "itls": [[after - before for before, after in itertools.pairwise(came)] for came in arrivals],
-        "output_lens": [prompt.length for prompt in sent],
-        "duration": now,
-    }
-    return Loop(report, arrivals)
+    answered = [
+        Answered(
+            start=start,
+            first=came[0] - start,
+            gaps=tuple(after - before for before, after in itertools.pairwise(came)),
+            whole=came[-1] - start,
+            tokens=prompt.length,
+        )
+        for came, start, prompt in zip(arrivals, starts, sent, strict=True)
+    ]
+    return Loop(report(answered, now), arrivals)
 
 
 def endless(server: Server, found: Loop, concurrency: int) -> float:

@@ -19,6 +19,7 @@ from typing import Any
 from tests.gate.closed_loops import ACCEPTED, ANSWERS, DOCUMENT, Row, Server, pair
 
 from paceline.evidence.loads import KEPT
+from paceline.pods.round.answers import Answered, report
 from paceline.pods.round.report import kept_rate
 
 BEGIN, END = "<!-- `make bench` writes the rates that follow -->", "<!-- to here, the rates -->"
@@ -34,7 +35,7 @@ MOST = BASELINE.throughput(LIMIT) / fmean(DRAW(dice) for dice in [random.Random(
 
 
 def loop(server: Server, arrivals: Sequence[float], lengths: Sequence[int], dice: random.Random) -> dict[str, Any]:
-    """What the benchmark client would report, of all times those of whole requests alone."""
+    """What the client would report, of all times those of whole requests alone."""
     coming, left, times = iter(range(len(lengths))), list(lengths), [0.0] * len(lengths)
     following, waiting, under_way, now = next(coming, None), list[int](), list[int](), 0.0
     while following is not None or waiting or under_way:
@@ -51,7 +52,8 @@ def loop(server: Server, arrivals: Sequence[float], lengths: Sequence[int], dice
             if left[one] <= 0:
                 times[one] = now - arrivals[one]
         under_way = [one for one in under_way if left[one] > 0]
-    return {"ttfts": times, "itls": [[] for _ in times], "output_lens": list(lengths)}
+    sent = zip(arrivals, times, lengths, strict=True)
+    return report([Answered(start=at, first=one, whole=one, tokens=length) for at, one, length in sent], now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

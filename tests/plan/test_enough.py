@@ -104,7 +104,7 @@ def test_a_round_of_fewer_says_so() -> None:
         workloads = next_workloads(asked(), [measured(0, spread)])
         arms = (ArmCommand(name=BASELINE, argv=(), candidate=False), ArmCommand(name="wide", argv=(), candidate=True))
         plan = RoundPlan(
-            run="run", round=1, try_=0, engine="SGLang", served_name="pair", tokenizer="/models", port=30000,
+            run="run", round=1, try_=0, engine="SGLang", served_name="pair", port=30000,
             arms=arms, workloads=workloads, results_dir="/models",
         )  # fmt: skip
         result = round_result(plan, lambda _arm, _workload: 100.0, 1.0, 0.0, 10.0)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.down import NAME
 from tests.support.edits_of_specs import CODE_ALONE, in_production
+from tests.support.stories import measuring
 from tests.support.world import World, example
 
 from paceline.plan.simulation.reconciler import SETTINGS
@@ -163,3 +164,17 @@ def test_a_rollback_while_suspended_holds_although_the_edit_is_taken_back() -> N
     world.edit("resumed, with the head of before", lambda spec: (taken_back(spec), spec.pop("suspend")))
     assert world.memory("latency")["target"]["arm"] == "baseline"
     assert [hold["reason"] for hold in world.pool("latency")["holds"]] == ["RolledBack"]
+
+
+def test_a_roll_out_that_is_ended_while_suspended_stays_ended_although_the_edit_is_taken_back() -> None:
+    world = World()
+    measuring(world, "latency")
+    while world.under_way("round"):
+        world.round_ends()
+    assert world.memory("latency")["target"]["arm"] == "wide", "being rolled out"
+    world.edit("suspended, other prompts", lambda spec: spec.update(suspend=True, benchmark={"datasets": CODE_ALONE}))
+    world.annotate("abort.paceline.dev/latency", "monday")
+    world.servers_ready()
+    world.edit("resumed, the prompts of before", lambda spec: (spec.pop("suspend"), spec.pop("benchmark")))
+    assert world.memory("latency")["target"]["arm"] == "baseline"
+    assert [hold["reason"] for hold in world.pool("latency")["holds"]] == ["Aborted"]

@@ -92,7 +92,6 @@ def measure(engine: Engine, directory: Path, report: Path) -> Measured:
             engine=engine.type,
             engine_version=engine.version,
             served_name=engine.server.served_name,
-            tokenizer=str(engine.target),
             compared=adapter.compared,
             moved=adapter.moved(()),
             unseen=adapter.probe(engine.version).unseen,

@@ -17,7 +17,6 @@ PLAN = RoundPlan(
     try_=0,
     engine="SGLang",
     served_name="pair",
-    tokenizer="/models/target",
     port=30000,
     arms=(
         ArmCommand(name="baseline", argv=("serve",), candidate=False, expected={"speculative_algorithm": None}),
@@ -42,6 +41,8 @@ GOOD = Point(
     mean_ttft=0.04,
     p95_ttft=0.05,
     retractions=0,
+    client_cpu=0.1,
+    client_lag=0.0002,
 )
 
 

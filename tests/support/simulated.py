@@ -1,6 +1,6 @@
 """Rounds on emulated engines whose clock is the test's: minutes of load in a second.
 
-A client asks the engine as the benchmark client would and reports what that one reports; from there on all is the
+A client asks the engine as the client would and reports what that one reports; from there on all is the
 operator's own: the point of a report, which points are valid, their records, and the gate.
 """
 
@@ -9,7 +9,7 @@ import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median, quantiles
+from statistics import median
 from typing import Any
 
 from paceline import core, gate
@@ -18,6 +18,7 @@ from paceline.core import BASELINE, Dataset, Workload
 from paceline.engines import Speculation
 from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, judge
 from paceline.evidence.round_status import measurements, round_record
+from paceline.pods.round.answers import Answered, report
 from paceline.pods.round.report import point
 from paceline_emulator import noise
 from paceline_emulator.engine import Engine, Request
@@ -25,6 +26,7 @@ from paceline_emulator.engine import Engine, Request
 TURN_AROUND = 0.003
 """Seconds between an answer and the same client's next request."""
 NOISE = 0.003
+IDLE = {"client_cpu": 0.0, "client_lag": 0.0}
 
 
 @dataclass(slots=True)
@@ -52,8 +54,6 @@ class Answer:
 class Load:
     answers: Sequence[Answer]
     requests: Sequence[Request]
-    most_under_way: int = 0
-    """Of a ramp: by the client, to which a request is due when one has ended."""
 
     @property
     def seconds(self) -> float:
@@ -73,21 +73,17 @@ class Load:
         return median(answer.per_token for answer in self.answers)
 
     def report(self) -> dict[str, Any]:
-        """The part of the benchmark client's report that a round reads."""
-        first, whole = [one.first_token for one in self.answers], [one.seconds for one in self.answers]
-        return {
-            "completed": len(self.answers),
-            "total_output_tokens": sum(request.length for request in self.requests),
-            "output_throughput": self.throughput,
-            "duration": self.seconds,
-            "ttfts": first,
-            "itls": [[b - a for (a, _), (b, _) in itertools.pairwise(answer.came)] for answer in self.answers],
-            "output_lens": [request.length for request in self.requests],
-            "mean_ttft_ms": 1000 * fmean(first),
-            "p95_ttft_ms": 1000 * quantiles(first, n=20)[-1],
-            "mean_tpot_ms": 1000 * fmean(answer.per_token for answer in self.answers),
-            "mean_e2e_latency_ms": 1000 * fmean(whole),
-        }
+        answered = [
+            Answered(
+                start=one.asked,
+                first=one.first_token,
+                gaps=tuple(b - a for (a, _), (b, _) in itertools.pairwise(one.came)),
+                whole=one.seconds,
+                tokens=request.length,
+            )
+            for one, request in zip(self.answers, self.requests, strict=True)
+        ]
+        return {**report(answered, self.seconds), **IDLE}
 
     @property
     def speculation(self) -> Speculation:
@@ -115,14 +111,13 @@ def served(
     requests: dict[int, Request] = {}
     now = 0.0
 
-    under_way, waiting, most = len(events), list(range(len(lengths)))[len(events) :], len(events)
+    under_way, waiting = len(events), list(range(len(lengths)))[len(events) :]
 
     def ended(at: float) -> None:
-        nonlocal under_way, most
+        nonlocal under_way
         under_way -= 1
         while waiting and under_way < levels[waiting[0]]:
             under_way += 1
-            most = max(most, under_way)
             heapq.heappush(events, (at, waiting.pop(0)))
 
     def ask(index: int) -> None:
@@ -148,7 +143,7 @@ def served(
             engine.advance(now)
             ask(index)
         elif ends is None:
-            return Load(answers=list(answers.values()), requests=list(requests.values()), most_under_way=most)
+            return Load(answers=list(answers.values()), requests=list(requests.values()))
         else:
             now = ends
 
@@ -204,7 +199,7 @@ def decided(
 
 def _plan(arms: Sequence[str], workloads: Sequence[Workload]) -> RoundPlan:
     return RoundPlan(
-        run="published", round=0, try_=0, engine="vLLM", served_name="m", tokenizer="/m", port=30000,
+        run="published", round=0, try_=0, engine="vLLM", served_name="m", port=30000,
         arms=tuple(ArmCommand(name=arm, argv=("serve", arm), candidate=arm != BASELINE, engine_chooses_depth=True)
                    for arm in arms),
         workloads=tuple(workloads), results_dir="/results", unseen=("draft_tokens", "accepted_at"),
@@ -228,16 +223,14 @@ def _point(load: Sent, number: int, arm: str, engine: Engine) -> Point:
     workload, count = load.workload, load.workload.dataset.requests
     dice = random.Random(f"{workload.name} {number}")
     engine.factor = noise.factor(NOISE, workload.name, [arm], number)
-    reached: dict[str, int] = {}
     if workload.levels:
         found = served(engine, [load.tokens] * count, levels=workload.levels)
-        reached = {"most_under_way": found.most_under_way}
     elif workload.rate is None:
         found = served(engine, [load.tokens] * count, concurrency=workload.concurrency)
     else:
         lengths = [normal(dice, load.tokens, load.tokens / 2, 10, 2 * load.tokens) for _ in range(count)]
         found = served(engine, lengths, arrivals=poisson(dice, workload.rate, count))
-    return point(workload, {**found.report(), **reached}, found.speculation)
+    return point(workload, found.report(), found.speculation)
 
 
 def poisson(dice: random.Random, rate: float, count: int) -> list[float]:

@@ -23,9 +23,6 @@ NOT_A_FILE_OF_PROMPTS = {
     "name a file that ends so",
 }  # fmt: skip
 """CEL of what must hold → the way out."""
-FEWEST_TOKENS = 3
-"""Of an answer. The benchmark client refuses an expectation below 4 (sharegpt.py:68 of 0.5.23, and compiled), and is
-told of one more than an answer may have (`load.UNCOUNTED`)."""
 
 
 def _no_format(prompts: "PromptsSpec") -> Iterator[Violation]:
@@ -64,8 +61,8 @@ class PromptsSpec(Model):
     """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency, a ramp five times its
     top. At a rate: at least as many as arrive in 20 seconds; if absent, as many as arrive in 60, and at
     least 64."""
-    max_tokens: Annotated[int, Field(ge=FEWEST_TOKENS, le=131072)] | None = None
-    """Maximum tokens per answer; 512 if absent. The benchmark client accepts 3 or more."""
+    max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
+    """Maximum tokens per answer; 512 if absent."""
     temperature: Temperature | None = None
     """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature and the server
     uses its own default, on most engines that of the model's generation_config.json. All other sampling parameters are

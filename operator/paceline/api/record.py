@@ -33,7 +33,10 @@ from paceline.core.kept import by_value
 Class = TypeVar("Class")
 LONGEST_NUMBER = 32
 """Characters of a decimal string."""
-UPPER = {"e2e": "E2E", "itl": "ITL", "mhz": "MHz", "sha256": "SHA256", "sm": "SM", "tpot": "TPOT", "ttft": "TTFT"}
+UPPER = {
+    "cpu": "CPU", "e2e": "E2E", "itl": "ITL", "mhz": "MHz", "sha256": "SHA256", "sm": "SM", "tpot": "TPOT",
+    "ttft": "TTFT",
+}  # fmt: skip
 """Words that are written so on the wire, unless a name begins with them."""
 
 

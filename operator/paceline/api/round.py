@@ -78,8 +78,8 @@ class Replicate:
     """Exit code, if the server ended by itself."""
     reason: Name = ""
     """Why this server gave no evidence: a reason of a round, Retracted (it took requests back), RequestsFailed (some
-    requests got no answer), Malformed (answers without the form of responseFormat) or NotMeasured (it ran,
-    but not as requested)."""
+    requests got no answer), Malformed (answers without the form of responseFormat), ClientBusy (the client did not
+    keep up with it) or NotMeasured (it ran, but not as requested)."""
     error: Text = ""
     """The last useful line of its log."""
     resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
@@ -98,17 +98,10 @@ class Replicate:
 
 
 @record
-class Point:
-    """One arm on one workload in one round. Times in seconds, throughputs in output tokens per second."""
+class Numbers:
+    """What the client measured of one arm on one workload, and what the server counted. Times in seconds, throughputs
+    in output tokens per second; absent: not available."""
 
-    arm: Annotated[Name, ALWAYS] = ""
-    """Which arm."""
-    workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
-    valid: Annotated[bool, ALWAYS] = False
-    """Whether the gate may use it."""
-    why: Annotated[Text, ALWAYS] = ""
-    """Why the gate may not use it."""
     asked: Count | None = None
     """Requests sent."""
     completed: Count | None = None
@@ -122,17 +115,8 @@ class Point:
     steady_throughput: Number | None = None
     """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
     way. The gate compares this value. Absent at a rate and on a ramp."""
-    mean_concurrency: Number | None = None
-    """Mean number of requests under way in that interval; absent at a rate and on a ramp."""
-    offered_rate: Number | None = None
-    """At a rate: requests that arrived, per second."""
     kept_rate: Number | None = None
     """At a rate: requests answered per second, over the second half of them."""
-    saturated: bool = False
-    """Set if keptRate is less than 95 % of offeredRate: a speed-up then depends on the length of the measurement."""
-    request_speed: Number | None = None
-    """At a rate and on a ramp: output tokens per second of a request under way. The gate compares this value instead
-    of throughput."""
     mean_ttft: Number | None = None
     """Mean time to the first token."""
     p95_ttft: Number | None = None
@@ -159,17 +143,12 @@ class Point:
     """95th percentile of the time of a whole request."""
     accept_length: Number | None = None
     """Tokens per verify step; 1 means that no draft token was accepted."""
-    accept_rate: Number | None = None
-    """Accepted draft tokens as a fraction of those proposed."""
     accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] = ()
     """Fraction of verify steps that accepted the draft token of each position, in order; the sum is `acceptLength` - 1.
     Present if the engine counts it."""
     draft_tokens: Number | None = None
     """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. An
     engine that verifies adaptively later drops some of them and does not report how many."""
-    at_rest: bool = False
-    """True if no draft token was accepted because the engine did not speculate under this load, although it did under
-    another."""
     verify_calls: Count | None = None
     """Verify steps."""
     retractions: Count | None = None
@@ -178,10 +157,6 @@ class Point:
     """Answers without the form that `responseFormat` asks for; absent if free text is asked for."""
     good_requests: Count | None = None
     """Requests that met the workload's slo, if it has one."""
-    goodput: Number | None = None
-    """Such requests per second, over the client's duration."""
-    good_throughput: Number | None = None
-    """Output tokens per second of such requests."""
     p50_output: Count | None = None
     """Median tokens of an answer."""
     p99_output: Count | None = None
@@ -198,12 +173,48 @@ class Point:
     request_spread: Number | None = None
     """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline tells
     by it how many requests later rounds send."""
+    client_cpu: Number | None = None
+    """Share of a CPU that the client took; with more than 0.8 the point is not valid."""
+    client_lag: Number | None = None
+    """Seconds that an event waited for the client, on average; with more than 5 ms and 2 % of meanE2E the point is not
+    valid."""
+
+
+@record
+class Point(Numbers):
+    """One arm on one workload in one round. Times in seconds, throughputs in output tokens per second."""
+
+    arm: Annotated[Name, ALWAYS] = ""
+    """Which arm."""
+    workload: Annotated[Name, ALWAYS] = ""
+    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
+    valid: Annotated[bool, ALWAYS] = False
+    """Whether the gate may use it."""
+    why: Annotated[Text, ALWAYS] = ""
+    """Why the gate may not use it."""
+    mean_concurrency: Number | None = None
+    """Mean number of requests under way in that interval; absent at a rate and on a ramp."""
+    offered_rate: Number | None = None
+    """At a rate: requests that arrived, per second."""
+    saturated: bool = False
+    """Set if keptRate is less than 95 % of offeredRate: a speed-up then depends on the length of the measurement."""
+    request_speed: Number | None = None
+    """At a rate and on a ramp: output tokens per second of a request under way. The gate compares this value instead
+    of throughput."""
+    accept_rate: Number | None = None
+    """Accepted draft tokens as a fraction of those proposed."""
+    at_rest: bool = False
+    """True if no draft token was accepted because the engine did not speculate under this load, although it did under
+    another."""
+    goodput: Number | None = None
+    """Such requests per second, over the client's duration."""
+    good_throughput: Number | None = None
+    """Output tokens per second of such requests."""
 
 
 @record
 class Inputs:
-    """Tokens of the prompts that a workload was sent: as the benchmark client counts their text, without the template
-    that the server adds; conversations as the server counts them."""
+    """Tokens of the prompts that a workload was sent, as the server counts them, with its template."""
 
     workload: Annotated[Name, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""

@@ -79,10 +79,10 @@ class Probe:
     its `version`; `kv_tokens` the tokens that its KV cache holds, None if not reported. `speculation` and `work`
     compare the scrapes before and after a workload. `flush_path` empties the cache on POST (200: done; 400: not
     idle yet); None where that is not possible, and `body` keeps the loads apart.
-    `backend` is the benchmark client's name of this engine; `body` are fields that every request of a load has, by a
-    name that no other load of the same server process has. `unseen` are the fields of `Speculation` that this engine
-    cannot show: no point is refused for want of them, and the evidence names them. `cuts_drafts`: what a grammar does
-    not allow is cut from a draft before it is counted, so a load of structured output may have no verify call.
+    `body` are fields that every request of a load has, by a name that no other load of the same server process has.
+    `unseen` are the fields of `Speculation` that this engine cannot show: no point is refused for want of them, and the
+    evidence names them. `cuts_drafts`: what a grammar does not allow is cut from a draft before it is counted, so a
+    load of structured output may have no verify call.
     """
 
     pages: tuple[str, ...]
@@ -90,7 +90,6 @@ class Probe:
     kv_tokens: Callable[[Scrape], int | None]
     speculation: Callable[[Scrape, Scrape], Speculation]
     flush_path: str | None
-    backend: str
     work: Callable[[Scrape, Scrape], Work] = lambda *_: Work()
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
     whole: Mapping[str, Any] = field(default_factory=dict)

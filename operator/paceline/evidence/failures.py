@@ -36,6 +36,7 @@ class Failure(Enum):
     RequestsFailed = FailureKind("a server ran, but requests to it failed", FEW)
     NotMeasured = FailureKind("a server ran, but its results are not valid", FEW)
     ClientFailed = FailureKind("Paceline's client failed or stopped responding", FEW)
+    ClientBusy = FailureKind("Paceline's client was too busy to measure", FEW)
     ImageMoved = FailureKind("the server ran from another image than in the rounds before: its tag has moved", ONCE)
     Unreadable = FailureKind("a round of another release, or an answer that cannot be read", FEW)
     Preempted = FailureKind("the scheduler took the round's place for a pod of a higher priority", MANY)

@@ -25,6 +25,13 @@ NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 MOST_MALFORMED = 0.05
 """Share of a point's answers that may lack the form they were asked for; one answer always may (0052)."""
+MOST_CPU = 0.8
+"""Share of a CPU that the client may take: the rest of it is what keeps its queue short."""
+MOST_LAG = 0.02
+"""Of the mean time of a request: how long an event may wait for the client, on average. A request waits twice, to be
+sent and to be seen to have ended, so that at the most a ratio r is measured as 1 + 0.96 (r - 1)."""
+LAG_SECONDS = 0.005
+"""A lag that is below what clocks and schedulers do to any process."""
 ROUNDED = 0.005
 """An engine may report an acceptance length in hundredths."""
 UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})
@@ -197,8 +204,22 @@ def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
     top = case.ramp.concurrency
     reached = f"{point.fullness * top:.0f}" if _positive(point.fullness) else "an unknown number of"
     return _unmeasured(
-        f"the ramp came to {reached} requests under way, and not to {top}: the benchmark client did not keep up; give "
+        f"the ramp came to {reached} requests under way, and not to {top}: the client did not keep up; give "
         "its container more CPU, or let answers be longer (maxTokens)"
+    )
+
+
+def client_kept_up(_: Case, point: Point) -> Objection | None:
+    """A saturated client presses ratios towards 1: it takes good drafts for bad ones, and lets slow changes through."""
+    cpu, lag, longest = point.client_cpu, point.client_lag, max(LAG_SECONDS, MOST_LAG * (point.mean_e2e or 0.0))
+    if cpu is None or lag is None:
+        return _unmeasured("how busy the client was is unknown")
+    if cpu <= MOST_CPU and lag <= longest:
+        return None
+    return Objection(
+        Failure.ClientBusy,
+        f"the client took {cpu:.0%} of a CPU, and {MOST_CPU:.0%} is the maximum; an event waited {1000 * lag:.1f} ms "
+        f"for it, and {1000 * longest:.1f} ms is the maximum: give its container more CPU, or lower the load",
     )
 
 
@@ -294,6 +315,7 @@ POINT_RULES: tuple[PointRule, ...] = (
     throughput_is_a_number,
     speed_is_a_number,
     ramp_reached_its_top,
+    client_kept_up,
     only_candidates_speculate,
     speculation_ran,
     length_is_possible,

@@ -36,7 +36,7 @@ def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
     if empty:
         _, message, load = min(empty, key=lambda pair: pair[0])
         yield (
-            f"{message}, not {load.concurrency}{_others(len(empty))}: the benchmark client did not keep up "
+            f"{message}, not {load.concurrency}{_others(len(empty))}: the client did not keep up "
             "the concurrency; give its container more CPU"
         )
     late = [

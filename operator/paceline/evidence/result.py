@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
+from paceline.api.round import Numbers
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure
@@ -21,67 +22,28 @@ NamedFailure = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """One arm on one workload. Times in seconds, throughputs in output tokens per second; None: not available.
+class Point(Numbers):
+    """One arm on one workload, in a round's result.
 
-    `output_throughput`: output tokens over the client's duration. `steady_throughput`: chunks of answers per second in
-    the window with at least 90 % of the peak concurrency, times the tokens per chunk of all answers; judged for a
-    closed loop (0025). `fullness`: mean number of requests under way in that window, as a fraction of the concurrency.
-    A ramp has no such window (0070): `fullness` is the most requests that were under way, as a fraction of its top.
-    `kept_rate`: requests answered per second in the second half of a workload at a rate. `accept_length`: the server's
-    average since the flush before the workload; `verify_calls` and `retractions`: differences of its counters. `itl`:
-    time between two chunks of an answer; `e2e`: time of a whole request.
+    `steady_throughput`: chunks of answers per second in the window with at least 90 % of the concurrency, times the
+    tokens per chunk of all answers; judged for a closed loop (0025). `accept_length`: the server's average since the
+    flush before the workload; `verify_calls` and `retractions`: differences of its counters.
     """
+
+    __pydantic_config__ = ConfigDict()
 
     workload: str
     asked: int
     completed: int
     errors: int
-    output_tokens: int | None = None
-    output_throughput: float | None = None
-    steady_throughput: float | None = None
     fullness: float | None = None
-    kept_rate: float | None = None
-    mean_ttft: float | None = None
-    p50_ttft: float | None = None
-    p95_ttft: float | None = None
-    p99_ttft: float | None = None
-    mean_tpot: float | None = None
-    p50_tpot: float | None = None
-    p95_tpot: float | None = None
-    p99_tpot: float | None = None
-    p99_itl: float | None = None
-    mean_e2e: float | None = None
-    p95_e2e: float | None = None
-    accept_length: float | None = None
-    verify_calls: int | None = None
-    retractions: int | None = None
-    draft_tokens: float | None = None
-    """Mean number of draft tokens proposed per verify call."""
-    p90_ttft: float | None = None
-    malformed: int | None = None
-    """Answers without the form that their requests asked for; None: free text was asked for."""
-    accepted_at: tuple[float, ...] = ()
-    """Fraction of verify calls that accepted the draft token of each position, in order; empty if not reported."""
-    good_requests: int | None = None
-    """Requests that met the workload's slo, and the tokens of their answers; None without an slo."""
+    """Mean number of requests under way in the steady window, as a fraction of the concurrency. A ramp has no such
+    window (0070): the most requests that were under way, as a fraction of its top."""
     good_tokens: int | None = None
     mean_input: float | None = None
-    """Tokens of a prompt, without the template that the server adds; the same on all arms of a round."""
+    """Tokens of a prompt, with the server's template; the same on all arms of a round."""
     p50_input: int | None = None
     p99_input: int | None = None
-    p50_output: int | None = None
-    """Tokens of an answer."""
-    p99_output: int | None = None
-    worst_decile: float | None = None
-    """Of a candidate: the speed of a request (tokens per second from its sending to its end) over that of the same
-    prompt at the baseline, in the same round. A tenth of the prompts is at most as fast, and so on."""
-    median_prompt: float | None = None
-    best_decile: float | None = None
-    slower_prompts: float | None = None
-    """Fraction of prompts whose request was slower than the baseline's."""
-    request_spread: float | None = None
-    """Standard deviation of ln(speed of a request) over the requests of a closed loop."""
 
     @property
     def duration(self) -> float | None:

@@ -51,10 +51,9 @@ class ArmCommand:
 class RoundPlan:
     """One replicate of each arm, in this order, each on all workloads or on those that `cells` names.
 
-    `tokenizer`: a directory that the client can read; `port`: the server's on localhost; `results_dir`: directory of
-    the full lines (on the cache volume; best effort); `compared`: resolved arguments that every server must report and
-    that must be equal on all arms. Timeouts are in seconds: from an arm's start to ready, and for one workload or one
-    prompt of parity.
+    `port`: the server's on localhost; `results_dir`: directory of the full lines (on the cache volume; best effort);
+    `compared`: resolved arguments that every server must report and that must be equal on all arms. Timeouts are in
+    seconds: from an arm's start to ready, and for one workload or one prompt of parity.
     """
 
     run: str
@@ -62,7 +61,6 @@ class RoundPlan:
     try_: int
     engine: str
     served_name: str
-    tokenizer: str
     port: int
     arms: tuple[ArmCommand, ...]
     workloads: tuple[Workload, ...]

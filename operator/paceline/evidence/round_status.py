@@ -22,11 +22,11 @@ from paceline.evidence.judge import Judged, nothing_accepted
 from paceline.evidence.loads import load_notes, saturated, under_way
 from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
-from paceline.evidence.result import Point, Replicate, RoundResult
+from paceline.evidence.result import Replicate, RoundResult
 from paceline.evidence.round_plan import RoundPlan, Scalar
 
-SHARED = tuple({f.name for f in fields(recorded.Point)} & {f.name for f in fields(Point)} - {"workload"})
-"""Numbers of a point that status takes unchanged from the round's message."""
+TAKEN = tuple(field.name for field in fields(recorded.Numbers))
+"""Numbers of a point that a record takes from the round's result."""
 METRICS = {slot.wire: slot.name for slot in slots(recorded.Point) if inner(slot.type) in (int, float)}
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the
 replicate's, comes on top."""
@@ -237,7 +237,7 @@ def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.Repli
 def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:
     """The worst failure of an arm's requests, on any workload, of a server that lived to the end."""
     failures = {objection.failure for point in judged if point.arm == arm for objection in point.objections}
-    worst_first = (Failure.Retracted, Failure.RequestsFailed, Failure.Malformed)
+    worst_first = (Failure.Retracted, Failure.RequestsFailed, Failure.Malformed, Failure.ClientBusy)
     return next((failure for failure in worst_first if failure in failures), None)
 
 
@@ -277,7 +277,7 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.P
     record = recorded.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
     if judged.point is None:
         return record
-    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in SHARED}
+    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in TAKEN}
     proposed, length = drafts or judged.point.draft_tokens, judged.point.accept_length
     return replace(
         record,

@@ -11,13 +11,14 @@ from paceline.core import ModelFacts
 from paceline.core.names import snapshot_path
 from paceline.fetching.facts import COMMIT, is_number, known_fields, read_facts, write_facts
 
-VERSION = 3
+VERSION = 4
 """Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
 prefetch lacks that fact, and a missing fact would pass for "nothing wrong"."""
-LARGEST_MESSAGE = 4096
-"""Bytes of a termination message that the kubelet keeps."""
+LARGEST_MESSAGE = 2048
+"""Bytes of a termination message that the kubelet keeps in a pod of six containers: of all it keeps 12 KiB, in equal
+parts, and a mesh or a vault may add two containers each."""
 LARGEST_JSON = 1 << 18
-"""Bytes of facts once they are unpacked. Those of twenty models have some 20,000."""
+"""Bytes of a message once it is unpacked. Those of twenty models have some 20,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,8 @@ class FetchResult:
     datasets: tuple[FetchedModel, ...] = ()
 
     def to_message(self) -> str:
-        """JSON of at most 4096 bytes. If the facts do not fit, they are packed; if they still do not fit, facts are
-        left out from the last model on, and preflight reports that it knows nothing of those.
+        """JSON of at most 2048 bytes, packed if it is longer. If it still does not fit, facts are left out from the
+        last model on, and preflight reports that it knows nothing of those.
 
         Raises ValueError if the commits do not fit with the facts of the first model, the target's (some twenty models
         and datasets): nothing could be compared then.
@@ -53,8 +54,8 @@ class FetchResult:
             commits["datasets"] = list(map(_written, self.datasets))
         for count in range(len(known), min(len(known), 1) - 1, -1):
             facts = {source: write_facts(facts) for source, facts in known[:count]}
-            for shape in ({"facts": facts}, {"packed": _pack(facts)}):
-                text = json.dumps({"version": VERSION, **commits, **shape}, separators=(",", ":"))
+            whole = _json({"version": VERSION, **commits, "facts": facts})
+            for text in (whole, _json({"packed": _pack(whole)})):
                 if len(text) <= LARGEST_MESSAGE:  # json.dumps writes ASCII: characters are bytes
                     return text
         what = f"{len(self.models)} models" + (f" and {len(self.datasets)} datasets" if self.datasets else "")
@@ -68,12 +69,12 @@ class FetchResult:
         """
         try:
             value = json.loads(text)
+            value = json.loads(_unpack(value["packed"])) if "packed" in value else value
             if value["version"] != VERSION:
                 raise ValueError(f"version {value['version']}, not {VERSION}")
-            packed = _unpack(value["packed"]) if "packed" in value else value["facts"]
             return cls(
                 models=tuple(map(_read, value["models"])),
-                facts={source: read_facts(facts) for source, facts in packed.items()},
+                facts={source: read_facts(facts) for source, facts in value["facts"].items()},
                 datasets=tuple(map(_read, value.get("datasets", ()))),
             )
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError, zlib.error) as error:
@@ -97,11 +98,13 @@ def _read(value: Mapping[str, Any]) -> FetchedModel:
     return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
 
 
-def _pack(facts: Mapping[str, Any]) -> str:
-    return base64.b85encode(zlib.compress(json.dumps(facts, separators=(",", ":")).encode(), 9)).decode()
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
-def _unpack(text: str) -> Mapping[str, Any]:
-    inflater = zlib.decompressobj()
-    facts: Mapping[str, Any] = json.loads(inflater.decompress(base64.b85decode(text), LARGEST_JSON))
-    return facts
+def _pack(text: str) -> str:
+    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _unpack(text: str) -> bytes:
+    return zlib.decompressobj().decompress(base64.b85decode(text), LARGEST_JSON)

@@ -69,14 +69,6 @@ class Conversation:
     """When it came, in any unit; None: not said."""
 
     @property
-    def question(self) -> str | None:
-        """The text of a conversation that is one user message and nothing else."""
-        first = self.messages[0]
-        alone = len(self.messages) == 1 and not self.options and set(first) == {"role", "content"}
-        text = first.get("content") if alone and first["role"] == "user" else None
-        return text if isinstance(text, str) else None
-
-    @property
     def body(self) -> str:
         """Its fields of a request, as JSON."""
         return json.dumps({**self.options, "messages": self.messages}, ensure_ascii=False)
@@ -98,7 +90,7 @@ def conversation(entry: Any, where: str) -> Conversation | None:
         return None
     found = Conversation(messages=tuple(messages), options=_options(entry, where), time=_time(entry, where))
     try:
-        (found.question or found.body).encode()
+        found.body.encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         raise DatasetError(f"{where} has {half!a}, half of a character whose text was cut: remove it") from error

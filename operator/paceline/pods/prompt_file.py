@@ -1,9 +1,6 @@
 """Prompts in a user's file, of JSON or a table: conversations in the formats of OpenAI's API, ShareGPT and others.
 
-SGLang's benchmark client sends one user message per request, and silently drops the rest of a conversation. If any
-entry has more than that, the file is one of chats: all of its entries are kept as bodies of requests, and Paceline's
-own client sends them (`round/chat_client.py`). What cannot be sent as it stands is refused by the number of its entry,
-so that no user believes it was measured.
+What cannot be sent as it stands is refused by the number of its entry, so that no user believes it was measured.
 
 A prefetch reads the file before weights are downloaded, a round before it measures.
 """
@@ -28,12 +25,10 @@ __all__ = ["LARGEST_FILE", "DatasetError", "Prompts", "read"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """In the order of the file; `sha256` is of its bytes. `usable` are user messages or, of `chats`, bodies of requests
-    (`Conversation.body`)."""
+    """In the order of the file; `sha256` is of its bytes. `usable` are bodies of requests (`Conversation.body`)."""
 
     usable: tuple[str, ...]
     sha256: str
-    chats: bool = False
     times: tuple[float | None, ...] = ()
     """When each of `usable` came, in any unit; None: not said."""
 
@@ -59,15 +54,11 @@ def read(file: Path, source: Source) -> Prompts:
         raise DatasetError(f"{source}: not UTF-8 at byte {error.start}") from error
     numbered = (conversation(entry, f"{source}: entry {number}") for number, entry in enumerate(entries, 1))
     conversations = [found for found in numbered if found]
-    questions = [one.question for one in conversations]
-    chats = None in questions
     # Duplicates are dropped: the second one would be answered from the cache, and no interval would show it.
     times: dict[str, float | None] = {}
-    for one, question in zip(conversations, questions, strict=True):
-        times.setdefault(one.body if chats or question is None else question, one.time)
-    return Prompts(
-        usable=tuple(times), sha256=hashlib.sha256(content).hexdigest(), chats=chats, times=tuple(times.values())
-    )
+    for one in conversations:
+        times.setdefault(one.body, one.time)
+    return Prompts(usable=tuple(times), sha256=hashlib.sha256(content).hexdigest(), times=tuple(times.values()))
 
 
 def _of_table(file: Path, source: Source) -> Iterator[Any]:

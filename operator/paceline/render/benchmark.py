@@ -15,7 +15,6 @@ from paceline.core.names import (
     QUEUE_LABEL,
     RUN_LABEL,
     round_name,
-    snapshot_path,
 )
 from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
@@ -25,7 +24,7 @@ from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metad
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import Files, file_annotations, files_of
-from paceline.render.images import image_mounts, image_of, images_of
+from paceline.render.images import images_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
@@ -75,7 +74,6 @@ def round_plan(
     search."""
     server, adapter = run.server, ENGINES[run.server.engine.type]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
-    model = snapshot_path(server.target.source, server.target.commit)
     usual = run.timeouts.workload or WORKLOAD_SECONDS
     return RoundPlan(
         run=owner.name,
@@ -84,7 +82,6 @@ def round_plan(
         engine=server.engine.type,
         engine_version=server.engine.version,
         served_name=server.served_name,
-        tokenizer=model,
         port=adapter.port,
         arms=tuple(
             ArmCommand(
@@ -238,6 +235,5 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
             {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},
             *prompt_mounts(run),
-            *image_mounts(image_of(run.server.target)),  # the target's tokenizer
         ],
     }

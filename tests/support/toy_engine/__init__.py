@@ -136,8 +136,7 @@ def probe(_: str) -> Probe:
         kv_tokens=lambda _: None,
         speculation=speculation,
         work=work,
-        flush_path="/toy/forget",
-        backend="sglang-oai-chat",  # what the client calls an endpoint of OpenAI's chat API
+        flush_path="/toy/forget",  # what the client calls an endpoint of OpenAI's chat API
         unseen=("accepted_at",),
     )
 

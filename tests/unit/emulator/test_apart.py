@@ -43,7 +43,7 @@ def test_the_operators_image_has_the_operator_alone() -> None:
     """Of a stage: what it copies of this repository, and the stage that it is made from."""
     stages = STAGE.findall((ROOT / "Dockerfile").read_text())
     copied = {name: (base, COPIED.findall(text)) for base, name, text in stages}
-    assert copied["build"] == ("${BASE}", ["requirements.lock requirements-bench.lock"])
+    assert copied["build"] == ("${BASE}", ["requirements.lock"])
     assert copied["code"] == ("build", ["operator/paceline"])
     assert copied["paceline"] == ("${BASE}", [])  # of this repository: the rest is of these two stages
     assert copied["sglang-emulator"] == ("${BASE}", ["paceline_emulator", "dev/emulator-image"])

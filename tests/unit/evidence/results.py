@@ -45,6 +45,8 @@ def realistic_point(workload: str, rng: random.Random) -> Point:
         accept_length=rng.uniform(1, 4),
         verify_calls=rng.randint(5_000, 20_000),
         retractions=0,
+        client_cpu=rng.uniform(0.01, 0.5),
+        client_lag=rng.uniform(0.0001, 0.002),
     )
 
 

@@ -126,7 +126,7 @@ def test_how_full_the_places_were_is_kept_and_told_where_they_were_not() -> None
     entry = held(plan, fullness=0.85)
     assert [point["valid"] for point in entry["points"]] == [True] * 4
     assert entry["notes"] == [
-        "baseline on code@8 had 6.8 requests under way on average, not 8 (and 3 more points): the benchmark client did "
+        "baseline on code@8 had 6.8 requests under way on average, not 8 (and 3 more points): the client did "
         "not keep up the concurrency; give its container more CPU"
     ]
 
@@ -295,6 +295,8 @@ def test_a_round_in_status() -> None:
                 "acceptLength": "2.81",
                 "verifyCalls": 205,
                 "retractions": 0,
+                "clientCPU": "0.1",
+                "clientLag": "0.0002",
                 "meanConcurrency": "1",
             }
         ],

@@ -6,14 +6,14 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from paceline.fetching import FetchFailure
+from paceline.fetching import FetchFailure, FetchResult
 from paceline_emulator.hub import Repository, application, generated
 
 TARGET, HEAD = "Qwen/Qwen3-Coder-Next", "thoughtworks/Qwen3-Coder-Next-Eagle3"
@@ -75,7 +75,7 @@ class Ended:
         return FetchFailure.from_message(self.termination_message)
 
     def models(self) -> dict[str, Any]:
-        return {model["source"].removeprefix("hf://"): model for model in json.loads(self.message)["models"]}
+        return {one.source.removeprefix("hf://"): asdict(one) for one in FetchResult.from_message(self.message).models}
 
 
 @dataclass

@@ -66,7 +66,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
         "test_a_bad_note_stops_nobodys_fetch_and_keeps_what_it_may_mean",
     ),
     "pods/fetch/hub.py": (WIRE, "test_a_hub_lists_files_or_is_refused"),
-    "pods/round/chat_client.py": (WIRE, "test_a_stream_is_an_answer_or_an_error"),
+    "pods/round/answers.py": (WIRE, "test_a_stream_is_an_answer_or_an_error"),
 }
 """Of foreign data: where it is parsed → the test that gives it anything. Those of other directories are examples, not
 drawn."""
@@ -86,7 +86,8 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     "plan/step.py": "times that the API server has checked, or our own",
     "pods/datasets/__init__.py": "our own prompts",
     "pods/round/contamination.py": "bodies of our own requests",
-    "pods/round/load.py": "bodies of our own requests; the report of the benchmark client, our own process",
+    "pods/round/client.py": "a load of our own process",
+    "pods/round/load.py": "bodies of our own requests; the report of the client, our own process",
 }
 """What parses, and is given nothing of strangers, or only what another has checked; and who."""
 

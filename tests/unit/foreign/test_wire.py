@@ -3,23 +3,25 @@
 import asyncio
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx2
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import web
 from huggingface_hub import set_client_factory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.rounds import CODE
 from tests.unit.foreign.values import ANY, FEW, LONGEST, mangled, refused, said, spoiled, text_of
 
 from paceline.core import Source
+from paceline.engines import Speculation
 from paceline.fetching import Artifact, FetchRequest
 from paceline.pods.fetch import hub
 from paceline.pods.fetch.request import FetchError
-from paceline.pods.round.chat_client import ask
-from paceline.pods.round.chat_report import Answered, report
+from paceline.pods.round.client import Requests, send
+from paceline.pods.round.report import point
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MODEL = Artifact(source=Source.parse("hf://a/b"), revision="main")
@@ -144,10 +146,10 @@ def stream(events: Any) -> bytes:
     )
 
 
-def answered(status: int, body: bytes) -> Answered:
-    """What becomes of one request to a real server that answers so."""
+def reported(status: int, body: bytes) -> Mapping[str, Any]:
+    """Of one request to a real server that answers so."""
 
-    async def asks() -> Answered:
+    async def asks() -> Mapping[str, Any]:
         async def handler(_: web.Request) -> web.Response:
             return web.Response(status=status, body=body, content_type="text/event-stream")
 
@@ -157,9 +159,8 @@ def answered(status: int, body: bytes) -> Answered:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         try:
-            async with ClientSession() as session:
-                port = runner.addresses[0][1]
-                return await ask(session, f"http://127.0.0.1:{port}/v1/chat/completions", {"messages": []})
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1/chat/completions"
+            return await send(Requests(url=url, bodies=({"messages": []},), concurrency=1), "")
         finally:
             await runner.cleanup()
 
@@ -177,17 +178,19 @@ def answered(status: int, body: bytes) -> Answered:
 )
 @settings(FEW, max_examples=150)
 def test_a_stream_is_an_answer_or_an_error(status: int, body: bytes) -> None:
-    one = answered(status, body)
-    assert len(one.error) <= LONGEST
-    if not one.error:
-        assert status == 200
-        assert one.tokens >= 0
-        assert one.prompt_tokens >= 0
-    told = report([one, Answered(first=0.1, whole=0.2, prompt_tokens=5, tokens=3, text="x", answer="x")], 1.0)
-    assert json.loads(json.dumps(told, allow_nan=False))["completed"] in (1, 2)
-    assert math.isfinite(told["output_throughput"])
+    told = reported(status, body)
+    (error,) = told["errors"]
+    assert len(error) <= LONGEST
+    assert error or status == 200
+    assert told["output_lens"][0] >= 0
+    assert told["input_lens"][0] >= 0
+    json.dumps(told, allow_nan=False)
+    found = point(CODE, told, Speculation())
+    assert (found.completed, found.errors) == ((0, 1) if error else (1, 0))
+    assert found.output_throughput is not None
+    assert math.isfinite(found.output_throughput)
 
 
 def test_the_stream_of_an_engine_is_an_answer() -> None:
-    one = answered(200, stream(EVENTS))
-    assert (one.error, one.tokens, one.answer) == ("", 3, "Hello world")
+    told = reported(200, stream(EVENTS))
+    assert (told["errors"], told["output_lens"], told["generated_texts"]) == ([""], [3], ["thinksHello worldf{}"])

@@ -137,7 +137,6 @@ def begin(
         try_=0,
         engine="SGLang",
         served_name="pair",
-        tokenizer=str(models / "target"),
         port=port,
         arms=arms,
         workloads=workloads,

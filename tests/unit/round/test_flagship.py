@@ -54,7 +54,7 @@ def asked(manifest: dict[str, Any], home: Path, port: int) -> RoundPlan:
         dataclasses.replace(arm, argv=tuple(str(port) if word == "30000" else word for word in arm.argv))
         for arm in arms
     )
-    return dataclasses.replace(plan, arms=moved, tokenizer=here(plan.tokenizer), port=port, workloads=(CODE_1,))
+    return dataclasses.replace(plan, arms=moved, port=port, workloads=(CODE_1,))
 
 
 def example(name: str, head: str | None = None) -> dict[str, Any]:

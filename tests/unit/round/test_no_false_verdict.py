@@ -145,6 +145,8 @@ def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Rando
             p95_ttft=0.05,
             mean_e2e=0.5,
             retractions=0,
+            client_cpu=0.1,
+            client_lag=0.0002,
             **speculation,
         )
 

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.core import Source
 from paceline.pods import prompt_table
-from paceline.pods.prompt_file import DatasetError, read
+from paceline.pods.prompt_file import DatasetError, Prompts, read
 
 SOURCE = Source.parse("configMap://prompts/code.jsonl")
 
@@ -43,26 +43,30 @@ SHAREGPT = json.dumps([
 ])  # fmt: skip
 
 
+def texts(found: Prompts) -> list[str]:
+    """Of prompts that are one question each."""
+    return [json.loads(body)["messages"][0]["content"] for body in found.usable]
+
+
 @pytest.mark.parametrize("content", [OPENAI, SHAREGPT, lines(*json.loads(SHAREGPT)), f"\n{OPENAI}\n\n"])
 def test_both_forms_as_lines_or_a_list(tmp_path: Path, content: str) -> None:
-    found = read(file(tmp_path, content), SOURCE)
-    assert (found.usable, found.chats) == (("Sort a list.", "Grüße\u2028in zwei Zeilen"), False)
+    assert texts(read(file(tmp_path, content), SOURCE)) == ["Sort a list.", "Grüße\u2028in zwei Zeilen"]
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     """Editors on Windows begin a file with it."""
-    assert read(file(tmp_path, f"\ufeff{OPENAI}"), SOURCE).usable == ("Sort a list.", "Grüße\u2028in zwei Zeilen")
+    assert texts(read(file(tmp_path, f"\ufeff{OPENAI}"), SOURCE)) == ["Sort a list.", "Grüße\u2028in zwei Zeilen"]
 
 
 def test_a_prompt_of_nothing_is_not_usable(tmp_path: Path) -> None:
     content = lines({"messages": [said("user", " \n")]}, {"messages": [said("user", "Sort a list.")]})
-    assert read(file(tmp_path, content), SOURCE).usable == ("Sort a list.",)
+    assert texts(read(file(tmp_path, content), SOURCE)) == ["Sort a list."]
 
 
 def test_a_prompt_that_stands_there_twice_is_one(tmp_path: Path) -> None:
     """A hundred copies of one prompt are no set of a hundred: a cache would answer, and no interval would tell."""
     content = lines(*({"messages": [said("user", text)]} for text in ("one", "two", "one")))
-    assert read(file(tmp_path, content), SOURCE).usable == ("one", "two")
+    assert texts(read(file(tmp_path, content), SOURCE)) == ["one", "two"]
 
 
 def test_the_digest_is_sha256sums(tmp_path: Path) -> None:
@@ -123,7 +127,6 @@ ASKED = {"messages": TWO}
 )  # fmt: skip
 def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], sent: dict[str, Any]) -> None:
     found = read(file(tmp_path, lines(entry)), SOURCE)
-    assert found.chats
     assert [json.loads(body) for body in found.usable] == [sent]
 
 
@@ -136,12 +139,11 @@ def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], s
         {"turns": ["One?", "And two?"], "category": "low_entropy"},
     ],
 )
-def test_single_turns_of_benchmarks_are_prompts_for_sglangs_client(tmp_path: Path, entry: dict[str, Any]) -> None:
-    found = read(file(tmp_path, lines(entry)), SOURCE)
-    assert (found.usable, found.chats) == (("One?",), False)
+def test_of_benchmarks_the_first_turn_is_asked(tmp_path: Path, entry: dict[str, Any]) -> None:
+    assert texts(read(file(tmp_path, lines(entry)), SOURCE)) == ["One?"]
 
 
-def test_one_chat_makes_all_of_a_file_chats(tmp_path: Path) -> None:
+def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
     found = read(file(tmp_path, lines({"messages": TWO[:1]}, {"messages": TWO})), SOURCE)
     assert [len(json.loads(body)["messages"]) for body in found.usable] == [1, 3]
 
@@ -215,25 +217,25 @@ MESSAGES = "[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'conte
     [
         (f"{MESSAGES} AS messages, 7 AS id", [{"messages": [SYSTEM, TWO[0]]}]),
         (f"$${json.dumps([SYSTEM, TWO[0]])}$$ AS messages", [{"messages": [SYSTEM, TWO[0]]}]),
-        ("['One?', 'And two?'] AS turns, 'low_entropy' AS category", ["One?"]),
-        ("'One?' AS prompt", ["One?"]),
+        ("['One?', 'And two?'] AS turns, 'low_entropy' AS category", [{"messages": [said("user", "One?")]}]),
+        ("'One?' AS prompt", [{"messages": [said("user", "One?")]}]),
     ],
 )
 def test_a_table_of_parquet(tmp_path: Path, row: str, usable: list[Any]) -> None:
     found = read(parquet(tmp_path / "train.parquet", row), SOURCE)
-    assert [json.loads(body) if found.chats else body for body in found.usable] == usable
+    assert list(map(json.loads, found.usable)) == usable
 
 
 def test_a_table_of_csv(tmp_path: Path) -> None:
     path = tmp_path / "train.csv"
     path.write_text('id,prompt\n1,"Say ""hello"",\nplease."\n2,007\n')
-    assert read(path, SOURCE).usable == ('Say "hello",\nplease.', "007")
+    assert texts(read(path, SOURCE)) == ['Say "hello",\nplease.', "007"]
 
 
 def test_a_prompt_of_a_table_may_be_json_that_is_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "TRAIN.CSV"
     path.write_text('prompt\n"{""a"": 1}"\n[1]\n"[{""role"": ""user"", ""content"": ""One?""}]"\n')
-    assert read(path, SOURCE).usable == ('{"a": 1}', "[1]", "One?")
+    assert texts(read(path, SOURCE)) == ['{"a": 1}', "[1]", "One?"]
 
 
 @pytest.mark.parametrize(

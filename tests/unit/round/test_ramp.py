@@ -18,16 +18,16 @@ import pytest
 from aiohttp import web
 from tests.support.rounds import BASELINE, GOOD, PLAN
 from tests.unit.round.pod import Start
-from tests.unit.round.test_chat_client import DONE, USAGE, piece
+from tests.unit.round.test_client import DONE, USAGE, piece
 from tests.unit.round.test_round import emulated
 
 from paceline.core import WAVES, Dataset, Timeouts, Workload, ramp
 from paceline.evidence import Point, RoundPlan, RoundResult, judge
 from paceline.evidence.round_status import judged_speed, measurements, round_record
 from paceline.plan.costs import Assumptions
-from paceline.pods.round import chat_client, load
-from paceline.pods.round.chat_client import ChatLoad
-from paceline.pods.round.chat_report import most_under_way
+from paceline.pods.round import client, load
+from paceline.pods.round.client import Requests
+from paceline.pods.round.requests import Row, most_under_way, rows
 
 TO_EIGHT = Workload(
     dataset=Dataset(name="code", source="builtin://code", requests=40, max_tokens=16, ramp_from=1), concurrency=8
@@ -121,25 +121,26 @@ async def test_every_request_meets_as_many_others_whatever_the_servers_speed(sec
     try:
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
         bodies = tuple({"number": number} for number in range(30))
-        to_send = ChatLoad(url=url, bodies=bodies, concurrency=6, levels=levels)
-        report = await chat_client.send(ChatLoad.from_json(to_send.to_json()), "")
+        to_send = Requests(url=url, bodies=bodies, concurrency=6, levels=levels)
+        report = await client.send(Requests.from_json(to_send.to_json()), "")
     finally:
         await runner.cleanup()
-    assert report["completed"] == 30
-    assert report["most_under_way"] == 6
+    assert report["errors"] == [""] * 30
+    assert most_under_way(rows(report)) == 6
     missed = [level - met[number] for number, level in enumerate(levels)]
     assert min(missed) >= 0, "the server never had more than the ramp says"
     assert missed.count(0) >= 15, "one less where two answers ended together, and the next request was not sent yet"
 
 
 def test_the_most_under_way_is_counted_from_when_each_was_due_and_ended() -> None:
-    assert most_under_way([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]) == {"most_under_way": 3}
-    assert most_under_way([]) == {}
+    spans = [(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]
+    sent = [Row(start=a, first=0.0, gaps=(), seconds=b - a, tokens=1, error="") for a, b in spans]
+    assert most_under_way(sent) == 3
+    assert most_under_way([]) is None
 
 
-def test_all_arms_are_sent_the_same_and_the_warm_up_is_a_closed_loop_at_the_top(tmp_path: Path) -> None:
-    chosen = load.prompts(dataclasses.replace(PLAN, workloads=(TO_EIGHT,)), TO_EIGHT)
-    sent = load.chat_load(PLAN, TO_EIGHT, chosen, name="n", tokens=16, rate=None, levels=TO_EIGHT.levels)
+def test_all_arms_are_sent_the_same_and_the_warm_up_is_a_closed_loop_at_the_top() -> None:
+    sent = load.requests(PLAN, TO_EIGHT)
     assert len(sent.bodies) == 40
     assert sent.levels == ramp.under_way(1, 8, 40)
     assert len(load.warm_up_prompts(PLAN, TO_EIGHT)) == 8
@@ -191,7 +192,7 @@ def test_the_gate_compares_the_speed_of_a_request() -> None:
     [
         (
             {"fullness": 0.88},
-            "the ramp came to 7 requests under way, and not to 8: the benchmark client did not keep up",
+            "the ramp came to 7 requests under way, and not to 8: the client did not keep up",
         ),
         ({"fullness": None}, "the ramp came to an unknown number of requests under way, and not to 8"),
         ({"completed": 38, "errors": 2, "fullness": 0.5}, "38 of 40 requests completed"),

@@ -7,17 +7,19 @@ import pytest
 
 from paceline.core import Slo
 from paceline.evidence import Point
+from paceline.pods.round.answers import Answered, report
 from paceline.pods.round.requests import at, beside, good, lengths, speeds, spread
 
 
 def load(*requests: tuple[float, int, float], errors: tuple[str, ...] = (), step: int = 1) -> dict[str, Any]:
     """Of each request: seconds to the first token, tokens, seconds per further piece of `step` tokens."""
-    return {
-        "ttfts": [first for first, _, _ in requests],
-        "itls": [[gap] * -(-(tokens - 1) // step) for _, tokens, gap in requests],
-        "output_lens": [tokens for _, tokens, _ in requests],
-        "errors": list(errors or [""] * len(requests)),
-    }
+    answered = [
+        Answered(
+            first=first, gaps=(gap,) * (pieces := -(-(tokens - 1) // step)), whole=first + pieces * gap, tokens=tokens
+        )
+        for first, tokens, gap in requests
+    ]
+    return {**report(answered, 60.0), "errors": list(errors or [""] * len(requests))}
 
 
 PROMPT, LATE, SLOW = (0.4, 101, 0.04), (0.6, 101, 0.04), (0.4, 11, 0.06)
@@ -34,22 +36,20 @@ PROMPT, LATE, SLOW = (0.4, 101, 0.04), (0.6, 101, 0.04), (0.4, 11, 0.06)
     ],
 )
 def test_goodput_counts_the_requests_that_met_both(slo: Slo, met: tuple[int, int]) -> None:
-    assert good(load(PROMPT, LATE, SLOW), slo, max_tokens=128) == met
+    assert good(load(PROMPT, LATE, SLOW), slo) == met
 
 
 def test_the_time_per_token_is_a_requests_mean_whatever_comes_at_once() -> None:
     """Four tokens every 160 ms are one every 40 ms: what vLLM calls tpot, and not its itl, of pieces."""
-    assert good(load((0.4, 101, 0.16), step=4), Slo(itl=0.0401), max_tokens=128) == (1, 101)
+    assert good(load((0.4, 101, 0.16), step=4), Slo(itl=0.0401)) == (1, 101)
 
 
-def test_what_failed_or_broke_off_is_no_goodput() -> None:
-    """One more token than can be is what the client says of an answer without a count."""
-    report = load(PROMPT, PROMPT, (0.1, 129, 0.001), (0.1, 0, 0.0), errors=("", "HTTP 500", "", ""))
-    assert good(report, Slo(ttft=0.5), max_tokens=128) == (1, 101)
+def test_what_failed_or_is_empty_is_no_goodput() -> None:
+    assert good(load(PROMPT, PROMPT, (0.1, 0, 0.0), errors=("", "HTTP 500", "")), Slo(ttft=0.5)) == (1, 101)
 
 
 def test_an_answer_of_one_token_has_no_time_per_token() -> None:
-    assert good(load((0.4, 1, 9.0)), Slo(itl=0.001), max_tokens=128) == (1, 1)
+    assert good(load((0.4, 1, 9.0)), Slo(itl=0.001)) == (1, 1)
 
 
 @pytest.mark.parametrize(("share", "found"), [(0.0, 1), (0.1, 1), (0.11, 2), (0.5, 5), (0.9, 9), (0.99, 10)])
@@ -62,13 +62,13 @@ def test_no_values_have_no_percentile() -> None:
 
 
 def test_lengths_are_of_prompts_and_answers() -> None:
-    report = load(*[(0.1, tokens, 0.01) for tokens in (10, 30, 20)]) | {"input_lens": [700, 40, 100]}
-    assert lengths(report) == {
+    told = load(*[(0.1, tokens, 0.01) for tokens in (10, 30, 20)]) | {"input_lens": [700, 40, 100]}
+    assert lengths(told) == {
         "mean_input": 280.0, "p50_input": 100, "p99_input": 700, "p50_output": 20, "p99_output": 30,
     }  # fmt: skip
 
 
-def test_a_client_that_tells_no_lengths_of_prompts_says_nothing_of_them() -> None:
+def test_of_a_server_that_does_not_count_prompts_nothing_is_said_of_them() -> None:
     found = lengths(load(PROMPT))
     assert (found["mean_input"], found["p50_input"], found["p50_output"]) == (None, None, 101)
 

@@ -27,7 +27,7 @@ def test_nobody_else_is_measured_in_a_servers_place(tmp_path: Path, monkeypatch:
 
 
 def test_a_workload_that_takes_too_long_says_so(tmp_path: Path) -> None:
-    """Not even the benchmark client's interpreter is up after ten milliseconds."""
+    """Not even the client's interpreter is up after ten milliseconds."""
     room = Runner(dataclasses.replace(PLAN, workload_timeouts={"code@1": 0.01}), Control(tmp_path), tmp_path)
     with pytest.raises(ServerFailed) as failed:
         room.perform(Load(WIDE, CODE))

@@ -35,10 +35,15 @@ def pair(models: Path, port: int) -> Arms:
     return published_pair(models, port)
 
 
-def test_every_request_asks_for_the_form_unless_its_entry_asks_for_another() -> None:
-    chosen = [json.dumps({"messages": []}), json.dumps({"messages": [], "response_format": OWN})]
-    sent = load.chat_load(PLAN, CODE, chosen, name="code", tokens=96, rate=None)
-    assert [body["response_format"] for body in sent.bodies] == [json.loads(FORM), OWN]
+def test_every_request_asks_for_the_form_unless_its_entry_asks_for_another(tmp_path: Path) -> None:
+    asked = [{"messages": [{"role": "user", "content": text}]} for text in ("One?", "Two?")]
+    file = tmp_path / "own.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in (asked[0], {**asked[1], "response_format": OWN})))
+    own = dataclasses.replace(CODE.dataset, name="own", source="configMap://prompts/own.jsonl", requests=2)
+    load_of_two = dataclasses.replace(CODE, dataset=own)
+    sent = load.requests(dataclasses.replace(PLAN, files={"own": str(file)}), load_of_two)
+    forms = {body["messages"][0]["content"]: body["response_format"] for body in sent.bodies}
+    assert forms == {"One?": json.loads(FORM), "Two?": OWN}
 
 
 def test_a_plan_carries_the_form_where_there_is_one() -> None:

@@ -25,7 +25,8 @@ PROXY = Path(__file__).with_name("proxy.py")
 REQUESTS, TOKENS = 4, 24
 FOUR = tuple(workload(name, 1, REQUESTS, TOKENS) for name in ("code", "chat", "swe", "terminal"))
 ONE = FOUR[:1]
-AGAIN = (*ONE, workload("code", 2, 6, TOKENS))
+TWICE = workload("code", 2, 6, TOKENS)
+AGAIN = (dataclasses.replace(TWICE, concurrency=1), TWICE)
 """The same prompts twice: the second time a cache that was not emptied has them."""
 
 ANSWERS = {

@@ -51,7 +51,6 @@ def probe(version: str) -> Probe:
         speculation=partial(speculation, release),
         work=partial(work, release),
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
-        backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
         own_temperature=release.own_temperature,
         adapter=_with_adapter if release.adapters else None,

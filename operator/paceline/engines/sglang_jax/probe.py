@@ -32,7 +32,6 @@ def probe(_: str) -> Probe:
         kv_tokens=kv_tokens,
         speculation=speculation,
         flush_path="/flush_cache",
-        backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
         own_temperature=0.7,  # entrypoints/openai/protocol.py:402: nothing of the model's is read
         reads_log=True,

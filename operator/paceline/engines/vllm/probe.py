@@ -68,7 +68,6 @@ def probe(_version: str) -> Probe:
         speculation=speculation,
         work=work,
         flush_path=None,
-        backend="vllm-chat",
         adapter=lambda _, adapter: adapter,
         cuts_drafts=True,  # v1/core/sched/scheduler.py:2879
         body=body,

@@ -116,6 +116,8 @@ def _point(arm: ArmCommand, workload: Workload, speed: float, length: float) -> 
         accept_length=length if arm.candidate else None,
         verify_calls=round(tokens / length) if arm.candidate else 0,
         retractions=0,
+        client_cpu=0.0,
+        client_lag=0.0,
     )
 
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 from paceline.core import Arrivals
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan, encode
-from paceline.pods.round import bench_client, keys, load
+from paceline.pods.round import keys, load
 from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.runner import Runner, say
 
@@ -50,7 +50,6 @@ def check(plan: RoundPlan) -> None:
     """Check what every arm would fail on, before the first one takes a GPU."""
     if plan.engine not in ENGINES:
         raise ValueError(f"cannot measure {plan.engine}")
-    bench_client.extension()
     for workload in plan.workloads:
         load.prompts(plan, workload)
         if workload.rate and workload.dataset.arrivals == Arrivals.REPLAYED:
@@ -58,9 +57,6 @@ def check(plan: RoundPlan) -> None:
     load.tools_are_taken(plan)
     if plan.parity:
         load.compared_prompts(plan)
-    tokenizer = Path(plan.tokenizer) / "tokenizer.json"
-    if not tokenizer.is_file():
-        raise FileNotFoundError(f"the benchmark client needs {tokenizer}")
 
 
 def _terminated(*_: object) -> NoReturn:

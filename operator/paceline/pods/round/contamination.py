@@ -15,37 +15,43 @@ from paceline.evidence import Point
 
 CACHE_SLACK = 0.05
 """Prompt tokens that may be cached beside shared beginnings, as a share of all: those are counted in characters."""
-CHAT_TEMPLATE_TOKENS = 300
-"""What a chat template may put before every conversation, tools explained; Paceline's client has no tokenizer to tell.
-A choice: templates of Qwen3 and Llama 3.1 put some 30 tokens there, and some 250 where there are tools."""
 SYSTEM = ("system", "developer")
 DENSER = 2
 """How many times as many tokens a character of the shared beginning (tools as JSON) may have as one of the rest."""
 
 
-def contamination(point: Point, report: Mapping[str, Any], shared: float, work: Work, *, chats: bool = False) -> str:
+def contamination(point: Point, shared: float, template: int, work: Work) -> str:
     """Why the numbers do not come from this load on a fresh server; "" if the counters agree. `shared` is the
-    `shared_share` of its prompts, which of `chats` are bodies of requests. A load with failed requests is left to the
-    judge: the server may have counted some of them."""
+    `shared_share` of its prompts, `template` the most tokens that a template puts before each. A load with failed
+    requests is left to the judge: the server may have counted some of them."""
     if point.errors or point.completed != point.asked:
         return ""
-    return _served_by_another(point, work) or _cached(point, report, shared, work, chats)
+    return _served_by_another(point, work) or _cached(point, shared, template, work)
 
 
-def shared_share(prompts: Sequence[str]) -> float:
-    """The share of all characters that begin another one of these prompts, too: a prefix cache may have them."""
+def bare(prompts: Sequence[str]) -> str:
+    """A request of next to no text, with the tools of the prompt that has most: what a template makes of it, it may put
+    before every prompt."""
+    tools = max((json.loads(prompt).get("tools", []) for prompt in prompts), key=lambda found: len(json.dumps(found)))
+    return json.dumps({"messages": [{"role": "user", "content": "."}], **({"tools": tools} if tools else {})})
+
+
+def shared_share(bodies: Sequence[Mapping[str, Any]]) -> float:
+    """The share of all characters that begin another one of these prompts, too: a prefix cache may have them. Of what a
+    template makes a prompt of: it writes tools before the messages, or behind the system prompt (as that of Qwen3
+    does). Whichever shares more counts."""
+    return max(_shared(["".join(map(_text, order(one))) for one in bodies]) for order in (_tools_first, _system_first))
+
+
+def _shared(prompts: Sequence[str]) -> float:
     length = sum(map(len, prompts))
     return sum(_common(*pair) for pair in pairwise(sorted(prompts))) / length if length else 0.0
 
 
-def shared_share_of_chats(bodies: Sequence[str]) -> float:
-    """The same of bodies of requests (`Conversation.body`), of what a template makes a prompt of: it writes tools
-    before the messages, or behind the system prompt (as that of Qwen3 does). Whichever shares more counts."""
-    requests = [json.loads(body) for body in bodies]
-    return max(
-        shared_share([json.dumps(order(one), ensure_ascii=False) for one in requests])
-        for order in (_tools_first, _system_first)
-    )
+def _text(part: Mapping[str, Any]) -> str:
+    """Of a message that is nothing but text, this; of another or a tool, its JSON."""
+    plain = set(part) == {"role", "content"} and isinstance(part["content"], str)
+    return f"{part['role']}:{part['content']}" if plain else json.dumps(part, ensure_ascii=False)
 
 
 def _tools_first(request: Mapping[str, Any]) -> list[Any]:
@@ -77,16 +83,12 @@ def _served_by_another(point: Point, work: Work) -> str:
     return f"{counted}: it received other requests"
 
 
-def _cached(point: Point, report: Mapping[str, Any], shared: float, work: Work, chats: bool) -> str:
+def _cached(point: Point, shared: float, template: int, work: Work) -> str:
     if not work.prompt_tokens or work.cached_tokens is None:
         return ""
-    if chats:
-        template = min(work.prompt_tokens, CHAT_TEMPLATE_TOKENS * point.completed)
-        shared = DENSER * shared / (1 + (DENSER - 1) * shared)
-    else:
-        template = max(0, work.prompt_tokens - int(report["total_input_tokens"]))  # the same before every prompt
-    text = work.prompt_tokens - template
-    most = template + text * shared + work.prompt_tokens * CACHE_SLACK
+    before_all = min(work.prompt_tokens, template * point.completed)
+    text = work.prompt_tokens - before_all
+    most = before_all + text * DENSER * shared / (1 + (DENSER - 1) * shared) + work.prompt_tokens * CACHE_SLACK
     if work.cached_tokens <= most:
         return ""
     return (

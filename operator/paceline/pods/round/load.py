@@ -1,9 +1,4 @@
-"""The client's file of prompts and its command line, for a workload.
-
-Every arm gets the same prompts in the same order: the file has only the requests of the workload, SGLang's benchmark
-client shuffles it with a fixed seed, and one worker thread keeps the order (two threads race for the slots). What that
-client cannot send (`Prompts.chats`), Paceline's own sends in the order of the file.
-"""
+"""The requests of a workload, and the client that sends them. Every arm gets the same ones in the same order."""
 
 import hashlib
 import itertools
@@ -13,7 +8,6 @@ import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +19,8 @@ from paceline.pods import datasets
 from paceline.pods.conversation import Conversation
 from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose, positions, replay
-from paceline.pods.round.chat_client import KEY, ChatLoad
-from paceline.pods.round.contamination import shared_share, shared_share_of_chats
+from paceline.pods.round.client import KEY, Requests
+from paceline.pods.round.contamination import bare, shared_share
 from paceline.pods.round.parity import request_body
 from paceline.pods.round.steps import Loaded
 
@@ -35,19 +29,15 @@ WARM_UP_TOKENS = 32
 PARITY = "parity"
 """The name of the load that compares outputs, as `name_of` names the others."""
 COUNTED = {"stream_options": {"include_usage": True}}
-"""In every request. If a response omits usage, the client assumes it produced the expected number of tokens."""
-UNCOUNTED = 1
-"""The expected number is one more than an answer can have, so such an answer is recognised."""
-BEARER = KEY
-"""The variable whose value both clients send as Authorization: Bearer."""
+"""In every request: an answer is counted by its server."""
 CHAT = "/v1/chat/completions"
 PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 LARGEST_REPORT = 256 << 20
-"""Bytes of the benchmark client's report, which contains every answer. A million tokens are some 5 MB."""
+"""Bytes of the client's report, which contains every answer. A million tokens are some 25 MB."""
 
 
 class LoadError(RuntimeError):
-    """The benchmark client left no usable report."""
+    """The client left no usable report."""
 
 
 def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
@@ -112,8 +102,7 @@ def tools_are_taken(plan: RoundPlan) -> None:
     given = {word.partition("=")[0].replace("_", "-") for word in plan.arms[0].argv}
     for workload in plan.workloads:
         found = _all(plan, workload)
-        bodies = map(json.loads, found.usable if found.chats else ())
-        needed = {flag for body in bodies for flag in adapter.tools_need(body)}
+        needed = {flag for body in map(json.loads, found.usable) for flag in adapter.tools_need(body)}
         if missing := sorted(needed - given):
             raise DatasetError(
                 f"{workload.name}: {workload.dataset.source} has requests with tools, which {plan.engine} refuses "
@@ -125,7 +114,7 @@ def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]
     """The request for one prompt of parity. Of a chat only its messages: what calls a tool is no text to compare."""
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
-    asked = _asked(compared_prompts(plan)[prompt], chats=_all(plan, plan.workloads[0]).chats)
+    asked = json.loads(compared_prompts(plan)[prompt])
     model = model_of(plan, plan.workloads[0])
     body = request_body(plan.parity, model, asked["messages"], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
@@ -137,14 +126,7 @@ def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
     assert probe.histogram
     name, tokens = f"{name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, workload, name=name, tokens=tokens), **probe.histogram.body}
-    chats = _all(plan, workload).chats
-    return [{**fields, **_asked(prompt, chats=chats)} for prompt in prompts(plan, workload)[: positions.SAMPLES]]
-
-
-def _asked(prompt: str, *, chats: bool) -> Mapping[str, Any]:
-    """The fields of a request for one of `Prompts.usable`."""
-    fields: Mapping[str, Any] = json.loads(prompt) if chats else {"messages": [{"role": "user", "content": prompt}]}
-    return fields
+    return [{**fields, **json.loads(prompt)} for prompt in prompts(plan, workload)[: positions.SAMPLES]]
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:
@@ -158,80 +140,25 @@ def sizes(plan: RoundPlan) -> dict[str, int]:
 
 
 def _all(plan: RoundPlan, workload: Workload) -> Prompts:
-    """The prompts of a dataset. Those of which SGLang's client cannot send all are chats, whatever their file has."""
+    """The prompts of a dataset."""
     dataset = workload.dataset
     if dataset.address.scheme is Scheme.BUILTIN:
-        found = _built_in(dataset.address.name)
-    elif dataset.name in plan.files:
-        found = read(Path(plan.files[dataset.name]), dataset.address)
-    else:
-        raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
-    own = dataset.response_format or dataset.arrivals == Arrivals.REPLAYED or dataset.ramp_from is not None
-    return _as_chats(found) if own else found
+        return _built_in(dataset.address.name)
+    if dataset.name in plan.files:
+        return read(Path(plan.files[dataset.name]), dataset.address)
+    raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
 
 
 @cache
 def _built_in(name: str) -> Prompts:
-    usable = datasets.load(name)
-    return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(usable).encode()).hexdigest())
-
-
-@cache
-def _as_chats(found: Prompts) -> Prompts:
-    """Made once: every load of every arm asks for it, some more than once."""
-    if found.chats:
-        return found
-    bodies = (Conversation(messages=({"role": "user", "content": text},)).body for text in found.usable)
-    return replace(found, usable=tuple(bodies), chats=True)
+    texts = datasets.load(name)
+    usable = tuple(Conversation(messages=({"role": "user", "content": text},)).body for text in texts)
+    return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(texts).encode()).hexdigest())
 
 
 def name_of(workload: Workload, *, warm_up: bool) -> str:
     """The name of a load, unique on its server process. It adds letters, digits and "-" to the dataset's name."""
     return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
-
-
-def command(
-    plan: RoundPlan,
-    workload: Workload,
-    *,
-    name: str,
-    dataset: Path,
-    report: Path,
-    requests: int,
-    tokens: int,
-    rate: float | None = None,
-) -> list[str]:
-    """The command that sends `requests` of the file's prompts and writes one line of JSON to `report`.
-
-    At a `rate` requests never wait for a slot: the client's times begin when a request is sent, so a wait would be
-    missing from them. Every arm has the arrivals of the same seed.
-    """
-    pace = ("--request-rate", f"{rate:g}") if rate else ("--max-concurrency", str(workload.concurrency))
-    probe = ENGINES[plan.engine].probe(plan.engine_version)
-    body = {**probe.body(name), **COUNTED, "max_completion_tokens": tokens, **_sampling(plan, workload)}
-    return [
-        sys.executable, "-m", "paceline.pods.round.bench_client",
-        "--backend", probe.backend,
-        "--base-url", f"http://127.0.0.1:{plan.port}",
-        "--ready-check-timeout-sec", "0",
-        "--model", model_of(plan, workload),
-        "--tokenizer", plan.tokenizer,
-        "--dataset-name", "sharegpt",
-        "--dataset-path", str(dataset),
-        "--num-prompts", str(requests),
-        "--sharegpt-output-len", str(tokens + UNCOUNTED),
-        *pace,
-        "--worker-threads", "1",
-        "--seed", str(SEED),
-        "--temperature", "0",
-        "--disable-ignore-eos",
-        "--disable-retokenize",
-        "--warmup-requests", "0",
-        "--disable-tqdm",
-        "--output-details",
-        "--output-file", str(report),
-        "--extra-request-body", json.dumps(body),
-    ]  # fmt: skip
 
 
 def model_of(plan: RoundPlan, workload: Workload) -> str:
@@ -241,68 +168,58 @@ def model_of(plan: RoundPlan, workload: Workload) -> str:
     return name(plan.served_name, adapter) if adapter and name else plan.served_name
 
 
-def _sampling(plan: RoundPlan, workload: Workload) -> Mapping[str, Any]:
-    """The temperature in the request's body. The client sends 0 unless the body has one. For the server's own default,
-    the body has null, or the default's value if the engine does not accept null."""
-    temperature = workload.dataset.temperature
-    if temperature == 0:
-        return {}
-    own = ENGINES[plan.engine].probe(plan.engine_version).own_temperature
-    return {"temperature": own if temperature is None else temperature}
-
-
 def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Loaded:
     """Run the client to its end. Raises LoadError, or subprocess.TimeoutExpired."""
-    chosen = warm_up_prompts(plan, workload) if warm_up else prompts(plan, workload)
-    tokens = min(workload.dataset.max_tokens, WARM_UP_TOKENS) if warm_up else workload.dataset.max_tokens
-    dataset, report = scratch / "prompts.json", scratch / "report.jsonl"
-    report.unlink(missing_ok=True)
-    name = name_of(workload, warm_up=warm_up)
-    rate = None if warm_up else workload.rate
-    if chats := _all(plan, workload).chats:
-        levels = None if warm_up else workload.levels or None
-        to_send = chat_load(plan, workload, chosen, name=name, tokens=tokens, rate=rate, levels=levels)
-        dataset.write_text(to_send.to_json())
-        argv = [sys.executable, "-m", "paceline.pods.round.chat_client", str(dataset), str(report)]
-    else:
-        dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
-        options: dict[str, Any] = {"name": name, "requests": len(chosen), "tokens": tokens, "rate": rate}
-        argv = command(plan, workload, dataset=dataset, report=report, **options)
+    chosen = warm_up_requests(plan, workload) if warm_up else requests(plan, workload)
+    source, target = scratch / "requests.json", scratch / "report.json"
+    target.unlink(missing_ok=True)
+    source.write_text(chosen.to_json())
+    argv = [sys.executable, "-m", "paceline.pods.round.client", str(source), str(target)]
     _run(argv, scratch, key, timeout=plan.timeout_of(workload))
-    shared = shared_share_of_chats(chosen) if chats else shared_share(chosen)
-    return Loaded(report=_read_report(report), shared_prompts=shared, chats=chats)
+    return Loaded(report=_read_report(target), shared_prompts=shared_share(chosen.bodies))
 
 
-def chat_load(
-    plan: RoundPlan,
-    workload: Workload,
-    chosen: Sequence[str],
-    *,
-    name: str,
-    tokens: int,
-    rate: float | None,
-    levels: tuple[int, ...] | None = None,
-) -> ChatLoad:
-    """What Paceline's own client is to send: `chosen` are bodies of requests. Every arm has the same arrivals, or the
-    same `levels` of a ramp."""
-    shared = {**_fields(plan, workload, name=name, tokens=tokens), **COUNTED, "stream": True}
-    return ChatLoad(
-        url=f"http://127.0.0.1:{plan.port}{CHAT}",
-        bodies=tuple({**shared, **json.loads(prompt)} for prompt in chosen),
+def requests(plan: RoundPlan, workload: Workload) -> Requests:
+    """Of a load: the same ones for every arm, with the same arrivals, or the same `levels` of a ramp."""
+    name, tokens = name_of(workload, warm_up=False), workload.dataset.max_tokens
+    bodies = _bodies(plan, workload, prompts(plan, workload), name=name, tokens=tokens)
+    return Requests(
+        url=_url(plan),
+        bodies=bodies,
         concurrency=workload.concurrency,
-        arrivals=_arrivals(plan, workload, rate, len(chosen)) if rate else None,
-        levels=levels,
+        arrivals=_arrivals(plan, workload, workload.rate, len(bodies)) if workload.rate else None,
+        levels=workload.levels or None,
     )
 
 
+def warm_up_requests(plan: RoundPlan, workload: Workload) -> Requests:
+    """The last one is bare: it tells how long a template is (`contamination`)."""
+    chosen = warm_up_prompts(plan, workload)
+    name, tokens = name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
+    bodies = _bodies(plan, workload, [*chosen, bare(prompts(plan, workload))], name=name, tokens=tokens)
+    return Requests(url=_url(plan), bodies=bodies, concurrency=workload.concurrency)
+
+
+def _url(plan: RoundPlan) -> str:
+    return f"http://127.0.0.1:{plan.port}{CHAT}"
+
+
+def _bodies(
+    plan: RoundPlan, workload: Workload, chosen: Sequence[str], *, name: str, tokens: int
+) -> tuple[Mapping[str, Any], ...]:
+    shared = {**_fields(plan, workload, name=name, tokens=tokens), **COUNTED, "stream": True}
+    return tuple({**shared, **json.loads(prompt)} for prompt in chosen)
+
+
 def _fields(plan: RoundPlan, workload: Workload, *, name: str, tokens: int) -> Mapping[str, Any]:
-    """What all requests of a load have, where Paceline sends them itself."""
+    """What all requests of a load have. For the server's own temperature it is null, or the default's value if the
+    engine does not accept null."""
+    probe, temperature = ENGINES[plan.engine].probe(plan.engine_version), workload.dataset.temperature
     return {
-        **ENGINES[plan.engine].probe(plan.engine_version).body(name),
+        **probe.body(name),
         "model": model_of(plan, workload),
         "max_completion_tokens": tokens,
-        "temperature": 0,
-        **_sampling(plan, workload),
+        "temperature": probe.own_temperature if temperature is None else temperature,
         **({"response_format": json.loads(form)} if (form := workload.dataset.response_format) else {}),
     }
 
@@ -326,26 +243,20 @@ def _run(argv: Sequence[str], scratch: Path, key: str, *, timeout: float) -> Non
     )
     if ended.returncode != 0:
         log = (ended.stderr or ended.stdout).strip().splitlines() or [""]
-        raise LoadError(f"the benchmark client exited with {ended.returncode}: {log[-1]}")
+        raise LoadError(f"the client exited with {ended.returncode}: {log[-1]}")
 
 
 def _read_report(file: Path) -> Mapping[str, Any]:
-    """Without `server_info`, which contains the server's keys."""
     try:
         if (size := file.stat().st_size) > LARGEST_REPORT:
             raise LoadError(f"{size >> 20} MiB of answers were reported; {LARGEST_REPORT >> 20} are read")
-        report: Mapping[str, Any] = json.loads(file.read_text().splitlines()[-1])
-        return {name: value for name, value in report.items() if name != "server_info"}
-    except (OSError, ValueError, IndexError, RecursionError, AttributeError) as error:
-        raise LoadError(f"the benchmark client left no report: {error}") from error
+        report: Mapping[str, Any] = json.loads(file.read_text())
+        return report
+    except (OSError, ValueError, RecursionError) as error:
+        raise LoadError(f"the client left no report: {error}") from error
 
 
 def _environment(key: str) -> dict[str, str]:
     """Without proxies, and with the server's key if it has one."""
     inherited = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
-    return inherited | ({BEARER: key} if key else {})
-
-
-def _conversation(prompt: str) -> dict[str, Any]:
-    messages = [{"from": "human", "value": prompt}, {"from": "gpt", "value": datasets.PLACEHOLDER}]
-    return {"conversations": messages}
+    return inherited | ({KEY: key} if key else {})

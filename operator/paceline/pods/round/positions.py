@@ -1,6 +1,6 @@
 """Acceptance by position of an engine that tells it with an answer, and not of the server (SGLang).
 
-The benchmark client neither asks for it nor keeps it. So after a measured load, some of its prompts are sent again, all
+The client of a load does not ask for it. So after a measured load, some of its prompts are sent again, all
 at once, and the answers ask for it. They are not measured: the server's counters have been read before.
 """
 

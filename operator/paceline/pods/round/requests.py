@@ -1,9 +1,10 @@
 """What a load says of its requests one by one: how many met the workload's slo, how long prompts and answers were, and
 how fast each prompt was beside the same prompt at the baseline."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import stdev
 from typing import Any
 
@@ -11,26 +12,65 @@ from paceline.core import Slo
 from paceline.evidence import Point
 
 Report = Mapping[str, Any]
-"""Of the benchmark client, with its details: a column per number, a row per request, in the order of the prompts."""
+"""Of a load: a column per number, a row per request, in the order of the prompts (`answers.report`)."""
 FEWEST = 8
 """Requests of which a spread is computed."""
 
 
-def good(report: Report, slo: Slo, max_tokens: int) -> tuple[int, int]:
-    """How many answered requests met the slo, and how many tokens their answers have. One token has no time after the
-    first, so it meets any; an answer that broke off (`load.UNCOUNTED`) meets none."""
-    met = [
-        tokens
-        for first, gaps, tokens, error in _rows(report)
-        if not error and 0 < tokens <= max_tokens and slo.met(first, math.fsum(gaps) / max(1, tokens - 1))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One request; times in seconds, `start` after the load's."""
+
+    start: float
+    first: float
+    """From its start to the first piece of its answer."""
+    gaps: Sequence[float]
+    """Between two pieces."""
+    seconds: float
+    """From its start to the end of its answer."""
+    tokens: int
+    error: str
+
+    @property
+    def end(self) -> float:
+        return self.start + self.seconds
+
+    @property
+    def after(self) -> float:
+        """Seconds after the first piece."""
+        return self.seconds - self.first
+
+    @property
+    def arrivals(self) -> list[float]:
+        """When its pieces came, after the load's start."""
+        return list(itertools.accumulate(self.gaps, initial=self.start + self.first))
+
+
+def rows(report: Report) -> list[Row]:
+    columns = ("starts", "ttfts", "itls", "latencies", "output_lens", "errors")
+    return [
+        Row(start=start, first=first, gaps=gaps, seconds=seconds, tokens=tokens, error=error)
+        for start, first, gaps, seconds, tokens, error in zip(*(report[name] for name in columns), strict=True)
     ]
+
+
+def most_under_way(sent: Sequence[Row]) -> int | None:
+    """The most requests that were under way at a time; None of none."""
+    changes = sorted([(one.start, 1) for one in sent] + [(one.end, -1) for one in sent])
+    return max(itertools.accumulate(change for _, change in changes), default=None)
+
+
+def good(report: Report, slo: Slo) -> tuple[int, int]:
+    """How many answered requests met the slo, and how many tokens their answers have. One token has no time after the
+    first, so it meets any."""
+    answered = [one for one in rows(report) if not one.error and one.tokens]
+    met = [one.tokens for one in answered if slo.met(one.first, one.after / max(1, one.tokens - 1))]
     return len(met), sum(met)
 
 
 def lengths(report: Report) -> dict[str, Any]:
-    """Fields of a point, in tokens: of prompts as the client's tokenizer counts their text, without the template that
-    the server adds (of conversations as the server counts them); of answers as the server counts them."""
-    prompts, answers = sorted(report.get("input_lens") or ()), sorted(report.get("output_lens") or ())
+    """Fields of a point, in tokens, as the server counts them: prompts with its template."""
+    prompts, answers = (sorted(filter(None, report[name])) for name in ("input_lens", "output_lens"))
     return {
         "mean_input": math.fsum(prompts) / len(prompts) if prompts else None,
         "p50_input": at(prompts, 0.5),
@@ -43,10 +83,10 @@ def lengths(report: Report) -> dict[str, Any]:
 def speeds(report: Report) -> tuple[float, ...]:
     """Output tokens per second of each request, from its sending to its end; empty if one failed or took no time, as
     the others could then not be told apart by their place."""
-    rows = [(tokens, first + math.fsum(gaps), error) for first, gaps, tokens, error in _rows(report)]
-    if any(error or tokens <= 0 or not 0 < seconds < math.inf for tokens, seconds, error in rows):
+    sent = rows(report)
+    if any(one.error or one.tokens <= 0 or not 0 < one.seconds < math.inf for one in sent):
         return ()
-    return tuple(tokens / seconds for tokens, seconds, _ in rows)
+    return tuple(one.tokens / one.seconds for one in sent)
 
 
 def spread(report: Report) -> float | None:
@@ -73,9 +113,3 @@ def beside(point: Point, mine: Sequence[float], baseline: Sequence[float]) -> Po
 def at(rising: Sequence[float], share: float) -> float | None:
     """The smallest value that at least this share of all does not exceed (the nearest rank); None without values."""
     return rising[max(0, math.ceil(share * len(rising) - 1e-9) - 1)] if rising else None
-
-
-def _rows(report: Report) -> list[tuple[float, Sequence[float], int, str]]:
-    columns = [report.get(name) or () for name in ("ttfts", "itls", "output_lens")]
-    errors = report.get("errors") or [""] * len(columns[0])
-    return list(zip(*columns, errors, strict=True))

@@ -186,9 +186,10 @@ class Runner:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
         if not step.warm_up:
             self.useful_seconds += loaded.report["duration"]
-            if errors := [error for error in loaded.report.get("errors", ()) if error]:
+            if errors := [error for error in loaded.report["errors"] if error]:
                 self.note_failed(f"{step.arm.name} {step.workload.name}", errors)
-            say(f"{step.arm.name} {step.workload.name}: {loaded.report['output_throughput']:.2f} tok/s")
+            speed = sum(loaded.report["output_lens"]) / loaded.report["duration"]
+            say(f"{step.arm.name} {step.workload.name}: {speed:.2f} tok/s")
         return loaded
 
     def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:

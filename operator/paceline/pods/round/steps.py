@@ -71,13 +71,11 @@ class Flush:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A finished load: the client's `report`; `shared_prompts`, the shared share of its prompts; whether these are
-    bodies of requests (`Prompts.chats`); and, for an arm whose engine chooses its depth, the mean draft tokens per
-    verify call during the load."""
+    """A finished load: the client's `report`; `shared_prompts`, the shared share of its prompts; and, for an arm whose
+    engine chooses its depth, the mean draft tokens per verify call during the load."""
 
     report: Mapping[str, Any]
     shared_prompts: float = 0.0
-    chats: bool = False
     draft_tokens: float | None = None
 
 
@@ -165,7 +163,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads_of(arm):
-            yield Load(arm, workload, warm_up=True)
+            warmed_up: Loaded = yield Load(arm, workload, warm_up=True)
             if probe.flush_path:
                 yield Flush(probe.flush_path)
             before = yield from _look(probe)
@@ -182,7 +180,9 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = without_aborted(point(workload, report, speculated), report, work)
-            if why := contamination(measured, report, loaded.shared_prompts, work, chats=loaded.chats):
+            # Of the bare request; if that has failed, no template is longer than the shortest prompt.
+            template = warmed_up.report["input_lens"][-1] or min(report["input_lens"])
+            if why := contamination(measured, loaded.shared_prompts, template, work):
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
             points.append(measured)

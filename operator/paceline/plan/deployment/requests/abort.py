@@ -28,7 +28,7 @@ def abort(pool: Pool, request: Request, now: datetime) -> Effect:
         revision=rolling.revision if rolling else "",
         arm=rolling.arm if rolling else "",
         run=rolling.evidence.run if rolling else "",
-        fingerprint=pool.fingerprint,
+        fingerprint=pool.last_asked(rolling.fingerprint if rolling else ""),
     )
     effect: dict[str, Any] = {"holds": with_person_hold(pool, held)}
     return {**effect, "target": _before(pool, rolling, request, now)} if rolling else effect

@@ -1,0 +1,237 @@
+"""`python -m paceline.pods.round.client LOAD REPORT`: sends the requests of a load, and reports what became of each.
+
+LOAD is the JSON of a `Requests`; one line of JSON is written to REPORT. It is a process by itself: the round's
+heartbeat goes on during a load, a client that hangs can be killed, and its event loop has nothing else to do. Answers
+are only stamped as they come. They are read when they have ended, a little at a time, so that no other one waits for
+it.
+
+`tests/oracles` holds it to two other clients on one stream, and to 4,096 requests at once and 20,000 tokens per second.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import uvloop
+
+from paceline.pods.round.answers import LONGEST_ERROR, UNREADABLE, Answered, Chunk, Reader, events, malformed, refusal
+from paceline.pods.round.answers import report as report_of
+
+KEY = "OPENAI_API_KEY"
+"""The variable with the server's key."""
+LARGEST_ANSWER = 64 << 20
+"""Bytes of one stream."""
+AT_ONCE = 50
+"""Events that are read before other requests have their turn: a quarter of a millisecond."""
+TICK = 0.01
+"""Seconds between two looks at how late the loop is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """`bodies` in the order in which they are sent: when one of `concurrency` places is free; with `arrivals`, so many
+    seconds after the start; with `levels`, when with it no more than so many are under way."""
+
+    url: str
+    bodies: tuple[Mapping[str, Any], ...]
+    concurrency: int
+    arrivals: tuple[float, ...] | None = None
+    levels: tuple[int, ...] | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Requests":
+        raw = json.loads(text)
+        arrivals, levels = raw["arrivals"], raw.get("levels")
+        return cls(
+            url=raw["url"],
+            bodies=tuple(raw["bodies"]),
+            concurrency=raw["concurrency"],
+            arrivals=None if arrivals is None else tuple(arrivals),
+            levels=None if levels is None else tuple(levels),
+        )
+
+
+async def send(requests: Requests, key: str) -> Mapping[str, Any]:
+    """The report of requests that were sent to their end."""
+    async with Sender.begin(requests, key) as sender:
+        if requests.levels is not None:
+            await sender.ramp(requests.levels)
+        elif requests.arrivals is not None:
+            await sender.arriving(requests.arrivals)
+        else:
+            await sender.closed_loop()
+        duration = time.perf_counter() - sender.began
+        own = {"client_cpu": sender.cpu_share(duration), "client_lag": sender.lag}
+    return {
+        **report_of(sender.answers, duration),
+        **own,
+        "malformed": malformed(requests.bodies, sender.answers),
+    }
+
+
+@dataclass(slots=True, kw_only=True)
+class Ended:
+    """A stream as it came, or why there is none."""
+
+    number: int
+    start: float
+    due: float
+    ended: float
+    chunks: Sequence[Chunk] = ()
+    error: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sender:
+    """Sends requests; `answers` are whole when it has ended."""
+
+    requests: Requests
+    session: aiohttp.ClientSession
+    answers: list[Answered]
+    ended: "asyncio.Queue[Ended | None]" = field(default_factory=asyncio.Queue)
+    late: list[float] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+    cpu_began: float = field(default_factory=time.process_time)
+
+    @classmethod
+    @asynccontextmanager
+    async def begin(cls, requests: Requests, key: str) -> AsyncIterator["Sender"]:
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            read_bufsize=LARGEST_ANSWER,
+        ) as session:
+            sender = cls(
+                requests=requests, session=session, answers=[Answered(error="not sent")] * len(requests.bodies)
+            )
+            reading, watching = asyncio.create_task(sender.read()), asyncio.create_task(sender.watch())
+            try:
+                yield sender
+                sender.ended.put_nowait(None)
+                await reading
+            finally:
+                reading.cancel()
+                watching.cancel()
+
+    async def closed_loop(self) -> None:
+        numbers = iter(range(len(self.requests.bodies)))
+
+        async def place() -> None:
+            for number in numbers:
+                await self.ask(number)
+
+        await asyncio.gather(*(place() for _ in range(self.requests.concurrency)))
+
+    async def ramp(self, levels: Sequence[int]) -> None:
+        """How many are under way follows from how many were sent, not from the clock: a slow server gets the same load
+        as a fast one."""
+        under_way, one_ended = 0, asyncio.Event()
+
+        async def one(number: int, due: float) -> None:
+            nonlocal under_way
+            await self.ask(number, due)
+            under_way -= 1
+            one_ended.set()
+
+        async with asyncio.TaskGroup() as group:
+            for number, level in enumerate(levels):
+                while under_way >= level:
+                    one_ended.clear()
+                    await one_ended.wait()
+                under_way += 1
+                group.create_task(one(number, time.perf_counter()))
+
+    async def arriving(self, arrivals: Sequence[float]) -> None:
+        async def at(number: int, due: float) -> None:
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await self.ask(number, due)
+
+        await asyncio.gather(*(at(number, self.began + seconds) for number, seconds in enumerate(arrivals)))
+
+    async def ask(self, number: int, due: float | None = None) -> None:
+        """Send one request and receive its stream to the end. Its times begin when it was `due`, or now: one that this
+        process sends late has waited, and is not spared that."""
+        due = time.perf_counter() if due is None else due
+        chunks: list[Chunk] = []
+        error = ""
+        try:
+            async with self.session.post(self.requests.url, json=self.requests.bodies[number]) as response:
+                size = 0
+                async for data in response.content.iter_any():
+                    chunks.append((time.perf_counter(), data))
+                    if (size := size + len(data)) > LARGEST_ANSWER:
+                        raise ValueError(f"the answer is larger than {LARGEST_ANSWER >> 20} MiB")
+                if response.status != 200:
+                    body = b"".join(data for _, data in chunks).decode(errors="replace")
+                    error = f"{response.status} {response.reason}: {refusal(body)}"
+        except (aiohttp.ClientError, OSError, ValueError) as caught:
+            error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
+        ended = Ended(
+            number=number, start=due - self.began, due=due, ended=time.perf_counter(), chunks=chunks, error=error
+        )
+        self.ended.put_nowait(ended)
+
+    async def read(self) -> None:
+        """One ended stream after another, until there is none more."""
+        while ended := await self.ended.get():
+            self.answers[ended.number] = await self.answered(ended)
+
+    async def answered(self, ended: Ended) -> Answered:
+        """What goes wrong is in the answer's `error`."""
+        if ended.error:
+            return Answered(start=ended.start, error=ended.error)
+        reader = Reader()
+        try:
+            for count, (came, event) in enumerate(events(ended.chunks), 1):
+                reader.read(came, event)
+                if count % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            may_call = "tools" in self.requests.bodies[ended.number]
+            return reader.answered(start=ended.start, due=ended.due, ended=ended.ended, may_call=may_call)
+        except UNREADABLE as error:
+            return Answered(start=ended.start, error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+
+    async def watch(self) -> None:
+        """How late the loop is, at even distances: one that is late for long is so at each of them."""
+        due = self.began
+        while True:
+            due += TICK
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            self.late.append(max(0.0, time.perf_counter() - due))
+
+    @property
+    def lag(self) -> float:
+        """Seconds that an event waits for the loop, on average."""
+        return sum(self.late) / len(self.late) if self.late else 0.0
+
+    def cpu_share(self, seconds: float) -> float:
+        """Of one CPU, by this process."""
+        return (time.process_time() - self.cpu_began) / seconds
+
+
+def main(argv: Sequence[str]) -> None:
+    source, target = map(Path, argv)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a socket per request under way
+    requests = Requests.from_json(source.read_text())
+    gc.freeze()
+    gc.disable()  # a collection stops the loop; the process ends with its load
+    target.write_text(json.dumps(uvloop.run(send(requests, os.environ.get(KEY, "")))) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
