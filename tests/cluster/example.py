@@ -21,6 +21,12 @@ def emulated(**options: str) -> list[Manifest]:
     return [{"name": f"PACELINE_EMULATE_{name}", "value": value} for name, value in told.items()]
 
 
+IMAGE = "localhost/paceline-sglang-emulator:dev"
+WARM = [{"name": f"warm-{number}", "image": IMAGE, "command": ["true"]} for number in range(4)]
+SIX_CONTAINERS: Any = {"podTemplate": {"spec": {"initContainers": WARM}}}
+"""A round's pod then has six: the kubelet would keep 2 KiB of a container's termination message."""
+
+
 def small(name: str, hub: str, **spec: Any) -> Manifest:
     """One GPU and one candidate, which is 1.39x; `spec` over that. What is a list is replaced as a whole."""
     overlay = {

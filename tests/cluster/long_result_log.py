@@ -1,7 +1,6 @@
 """The largest result that the API allows, in a pod of six containers: 48 points, each with all of its numbers."""
 
-from tests.cluster.example import small
-from tests.cluster.test_result_log import SIX_CONTAINERS
+from tests.cluster.example import SIX_CONTAINERS, small
 from tests.support.kubernetes import Namespace
 from tests.support.queries import POOL, finished, run_of
 

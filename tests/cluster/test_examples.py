@@ -50,9 +50,6 @@ get("thoughtworks/Qwen3-8B-Eagle3", local_dir="/models/heads/Qwen3-8B-Eagle3")
 
 CASES = (
     Case(example="ngram-no-draft", argument="NGRAM", over=H200),
-    Case(
-        example="qwen3-8b-no-thinking", argument='--default-chat-template-kwargs={"enable_thinking": false}', over=H200
-    ),
     Case(example="qwen3-coder-next", argument="EAGLE3"),
     Case(example="qwen3-coder-30b-vllm", argument="--speculative-config", over=H200),
     Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server"),

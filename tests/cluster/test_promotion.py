@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import namespace_for
-from tests.cluster.example import small
+from tests.cluster.example import SIX_CONTAINERS, small
 from tests.support.kubernetes import KUBECTL, STATE, Manifest, Namespace, condition, kubectl, says
 from tests.support.queries import RUN, finished, lines_of, pool_of, run_of, served
 
@@ -28,8 +28,8 @@ PUBLISHED = """
 @pytest.fixture(scope="module")
 def here(hub: str) -> Iterator[Namespace]:
     with namespace_for("promotion") as fresh:
-        fresh.apply(small(NAME, hub, accelerator={"count": 4}))
-        fresh.wait("the winner to be served", served(fresh, NAME, "wide"), 150)
+        fresh.apply(small(NAME, hub, accelerator={"count": 4}, engine=SIX_CONTAINERS))
+        fresh.wait("the winner to be served", served(fresh, NAME, "wide"), 200)
         yield fresh
 
 
@@ -84,6 +84,17 @@ def test_what_is_served_is_what_was_measured(here: Namespace) -> None:
         wide = next(arm["argv"] for arm in plan["arms"] if arm["name"] == "wide")
         assert wide == server(here)["spec"]["containers"][0]["command"]
     assert len(jobs) == 2
+
+
+def test_a_round_in_a_pod_of_six_containers_loses_no_number(here: Namespace) -> None:
+    """Its result comes by the log of its client: a real kubelet would cut a message in such a pod."""
+    for job in here.list("jobs", "paceline.dev/component=round"):
+        spec = job["spec"]["template"]["spec"]
+        assert len(spec["containers"]) + len(spec["initContainers"]) == 6
+    points = [point for run in here.list("bench") for entry in run["rounds"] for point in entry["points"]]
+    assert len(points) == 4
+    assert [point["why"] for point in points if not point["valid"]] == []
+    assert all(point["p50TTFT"] and point["p99TTFT"] and point["clientCPU"] for point in points)
 
 
 def test_the_pool_answers_at_its_address(here: Namespace) -> None:

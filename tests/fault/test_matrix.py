@@ -11,10 +11,10 @@ from tests.fault.matrix import Sample, Tally, run
 from tests.fault.scenarios import SCENARIOS
 from tests.fault.stories import tell_once
 
-SHORT, LONG = Sample(writes=2, events=4), Sample(writes=8, events=80, pairs=2)
+SHORT, LONG = Sample(writes=4, events=8), Sample(writes=16, events=160, pairs=2)
 MANY_WRITES = 20
 """A story that has so many of them takes a quarter of a second each time it is told, others half as long."""
-AT_LEAST = 800
+AT_LEAST = 400
 """Cases, of all scenarios."""
 RUN: dict[str, Tally] = {}
 

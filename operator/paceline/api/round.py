@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.record import ALWAYS, Number, Number2, from_status, record
+from paceline.api.record import ALWAYS, Number, Number2, Number4, from_status, record
 from paceline.api.status import Count, Counts, Name, Names, Strings, Text, Time
 from paceline.core.names import RUN_LABEL
 
@@ -173,9 +173,9 @@ class Numbers:
     request_spread: Number | None = None
     """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline tells
     by it how many requests later rounds send."""
-    client_cpu: Number | None = None
+    client_cpu: Number2 | None = None
     """Share of a CPU that the client took; with more than 0.8 the point is not valid."""
-    client_lag: Number | None = None
+    client_lag: Number4 | None = None
     """Seconds that an event waited for the client, on average; with more than 5 ms and 2 % of meanE2E the point is not
     valid."""
 

@@ -102,7 +102,7 @@ def test_it_is_measured(tmp_path: Path) -> None:
     )
 
     def here(plan: RoundPlan) -> RoundPlan:
-        places = {"tokenizer": plan.tokenizer, "results_dir": plan.results_dir, "port": port}
+        places = {"results_dir": plan.results_dir, "port": port}
         return dataclasses.replace(rendered, arms=arms, workloads=(workload("code", 4, 12, 48),), **places)
 
     models = tmp_path / "models"

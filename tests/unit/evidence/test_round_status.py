@@ -295,7 +295,7 @@ def test_a_round_in_status() -> None:
                 "acceptLength": "2.81",
                 "verifyCalls": 205,
                 "retractions": 0,
-                "clientCPU": "0.1",
+                "clientCPU": "0.10",
                 "clientLag": "0.0002",
                 "meanConcurrency": "1",
             }
