@@ -173,11 +173,6 @@ class Numbers:
     request_spread: Number | None = None
     """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline tells
     by it how many requests later rounds send."""
-    client_cpu: Number2 | None = None
-    """Share of a CPU that the client took; with more than 0.8 the point is not valid."""
-    client_lag: Number4 | None = None
-    """Seconds that an event waited for the client, on average; with more than 5 ms and 2 % of meanE2E the point is not
-    valid."""
 
 
 @record
@@ -214,7 +209,8 @@ class Point(Numbers):
 
 @record
 class Inputs:
-    """Tokens of the prompts that a workload was sent, as the server counts them, with its template."""
+    """Tokens of the prompts that a workload was sent, as the server counts them, with its template; and how busy the
+    client was that sent them."""
 
     workload: Annotated[Name, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
@@ -224,6 +220,11 @@ class Inputs:
     """Median."""
     p99: Count | None = None
     """99th percentile."""
+    client_cpu: Number2 | None = None
+    """Share of a CPU that the client took, of the arm with the largest; with more than 0.8 a point is not valid."""
+    client_lag: Number4 | None = None
+    """Seconds that an event waited for the client on average, of the arm with the longest; with more than 5 ms and 2 %
+    of meanE2E a point is not valid."""
 
 
 @record
@@ -273,7 +274,7 @@ class Round:
     prompts: Counts = field(default_factory=dict)
     """Dataset → number of usable prompts. Each round sends different ones until all have been used."""
     inputs: Annotated[tuple[Inputs, ...], Field(max_length=24)] = ()
-    """Length of the prompts of each workload."""
+    """Length of the prompts of each workload, and its client."""
     neighbours: Names = ()
     """Other pods with accelerators on the node during the round, with their number of accelerators, as far as the
     operator may read pods."""

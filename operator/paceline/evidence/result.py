@@ -44,6 +44,10 @@ class Point(Numbers):
     """Tokens of a prompt, with the server's template; the same on all arms of a round."""
     p50_input: int | None = None
     p99_input: int | None = None
+    client_cpu: float | None = None
+    """Share of a CPU that the client took."""
+    client_lag: float | None = None
+    """Seconds that an event waited for the client's loop, on average."""
 
     @property
     def duration(self) -> float | None:

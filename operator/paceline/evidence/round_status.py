@@ -96,10 +96,17 @@ def round_record(
 
 def _inputs(judged: Sequence[Judged]) -> Iterable[recorded.Inputs]:
     """One per workload: its prompts are the same on all arms."""
-    counted = {entry.workload: entry.point for entry in reversed(judged) if entry.point and entry.point.mean_input}
     for workload in dict.fromkeys(entry.workload for entry in judged):
-        if point := counted.get(workload):
-            yield recorded.Inputs(workload=workload, mean=point.mean_input, p50=point.p50_input, p99=point.p99_input)
+        points = [entry.point for entry in judged if entry.workload == workload and entry.point]
+        if counted := next((point for point in points if point.mean_input), None):
+            yield recorded.Inputs(
+                workload=workload,
+                mean=counted.mean_input,
+                p50=counted.p50_input,
+                p99=counted.p99_input,
+                client_cpu=max((point.client_cpu or 0.0 for point in points), default=None),
+                client_lag=max((point.client_lag or 0.0 for point in points), default=None),
+            )
 
 
 def _rest_notes(judged: Sequence[Judged]) -> list[str]:

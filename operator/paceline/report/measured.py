@@ -14,9 +14,9 @@ from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions,
 
 ELSEWHERE = frozenset({
     "offered_rate", "goodput", "good_throughput", "worst_decile", "median_prompt", "best_decile", "slower_prompts",
-    "request_spread", "client_cpu", "client_lag",
+    "request_spread",
 })  # fmt: skip
-"""What says nothing of a server, and what has a table of its own, for its zeros count too (`by_request`)."""
+"""What was not measured, and what has a table of its own, for its zeros count too (`by_request`)."""
 METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name not in ELSEWHERE)
 """What is shown of a point: what was measured, by its name in status."""
 
