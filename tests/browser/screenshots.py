@@ -24,13 +24,13 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 from tests.browser.chromium import Page, browser
 from tests.support.looked_at import looked_at
-from tests.support.pages import deployed, kept, releases
+from tests.support.pages import deployed, kept
 from tests.support.reports import demo
 from tests.unit.cli.states import both_promoted, measuring_round_2_of_3, rolled_back
 
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.tree import tree
-from paceline.report import FORMATS, Report, comparison, report
+from paceline.report import FORMATS, Report, report
 
 LARGEST = 200_000
 """Bytes of a picture."""
@@ -50,7 +50,6 @@ class Shot:
 PAGES: Mapping[str, Callable[[], Report]] = {
     "run": lambda: report(demo()[:1]),
     "deployment": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
-    "comparison": lambda: comparison(*releases()),
 }
 SHOTS: Mapping[str, Shot] = {
     "run": Shot(page="run", height=1150),
@@ -59,9 +58,6 @@ SHOTS: Mapping[str, Shot] = {
     "deployment": Shot(page="deployment", height=1400),
     "deployment-dark": Shot(page="deployment", height=1400, dark=True),
     "deployment-phone": Shot(page="deployment", height=1700, width=PHONE),
-    "comparison": Shot(page="comparison", height=1450),
-    "comparison-dark": Shot(page="comparison", height=1450, dark=True),
-    "comparison-phone": Shot(page="comparison", height=1700, width=PHONE),
 }
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from tests.browser.chromium import Page, browser
-from tests.support.pages import deployed, kept, releases
+from tests.support.pages import deployed, kept
 from tests.support.reports import GB10, demo, evil, over, shared_out
 from tests.support.runs import lost_round
 from tests.unit.cli.states import both_promoted, searching_round_4
 from tests.unit.report.test_search import ended, of_a_schedule
 
-from paceline.report import FORMATS, Report, comparison, report
+from paceline.report import FORMATS, Report, report
 
 WIDE, PHONE, A4 = 1200, 390, 688
 """Of A4 less the margins of the page: 182 mm at 96 pixels an inch."""
@@ -43,7 +43,6 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "unbegun": lambda: report([unbegun()]),
     "promoted": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
     "searching": lambda: deployed(searching_round_4()),
-    "compared": lambda: comparison(*releases()),
 }
 
 
@@ -130,7 +129,7 @@ async def test_the_mark_of_an_emulated_run_is_the_first_thing_on_the_screen(
     assert top[2] > 40
 
 
-@pytest.mark.parametrize("name", ["troubled", "promoted", "compared", "unbegun"])
+@pytest.mark.parametrize("name", ["troubled", "promoted", "unbegun"])
 async def test_the_decision_is_the_largest_text_and_is_on_the_first_screen(
     page: Page, reports: dict[str, str], name: str
 ) -> None:
@@ -151,13 +150,6 @@ async def test_the_speed_up_stands_once_on_the_first_screen(page: Page, reports:
         assert (await page.ask(texts)).count(number) == 1
 
 
-async def test_an_images_name_is_not_broken(page: Page, reports: dict[str, str]) -> None:
-    await page.open(reports["compared"], width=PHONE)
-    names = "[...document.querySelectorAll('.figures .scroll')]"
-    assert await page.ask(f"{names}.map(e => e.textContent)") == ["sglang:0.5.6-tails-mpt", "sglang:0.5.6-tails-mpt-2"]
-    assert max(await page.ask(f"{names}.map(e => e.scrollHeight)")) < 30
-
-
 async def test_a_link_of_a_pool_leads_to_the_run_that_it_rests_on(page: Page, reports: dict[str, str]) -> None:
     await page.open(reports["promoted"], width=WIDE)
     first = "document.querySelector('section.pool a[href^=\"#run\"]')"
@@ -167,7 +159,7 @@ async def test_a_link_of_a_pool_leads_to_the_run_that_it_rests_on(page: Page, re
     assert await page.ask("document.querySelector(':target').textContent.includes('Promote wide')")
 
 
-@pytest.mark.parametrize("name", ["demo", "troubled", "promoted", "compared"])
+@pytest.mark.parametrize("name", ["demo", "troubled", "promoted"])
 async def test_it_prints_on_pages_with_nothing_cut_off(page: Page, reports: dict[str, str], name: str) -> None:
     await page.open(reports[name], width=A4)
     await page.call("Emulation.setEmulatedMedia", media="print")

@@ -7,7 +7,7 @@ from pathlib import Path
 from paceline.cli import options, report_source
 from paceline.cli.live import page
 from paceline.kube import ApiError
-from paceline.report import FORMATS, Report, comparison, report, runs
+from paceline.report import FORMATS, Report, report, runs
 
 NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
 
@@ -18,8 +18,8 @@ ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "report",
-        description="Write a deployment with its runs, single BenchmarkRuns, or what changed between two runs of one "
-        "question, as one self-contained HTML page, as Markdown or as JSON.",
+        description="Write a deployment with its runs, or single BenchmarkRuns, as one self-contained HTML page, as "
+        "Markdown or as JSON.",
         epilog="kubectl get specdep,bench,benchround -o json | paceline report - -o report.html",
     )
     parser.add_argument(
@@ -28,11 +28,6 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         metavar="NAME",
         help="a BenchmarkRun or a SpeculativeDeployment in the cluster (bench/NAME or specdep/NAME if both exist), a "
         "file of YAML or JSON with such (lists too), or - for stdin",
-    )
-    parser.add_argument(
-        "--against",
-        metavar="RUN",
-        help="an earlier run of the same question, in a file or the cluster: say whether the speed-up changed since",
     )
     parser.add_argument(
         "-o",
@@ -57,7 +52,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 def run(args: argparse.Namespace) -> int:
     try:
         write = FORMATS[args.format or _ending(args.output)]
-        text = write(_against(args) if args.against else _report(args))
+        text = write(_report(args))
         if args.output in ("-", *FORMATS):
             print(text)
         else:
@@ -88,14 +83,6 @@ def _report(args: argparse.Namespace) -> Report:
         manifests += [by_name[name] for name in page.shown(told, by_name)]
         deployments.append(told)
     return report([*manifests, *found.runs], args.title, deployments)
-
-
-def _against(args: argparse.Namespace) -> Report:
-    earlier, later = (report_source.read(names, args) for names in ([args.against], args.names))
-    for names, found in (([args.against], earlier), (args.names, later)):
-        if found.deployments or len(found.runs) != 1:
-            raise ValueError(f"{', '.join(names)}: --against compares one BenchmarkRun with one other")
-    return comparison(earlier.runs[0], later.runs[0], args.title)
 
 
 def _ending(output: str) -> str:

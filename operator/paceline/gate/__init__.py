@@ -8,13 +8,11 @@
     `limits`     what is bounded besides throughput              (limits.py)
     `compare_outputs`  whether answers differ               (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
-    `across`     of two runs: whether a speed-up changed  (across.py)
     `smallest_shown`  before anything is measured: what it could show  (power.py)
 
 Why the rule is what it is, and how often it errs: docs/gate.md.
 """
 
-from paceline.gate.across import MEANS, ArmChanges, Change, across
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
@@ -26,11 +24,8 @@ from paceline.gate.server_failures import RETRACTED
 
 __all__ = [
     "AT_A_RATE",
-    "MEANS",
     "OF_THE_SERVER",
     "RETRACTED",
-    "ArmChanges",
-    "Change",
     "Crossing",
     "Crossover",
     "Finding",
@@ -38,7 +33,6 @@ __all__ = [
     "Noise",
     "OutputComparison",
     "Pace",
-    "across",
     "assumed_noise",
     "compare_outputs",
     "crossover",

@@ -1,7 +1,6 @@
 """Runs as a report. Pure: manifests in, text out; nothing is fetched, nothing is decided anew.
 
     `report`    manifests → what there is to say, as words and numbers (`build`: `measured`, `crossover`, `facts`)
-    `comparison`  two runs of one question → the same, with whether a speed-up changed
     `FORMATS`   that → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
 
 HTML needs the extra `report` (jinja2 and matplotlib), imported when it is asked for.
@@ -9,7 +8,7 @@ HTML needs the extra `report` (jinja2 and matplotlib), imported when it is asked
 
 from collections.abc import Callable, Mapping
 
-from paceline.report.build import comparison, report, runs
+from paceline.report.build import report, runs
 from paceline.report.data import json
 from paceline.report.markdown import markdown
 from paceline.report.model import Report
@@ -24,4 +23,4 @@ def html(report: Report) -> str:
 FORMATS: Mapping[str, Callable[[Report], str]] = {"html": html, "md": markdown, "json": json}
 """By the ending of a file's name."""
 
-__all__ = ["FORMATS", "Report", "comparison", "report", "runs"]
+__all__ = ["FORMATS", "Report", "report", "runs"]

@@ -9,7 +9,6 @@ from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunP
 from paceline.api.status import Condition
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
-from paceline.report.comparison import compare
 from paceline.report.crossover import crossover
 from paceline.report.deployment_model import Deployment
 from paceline.report.model import MEANS, PROVISIONAL, Candidate, Effect, Manifest, Report, Run, Shown
@@ -25,13 +24,6 @@ def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence
     found = runs(manifests)
     named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
     return Report(title=title or ", ".join(named), paceline=__version__, runs=found, deployments=tuple(deployments))
-
-
-def comparison(first: Manifest, second: Manifest, title: str = "") -> Report:
-    """Two runs of one question, `first` the earlier. Raises ValueError with the fields that differ if it is not one."""
-    then, now = runs([first, second])
-    of = compare(first, second, (then, now))
-    return Report(title=title or now.served_name, paceline=__version__, runs=(then, now), comparison=of)
 
 
 def runs(manifests: Sequence[Manifest]) -> tuple[Run, ...]:

@@ -8,7 +8,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from paceline.report.comparison_model import Comparison, Moved
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.model import MEANS, Candidate, Curve, Effect, Run, Series, Shown
 from paceline.report.text import Family, change, interval, number, ratio, workload
@@ -62,29 +61,6 @@ def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate o
     makes it another drawing: a page may have both."""
     key = ("shown above the line", "below", "neither") if run.asks else ("shown to be faster", "slower", "neither")
     return _rows_of_bars(run, _best_first(run), layout, "baseline", title, key)
-
-
-def changes(of: Comparison, run: Run, layout: Layout) -> str:
-    """Every candidate's ratio in the later run, which is `run`, over that in the earlier one."""
-    candidates = [
-        Candidate(
-            name=arm,
-            outcome="",
-            reason="",
-            effects=tuple(
-                Effect(workload=row.workload, bounds=row.change, threshold=None, shown=SHOWN[row.moved])
-                for row in of.speed_ups
-                if row.arm == arm and row.change
-            ),
-            margin=None,
-        )
-        for arm in of.arms
-    ]
-    title, key = "Speed-up of every candidate, now over then", ("shown to have risen", "fallen", "neither")
-    return _rows_of_bars(run, candidates, layout, "as before", title, key)
-
-
-SHOWN = {Moved.ROSE: Shown.KEPT, Moved.FELL: Shown.BROKEN, Moved.OPEN: Shown.OPEN}
 
 
 def _rows_of_bars(

@@ -7,7 +7,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from paceline.report import (
-    comparison_tables,
     deployment_tables,
     figures,
     over_loads_chart,
@@ -34,7 +33,6 @@ def html(report: Report) -> str:
         "anchor": _anchor,
         "arm_name": arm_name,
         "charts": figures,
-        "compared": comparison_tables,
         "deployed": deployment_tables,
         "over_loads_chart": over_loads_chart.chart,
         "sections": sections,

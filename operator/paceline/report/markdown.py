@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from paceline.report import comparison_tables, deployment_tables, tables
-from paceline.report.comparison_model import Comparison
+from paceline.report import deployment_tables, tables
 from paceline.report.deployment_model import Deployment
 from paceline.report.model import Report, Run
 from paceline.report.sections import sections
@@ -20,8 +19,6 @@ def markdown(report: Report) -> str:
         lines += [f"> **{escaped(EMULATED)}.**", ""]
     for deployment in report.deployments:
         lines += [*_deployment(deployment, report.runs), ""]
-    if report.comparison:
-        lines += [*_comparison(report.comparison), ""]
     for run in report.runs:
         lines += [*_run(run), ""]
     return "\n".join([*lines, f"Written by Paceline {escaped(report.paceline)}.", ""])
@@ -32,7 +29,7 @@ def escaped(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _mark(of: Deployment | Comparison | Run) -> str:
+def _mark(of: Deployment | Run) -> str:
     return "Emulated: " if of.emulated else ""
 
 
@@ -62,25 +59,6 @@ def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
         if pool.history:
             yield from ("", "#### History", "", *_table(deployment_tables.history(pool)))
     yield from ("", "### Conditions", "", *_table(deployment_tables.conditions(of)))
-
-
-def _comparison(of: Comparison) -> Iterator[str]:
-    yield from (f"## {_mark(of)}{escaped(of.heading)}", "", escaped(of.sentence), "")
-    for name, side in (("Then", of.first), ("Now", of.second)):
-        yield f"- {name}: {escaped(side.label)}, {escaped(side.run)}: {escaped(side.outcome)}"
-    yield from ("", "### Change of the speed-up", "", *_table(comparison_tables.speed_ups(of)))
-    yield from ("", escaped(comparison_tables.says(of)), "", comparison_tables.CAUSE)
-    if of.acceptance:
-        yield from ("", "### Acceptance length", "", *_table(comparison_tables.acceptance(of)))
-        yield from ("", comparison_tables.ACCEPTANCE)
-    yield from ("", "### Throughput, not compared", "", comparison_tables.ABSOLUTE, "")
-    yield from _table(comparison_tables.absolute(of))
-    for heading, rows in (
-        ("What differs between the runs", of.differs),
-        ("What the servers said they run with", of.resolved),
-    ):
-        if rows:
-            yield from ("", f"### {heading}", "", *_table(comparison_tables.differs(rows)))
 
 
 def _run(run: Run) -> Iterator[str]:

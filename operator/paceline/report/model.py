@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Any
 
 from paceline.core import Bounds
-from paceline.report.comparison_model import Comparison
 from paceline.report.deployment_model import Deployment
 from paceline.report.search_model import Search, Throughput
 
@@ -391,8 +390,6 @@ class Report:
     runs: tuple[Run, ...]
     deployments: tuple[Deployment, ...] = ()
     """What is served, on the evidence of which of the runs."""
-    comparison: Comparison | None = None
-    """Of the two runs."""
 
     @property
     def emulated(self) -> bool:

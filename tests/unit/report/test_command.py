@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.memory import Cluster, MemoryApi
-from tests.support.pages import later
 from tests.support.reports import demo, listed
 from tests.support.runs import latency, throughput
 from tests.unit.cli.states import both_promoted
@@ -89,34 +88,6 @@ def test_a_file_of_a_deployment_and_its_runs_is_a_page_about_the_deployment(tmp_
     evidence = [pool["evidence"] for pool in deployment["pools"]]
     assert [run["name"] for run in found["runs"]] == [*evidence, latency()["metadata"]["name"]]
     assert deployment["pools"][0]["history"][0]["kept"] is True
-
-
-def test_two_runs_are_compared_and_a_format_alone_goes_to_stdout(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = [tmp_path / name for name in ("then.json", "now.json")]
-    for file, run in zip(files, (latency(), later(latency(), wide=0.9)), strict=True):
-        file.write_text(listed(run))
-    assert call(str(files[1]), "--against", str(files[0]), "-o", "json") == 0
-    assert json.loads(capsys.readouterr().out)["comparison"]["moved"] == {"wide": "fell"}
-
-
-@pytest.mark.parametrize(
-    ("runs", "why"),
-    [
-        ([throughput()], "do not ask the same question: "),
-        ([latency(), throughput()], "--against compares one BenchmarkRun with one other"),
-    ],
-)
-def test_what_cannot_be_compared_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: list[dict[str, Any]], why: str
-) -> None:
-    (tmp_path / "then.json").write_text(listed(latency()))
-    (tmp_path / "now.json").write_text(listed(*runs))
-    words = (str(tmp_path / "now.json"), "--against", str(tmp_path / "then.json"))
-    assert call(*words, "-o", str(tmp_path / "report.html")) == 1
-    assert why in capsys.readouterr().err
-    assert not (tmp_path / "report.html").exists()
 
 
 def test_a_name_without_a_cluster_says_so(
