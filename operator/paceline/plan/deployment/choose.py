@@ -100,10 +100,9 @@ def return_to_last_served(pool: Pool) -> Choice | None:
 
 
 def winner_of_verdict(pool: Pool) -> Choice | None:
-    """In Manual mode, and against a promotion whatever the verdict, once a person has chosen it; never while a person's
-    hold stands."""
+    """In Manual mode, and against a promotion whatever the verdict, once a person has chosen it."""
     choice = winner(pool)
-    if choice is None or held(pool, choice.revision) or held_by_a_person(pool):
+    if choice is None or held(pool, choice.revision):
         return None
     by_hand = manual(pool) or overridden(pool)
     return choice if not by_hand or _chosen_before(pool) == choice.revision else None
