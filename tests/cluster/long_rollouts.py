@@ -28,7 +28,7 @@ def test_of_two_servers_that_are_replaced_in_place_one_answers(here: Namespace, 
     engine = {"podTemplate": GRACE}
     here.apply(small(NAME, hub, suspend=True, engine=engine, promotion={"surge": "Never"}, pools=[pool(replicas=2)]))
     here.wait("the baseline to be served", served(here, NAME, "baseline"), 60)
-    users(here, "models")
+    users(here)
     before = serving(here)
 
     def roll_out() -> None:

@@ -32,7 +32,7 @@ def here(hub: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespa
         move_tag("here", tmp_path_factory.mktemp("images"))
         fresh.apply(small(NAME, hub, promotion={"mode": "Manual"}, guard=guard, engine=engine))
         fresh.wait("a verdict", lambda: says(fresh.get("specdep", NAME), "Promoted", "False", "AwaitingPromote"), 150)
-        users(fresh, "models")
+        users(fresh)
         yield fresh
 
 

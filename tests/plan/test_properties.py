@@ -317,7 +317,7 @@ def promoted(world: World, pool: str, still: bool) -> bool:
     return (
         evidence["status"]["verdict"]["winner"] == serving["arm"] == labels[ARM_LABEL]
         and (still or question(evidence["spec"]) == now.question)
-        and (serving["revision"] in map(now.revision, now.spec.arms) or now.remembered.hold is not None)
+        and (serving["revision"] in map(now.revision, now.spec.arms) or bool(now.remembered.holds))
     )
 
 

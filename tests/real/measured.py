@@ -35,7 +35,7 @@ class Engine:
     operator's, `environment` is that of its processes, `real` the sentence that says what is real in it, and what is
     not."""
 
-    name: str
+    type: str
     version: str
     server: Server
     arms: tuple[Arm, ...]
