@@ -223,8 +223,8 @@ class Inputs:
     client_cpu: Number2 | None = None
     """Share of a CPU that the client took, of the arm with the largest; with more than 0.8 a point is not valid."""
     client_lag: Number4 | None = None
-    """Seconds that an event waited for the client on average, of the arm with the longest; with more than 5 ms and 2 %
-    of meanE2E a point is not valid."""
+    """Seconds that an event waited for the client on average, of the arm with the longest; if it is longer
+    than 20 ms and than 2 % of meanE2E, a point is not valid."""
 
 
 @record

@@ -341,8 +341,8 @@ def test_where_a_grammar_cuts_drafts_a_load_may_have_no_verify_call(
     [
         ({"client_cpu": 0.8}, ""),
         ({"client_cpu": 0.81}, "the client took 81% of a CPU, and 80% is the maximum"),
-        ({"client_lag": 0.005}, ""),
-        ({"client_lag": 0.006}, "an event waited 6.0 ms for it, and 5.0 ms is the maximum"),
+        ({"client_lag": 0.02}, ""),
+        ({"client_lag": 0.021}, "an event waited 21.0 ms for it, and 20.0 ms is the maximum"),
         ({"client_lag": 0.06, "mean_e2e": 3.0}, ""),
         ({"client_lag": 0.061, "mean_e2e": 3.0}, "an event waited 61.0 ms for it, and 60.0 ms is the maximum"),
         ({"client_cpu": None}, "how busy the client was is unknown"),
