@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from paceline.core.response_format import fits
-
 Chunk = tuple[float, bytes]
 """A part of a stream, and when it came, in seconds."""
 FORM = "response_format"
@@ -64,7 +62,11 @@ def report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
 def malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) -> int | None:
     """How many answers lack the form that was asked for; None where none was asked for."""
     asked = [(body[FORM], one) for body, one in zip(bodies, answers, strict=True) if FORM in body]
-    return sum(not one.error and not fits(one.answer, form) for form, one in asked) if asked else None
+    if not asked:
+        return None
+    from paceline.core.response_format import fits  # a quarter of a second, which most loads are spared
+
+    return sum(not one.error and not fits(one.answer, form) for form, one in asked)
 
 
 def refusal(body: str) -> str:

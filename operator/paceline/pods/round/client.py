@@ -223,15 +223,14 @@ class Sender:
         return (time.process_time() - self.cpu_began) / seconds
 
 
-def main(argv: Sequence[str]) -> None:
-    source, target = map(Path, argv)
+def send_file(source: Path, target: Path, key: str) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a socket per request under way
     requests = Requests.from_json(source.read_text())
     gc.freeze()
     gc.disable()  # a collection stops the loop; the process ends with its load
-    target.write_text(json.dumps(uvloop.run(send(requests, os.environ.get(KEY, "")))) + "\n")
+    target.write_text(json.dumps(uvloop.run(send(requests, key))) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    send_file(Path(sys.argv[1]), Path(sys.argv[2]), os.environ.get(KEY, ""))

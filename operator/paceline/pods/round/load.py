@@ -3,10 +3,8 @@
 import hashlib
 import itertools
 import json
-import os
+import multiprocessing
 import random
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,7 +17,7 @@ from paceline.pods import datasets
 from paceline.pods.conversation import Conversation
 from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose, positions, replay
-from paceline.pods.round.client import KEY, Requests
+from paceline.pods.round.client import Requests, send_file
 from paceline.pods.round.contamination import bare, shared_share
 from paceline.pods.round.parity import request_body
 from paceline.pods.round.steps import Loaded
@@ -31,7 +29,9 @@ PARITY = "parity"
 COUNTED = {"stream_options": {"include_usage": True}}
 """In every request: an answer is counted by its server."""
 CHAT = "/v1/chat/completions"
-PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
+CLIENTS = multiprocessing.get_context("forkserver")
+"""Each client is a process that begins with its imports done: they take half a second, as long as a short load."""
+CLIENTS.set_forkserver_preload(["paceline.pods.round.client"])
 LARGEST_REPORT = 256 << 20
 """Bytes of the client's report, which contains every answer. A million tokens are some 25 MB."""
 
@@ -169,13 +169,12 @@ def model_of(plan: RoundPlan, workload: Workload) -> str:
 
 
 def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Loaded:
-    """Run the client to its end. Raises LoadError, or subprocess.TimeoutExpired."""
+    """Run the client to its end. Raises LoadError, or TimeoutError."""
     chosen = warm_up_requests(plan, workload) if warm_up else requests(plan, workload)
     source, target = scratch / "requests.json", scratch / "report.json"
     target.unlink(missing_ok=True)
     source.write_text(chosen.to_json())
-    argv = [sys.executable, "-m", "paceline.pods.round.client", str(source), str(target)]
-    _run(argv, scratch, key, timeout=plan.timeout_of(workload))
+    _run(source, target, key, timeout=plan.timeout_of(workload))
     return Loaded(report=_read_report(target), shared_prompts=shared_share(chosen.bodies))
 
 
@@ -237,13 +236,16 @@ def arrivals(rate: float, requests: int) -> tuple[float, ...]:
     return tuple(itertools.accumulate(gaps, initial=0.0))
 
 
-def _run(argv: Sequence[str], scratch: Path, key: str, *, timeout: float) -> None:
-    ended = subprocess.run(
-        argv, env=_environment(key), cwd=scratch, capture_output=True, text=True, timeout=timeout, check=False
-    )
-    if ended.returncode != 0:
-        log = (ended.stderr or ended.stdout).strip().splitlines() or [""]
-        raise LoadError(f"the client exited with {ended.returncode}: {log[-1]}")
+def _run(source: Path, target: Path, key: str, *, timeout: float) -> None:
+    client = CLIENTS.Process(target=send_file, args=(source, target, key))
+    client.start()
+    client.join(timeout)
+    if client.is_alive():
+        client.kill()
+        client.join()
+        raise TimeoutError
+    if client.exitcode:
+        raise LoadError(f"the client exited with {client.exitcode}; its log says why")
 
 
 def _read_report(file: Path) -> Mapping[str, Any]:
@@ -254,9 +256,3 @@ def _read_report(file: Path) -> Mapping[str, Any]:
         return report
     except (OSError, ValueError, RecursionError) as error:
         raise LoadError(f"the client left no report: {error}") from error
-
-
-def _environment(key: str) -> dict[str, str]:
-    """Without proxies, and with the server's key if it has one."""
-    inherited = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
-    return inherited | ({KEY: key} if key else {})

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import json
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -179,8 +178,8 @@ class Runner:
             with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
                 loaded = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
             loaded = replace(loaded, draft_tokens=depths.mean)
-        except subprocess.TimeoutExpired as error:  # its own words are the whole command line
-            message = f"{step.workload.name}: timed out after {error.timeout:.0f} s"
+        except TimeoutError as error:
+            message = f"{step.workload.name}: timed out after {self.plan.timeout_of(step.workload):.0f} s"
             raise ServerFailed(message, Failure.TimedOut) from error
         except load.LoadError as error:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
