@@ -178,11 +178,13 @@ def test_where_the_next_one_had_best_run() -> None:
 
 def test_tries_in_a_row_keep_a_growing_distance() -> None:
     began = parse_time("2026-11-21T10:00:00Z")
-    distances = [not_before(in_status([failed("a")] * tries)) or began for tries in range(1, MANY)]
+    distances = [not_before(in_status([failed("a")] * tries), began) or began for tries in range(1, MANY)]
     assert [found - began for found in distances[:3]] == [FIRST_DISTANCE * 2**n for n in range(3)]
     assert distances[-1] - began == LONGEST_DISTANCE
-    assert not_before(in_status([failed("a"), measured("a")])) is None
-    assert not_before(in_status([{"node": "a", "error": "of an older release"}])) is None
+    assert not_before(in_status([failed("a"), measured("a")]), began) is None
+    assert not_before(in_status([{"node": "a", "error": "of an older release"}]), began) is None
+    future = {"node": "a", "error": "forged", "completionTime": "9999-12-31T23:59:59Z"}
+    assert not_before(in_status([future]), began) is None
 
 
 # Whoever else is there.

@@ -5,10 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.support.in_status import records as in_status
 from tests.support.stories import measuring
 from tests.support.world import World
 
+from paceline.api.record import from_status
+from paceline.api.round import Round
+from paceline.evidence import fingerprint
 from paceline.plan import run
+from paceline.plan.objects import ATTEMPT, attempt
+from paceline.plan.run.next_round import next_try
+from paceline.plan.run.rounds import counted, of_its_question
 from paceline.plan.step import Apply, Plan
 
 Manifest = dict[str, Any]
@@ -198,3 +205,42 @@ def test_a_round_whose_log_is_waited_for_outlives_a_suspension(monkeypatch: pyte
     world.edit("resumed", lambda spec: spec.pop("suspend"))
     assert [one["spec"]["round"] for one in rounds(world)] == [0, 1]
     assert not any(one["spec"].get("error") for one in rounds(world))
+
+
+def test_a_failed_try_that_somebody_deletes_gives_its_number_to_no_other() -> None:
+    """Two tries that failed, of which the first is tidied up: the next is the third, or its Job would be one that has
+    ended."""
+    records = in_status([{"round": 0, "try": 1, "error": "JobDeleted"}])
+    assert next_try(records) == (0, 2)
+    assert next_try(in_status([{"round": 0, "try": 0}, {"round": 0, "try": 1, "error": "x"}])) == (1, 0)
+
+
+def test_a_strangers_round_of_the_same_number_gives_way_to_the_runs_own() -> None:
+    """Written while the Job of that round runs: the verdict is the same with the objects that there are."""
+    world = world_with(0)
+    name = the_run(world)["metadata"]["name"]
+    spec = {"round": 0, "try": 0, "job": "", "fingerprint": fingerprint(the_run(world)["spec"])}
+    world.cluster.objects["BenchmarkRound", "aaa"] = {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": "BenchmarkRound",
+        "metadata": {"name": "aaa", "labels": {"paceline.dev/run": name}},
+        "spec": spec,
+    }
+    world.round_ends()
+    assert f"{name}-0-0" in {one["metadata"]["name"] for one in rounds(world)}
+    (first, *_) = rounds_of_run(world)
+    assert (first.round, first.job) == (0, f"{name}-0-0")
+
+
+def rounds_of_run(world: World) -> tuple[Round, ...]:
+    return counted(the_run(world), of_its_question(the_run(world), rounds(world)))
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "9" * 25, "-1", "x", "\u0662" * 9])
+def test_an_attempt_that_nobody_has_counted_to_is_the_first(text: str) -> None:
+    assert attempt({"metadata": {"annotations": {ATTEMPT: text}}}) == 1
+
+
+def test_a_number_that_no_float_holds_is_not_read() -> None:
+    assert from_status(Round, {"heldSeconds": 2**63 - 1}).held_seconds is None
+    assert from_status(Round, {"heldSeconds": 2**53}).held_seconds == 2**53

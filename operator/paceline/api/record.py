@@ -31,6 +31,8 @@ from pydantic_core import CoreSchema
 from paceline.core.kept import by_value
 
 Class = TypeVar("Class")
+LARGEST_WHOLE = 2**53
+"""A larger number is not read: a float, and JSON in many a program, has it as another one."""
 LONGEST_NUMBER = 32
 """Characters of a decimal string."""
 UPPER = {
@@ -278,4 +280,4 @@ def number(value: object) -> float:
 
 def _whole(value: object) -> int | None:
     read = number(value)
-    return None if math.isnan(read) else round(read)
+    return round(read) if abs(read) <= LARGEST_WHOLE else None

@@ -14,9 +14,9 @@ that is detached or a registry that comes back takes seconds to minutes."""
 
 
 def next_try(records: Sequence[Round]) -> tuple[int, int]:
-    """Number of the round after these records, and of its try."""
+    """Number of the round after these records, and of its try: one that no record has, whichever was deleted."""
     number = max((record.round + 1 for record in records if not record.error), default=0)
-    return number, sum(1 for record in records if record.round == number)
+    return number, max((record.try_ + 1 for record in records if record.round == number), default=0)
 
 
 def latest_node(records: Sequence[Round]) -> str:
@@ -31,14 +31,14 @@ def where(records: Sequence[Round], namespaces: tuple[str, ...]) -> Where:
     return Where(node="" if node in failed else node, avoid=failed, namespaces=namespaces)
 
 
-def not_before(records: Sequence[Round]) -> datetime | None:
+def not_before(records: Sequence[Round], now: datetime) -> datetime | None:
     """Earliest start of the next try. None after a result, and after records of an older release, which have no time:
-    the next round may start at once."""
+    the next round may start at once. A time that is still to come was never the end of a try."""
     failed = _since_result(records)
-    if not failed or not failed[0].completion_time:
+    if not failed or not failed[0].completion_time or (ended := parse_time(failed[0].completion_time)) > now:
         return None
     doubled: timedelta = FIRST_DISTANCE * 2 ** min(len(failed) - 1, 10)
-    return parse_time(failed[0].completion_time) + min(LONGEST_DISTANCE, doubled)
+    return ended + min(LONGEST_DISTANCE, doubled)
 
 
 def _since_result(records: Sequence[Round]) -> tuple[Round, ...]:

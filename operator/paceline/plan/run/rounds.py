@@ -46,9 +46,14 @@ def fitting(spec: RunSpec, rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]:
-    """Those that are not recorded yet."""
-    known = {(one.round, one.try_) for one in recorded}
-    return tuple(one for one in rounds if (one.round, one.try_) not in known)
+    """Those that are not recorded yet. A record of the same number that is not of its Job is a stranger's."""
+    job_of = {(one.round, one.try_): one.job for one in recorded}
+
+    def known(one: Round) -> bool:
+        job = job_of.get((one.round, one.try_))
+        return job is not None and (not one.job or job == one.job)
+
+    return tuple(one for one in rounds if not known(one))
 
 
 def orphans(mine: Iterable[Object]) -> tuple[Object, ...]:

@@ -27,7 +27,8 @@ def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
             continue
         end = None if round.ended else hopeless(round, snapshot.warning_of(round), now)
         if round.ended or end:
-            records.append(_record(round, end, records, now))
+            found = _record(round, end, records, now)
+            records = [one for one in records if (one.round, one.try_) != (found.round, found.try_)] + [found]
     if job := _deleted_job(snapshot, recorded):
         records.append(_deleted(job, records, now))
     return replace(evidence, records=in_order(records))

@@ -123,7 +123,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
             causes=(Cause(Reason.RunRefused, None, f"spec.{WITHOUT_CLAIMS}"),),
             status={"progress": _progress(evidence, f"spec.{WITHOUT_CLAIMS}")},
         )
-    due = not_before(evidence.records)
+    due = not_before(evidence.records, now)
     if due is not None and now < due:
         return _wait(evidence, due)
     cells = evidence.searching.cells if evidence.searches else NO_CELLS
