@@ -26,6 +26,8 @@ LONGEST_WORD = 500
 LONGEST_VALUE = 2048
 """Characters of a resolved argument; one that a user may set is never longer (`api.types.Argument`)."""
 MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
+ALWAYS_THERE, POSITIONS = ("asked", "completed", "errors"), "accepted_at"
+"""Fields of a point."""
 LARGEST, SMALLEST = 1e15, 1e-9
 """Range of a server's number besides 0; one outside was never measured. A status has 32 characters for it."""
 DIGITS, OF_THROUGHPUT = 4, 5
@@ -58,8 +60,9 @@ def decode(log: str) -> RoundResult:
         ended = ", ".join(str(record.get("arm", ""))[:LONGEST_WORD] for record in found)
         raise AnswerError(f"the client's log has no result{f'; what had ended: {ended}' if ended else ''}")
     try:
-        return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(whole), printable)), strict=True))
-    except (ValidationError, ValueError, RecursionError) as error:
+        believed = {**whole, "replicates": [_believed(replicate) for replicate in whole["replicates"]]}
+        return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(believed), printable)), strict=True))
+    except (ValidationError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise AnswerError(f"the client's log holds no result of this version: {str(error)[:LONGEST_ERROR]}") from error
 
 
@@ -99,6 +102,19 @@ def _numbers(value: Any) -> Any:
             return value
 
 
+def _believed(replicate: dict[str, Any]) -> dict[str, Any]:
+    """Its points without counts below zero, and with as many positions as a record has room for."""
+    points = [
+        {
+            name: value[:MOST_POSITIONS] if name == POSITIONS else value
+            for name, value in point.items()
+            if name in ALWAYS_THERE or not (isinstance(value, int) and value < 0)
+        }
+        for point in replicate.get("points", ())
+    ]
+    return {**replicate, "points": points} if points else replicate
+
+
 def _clean(result: RoundResult) -> RoundResult:
     if not 0 <= min(result.started, result.finished) <= max(result.started, result.finished) <= LAST_SECOND:
         raise ValueError(f"it began at {result.started} and ended at {result.finished}")
@@ -133,12 +149,12 @@ def _replicate(one: Replicate) -> Replicate:
     )
 
 
-NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("workload", "accepted_at"))
+NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("workload", POSITIONS))
 
 
 def _point(point: Point) -> Point:
     positions = point.accepted_at[:MOST_POSITIONS]
-    counts = {name: getattr(point, name) for name in ("asked", "completed", "errors")}
+    counts = {name: getattr(point, name) for name in ALWAYS_THERE}
     numbers = {name: _measured(getattr(point, name), _digits(name)) for name in NUMBERS} | counts
     measured = all(_measured(fraction) is not None for fraction in positions)
     return replace(point, accepted_at=positions if measured else (), **numbers)

@@ -146,18 +146,13 @@ def _pools(snapshot: Snapshot, results: Sequence[StepResult], now: datetime) -> 
     blocked = frozenset[str]().union(*(result.blocked_pools for result in results))
     if any(result.blocks for result in results):
         blocked = frozenset(pool.name for pool in spec.pools)
-    return pools(snapshot, pin(spec, known_commits(snapshot, now)), now, blocked, refused=_spec_is_refused(results))
-
-
-def _spec_is_refused(results: Sequence[StepResult]) -> bool:
-    """By `check_spec`, the first step."""
-    return results[0].blocks
+    return pools(snapshot, pin(spec, known_commits(snapshot, now)), now, blocked, refused=results[0].blocks)
 
 
 def _without_pool(snapshot: Snapshot, results: Sequence[StepResult]) -> list[PoolStatus]:
     """Entries of status that stay although the spec has no such pool: as long as it is refused it drops none."""
     known = {pool.name for pool in snapshot.spec.pools} if snapshot.spec else ()
-    return [entry for entry in snapshot.status.pools if _spec_is_refused(results) and entry.name not in known]
+    return [entry for entry in snapshot.status.pools if results[0].blocks and entry.name not in known]
 
 
 def _of_pool(pool: Pool, now: datetime) -> tuple[list[StepResult], PoolStatus]:
@@ -176,7 +171,7 @@ def _status(
     if not any(cause.reason.value.condition == "Ready" for cause in causes):
         causes.append(Cause(Reason.NotStarted))
     conditions = conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
-    effective = {} if _spec_is_refused(results) or snapshot.spec is None else of_pools(snapshot.spec)
+    effective = {} if results[0].blocks or snapshot.spec is None else of_pools(snapshot.spec)
     entries = [
         replace(
             entry,
