@@ -11,7 +11,7 @@ from tests.support.edits import EXAMPLE, example, example_run
 from paceline.api import Cause, Reason
 from paceline.api.crd import crds
 from paceline.api.reasons import to_status as conditions_of
-from paceline.api.record import to_status
+from paceline.core.record import to_status
 
 NOW = "2026-11-21T12:00:00Z"
 AT = datetime.fromisoformat(NOW)

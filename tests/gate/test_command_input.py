@@ -88,7 +88,7 @@ from tests.support.gate_cases import Run, case, change
         (
             ["measurements", 0, "ended"],
             "Crashed",
-            "case.json: measurements[0].ended: what a server came to is expected: ClientFailed, Evicted, ImageMoved, ",
+            "case.json: measurements[0].ended: what a server came to is expected: ClientBusy, ClientFailed, Evicted, ",
         ),
         *(
             (

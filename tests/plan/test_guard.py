@@ -16,9 +16,9 @@ from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
 from paceline import api
-from paceline.api.record import from_status
 from paceline.api.status import Expected, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
+from paceline.core.record import from_status
 from paceline.plan.deployment.guard import watched
 from paceline.plan.step import parse_time
 from paceline.watch import JudgementKind

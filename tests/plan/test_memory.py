@@ -6,7 +6,6 @@ from typing import Any
 
 from tests.support.world import World, example
 
-from paceline.api.record import slots, to_status
 from paceline.api.status import (
     MOST_TAKEN_DOWN,
     Degraded,
@@ -22,6 +21,7 @@ from paceline.api.status import (
     TakenDown,
     Target,
 )
+from paceline.core.record import slots, to_status
 
 LARGEST = 8192
 """Bytes of a pool's memory, its holds' included."""

@@ -9,8 +9,8 @@ from tests.support.in_status import records as in_status
 from tests.support.stories import measuring
 from tests.support.world import World
 
-from paceline.api.record import from_status
 from paceline.api.round import Round
+from paceline.core.record import from_status
 from paceline.evidence import fingerprint
 from paceline.plan import run
 from paceline.plan.objects import ATTEMPT, attempt

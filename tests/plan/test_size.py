@@ -15,9 +15,9 @@ from tests.support.verdicts import between_rounds
 
 from paceline import api
 from paceline.api.gate import MOST_COMPARED
-from paceline.api.record import from_status
 from paceline.api.round import Round
 from paceline.core import RunSpec
+from paceline.core.record import from_status
 from paceline.evidence import Failure, Point, Replicate, decode, encode, judge
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.failures import MANY

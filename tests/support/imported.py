@@ -10,8 +10,8 @@ from tests.support.answers import Spoiled, Truth
 from tests.support.stories import measuring
 from tests.support.world import World
 
-from paceline.api.record import to_status
 from paceline.api.round import Round, rounds_of
+from paceline.core.record import to_status
 from paceline.evidence import fingerprint
 from paceline.measure import record
 from paceline.plan.simulation import reconciler

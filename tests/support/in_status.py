@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from paceline.api.record import from_status, to_status
 from paceline.api.round import Round
 from paceline.core import Answers, Measurement
+from paceline.core.record import from_status, to_status
 from paceline.evidence import round_status as codec
 
 Json = Mapping[str, Any]

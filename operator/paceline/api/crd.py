@@ -13,13 +13,13 @@ from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, 
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
 from paceline.api.profile import BenchmarkProfileSpec
-from paceline.api.record import adapter, is_record
 from paceline.api.round import Round
 from paceline.api.rules import DeskRule, Rule, validations
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.core.model import CLASS
+from paceline.core.record import adapter, is_record
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
 

@@ -7,8 +7,8 @@ from typing import Any, get_args, get_type_hints
 
 from paceline.api.crd import KINDS, KindDefinition, rules_of, schema
 from paceline.api.model import API_VERSION, fields_of
-from paceline.api.record import INSIDE, is_record, slots
 from paceline.api.rules import DeskRule
+from paceline.core.record import INSIDE, is_record, slots
 from paceline.core.types import VALIDATIONS
 from paceline.engines import ENGINES, Capabilities
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.record import ALWAYS, INTERNAL, Number, Number2, Number3, Number4, Number5, record
-from paceline.api.status import Conditions, Count, Counts, Name, Strings, Text, Time
+from paceline.api.status import Conditions, Counts, Name, Strings, Text, Time
+from paceline.core.record import ALWAYS, INTERNAL, Count, Number, Number2, Number3, Number4, Number5, record
 from paceline.core.types import Arguments
 
 __all__ = [

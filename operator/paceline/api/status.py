@@ -10,13 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paceline.api.record import INTERNAL, Number, Number3, Number4, record
+from paceline.core.record import INTERNAL, Count, Number, Number3, Number4, record
 from paceline.core.source import Scheme
 from paceline.core.types import Unique
 
 Name = Annotated[str, Field(max_length=500)]
 Text = Annotated[str, Field(max_length=32768)]
-Count = Annotated[int, Field(ge=0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 Names = Annotated[tuple[Name, ...], Field(max_length=64)]
 Counts = Annotated[dict[str, Count], Field(max_length=64)]

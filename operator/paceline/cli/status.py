@@ -3,12 +3,12 @@
 import argparse
 from datetime import UTC, datetime
 
-from paceline.api.record import from_status
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.cli.live import command
 from paceline.cli.live.find import load, named
 from paceline.cli.live.payload import payload
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
+from paceline.core.record import from_status
 from paceline.core.text import in_all_texts, printable
 from paceline.kube import Api
 

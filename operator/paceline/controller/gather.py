@@ -22,7 +22,6 @@ from datetime import datetime, timedelta
 
 from paceline import api
 from paceline.api import Reason
-from paceline.api.record import kept_status
 from paceline.api.round import belongs
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.controller.cluster import GUARDS, ROUTES, Cluster, Key
@@ -39,6 +38,7 @@ from paceline.controller.kinds import (
 from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
+from paceline.core.record import kept_status
 from paceline.kube import UNREAD, ApiError, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
 from paceline.kube.resources import (
     AUTOSCALER,

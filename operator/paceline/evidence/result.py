@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
-from paceline.api.round import Numbers
+from paceline.core.numbers import Numbers
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure

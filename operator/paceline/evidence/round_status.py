@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paceline.api import round as recorded
-from paceline.api.record import finite, from_status, inner, slots, to_status
 from paceline.api.round import ReplicateParity, Round
 from paceline.core import BASELINE, Answers, Measurement, Workload
+from paceline.core.numbers import Numbers
+from paceline.core.record import finite, from_status, inner, slots, to_status
 from paceline.evidence import clocks
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
@@ -25,7 +26,7 @@ from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Replicate, RoundResult
 from paceline.evidence.round_plan import RoundPlan, Scalar
 
-TAKEN = tuple(field.name for field in fields(recorded.Numbers))
+TAKEN = tuple(field.name for field in fields(Numbers))
 """Numbers of a point that a record takes from the round's result."""
 METRICS = {slot.wire: slot.name for slot in slots(recorded.Point) if inner(slot.type) in (int, float)}
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the

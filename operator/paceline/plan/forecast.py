@@ -10,10 +10,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import CapacityPolicy, Workload, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
+from paceline.core.record import from_status
 from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, Cost, RoundCost
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE

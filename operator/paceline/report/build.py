@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from paceline import __version__, core
-from paceline.api.record import finite, from_status
 from paceline.api.round import rounds_of
 from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.api.status import Condition
+from paceline.core.record import finite, from_status
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
 from paceline.report.crossover import crossover

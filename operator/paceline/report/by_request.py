@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from paceline.api.record import finite
 from paceline.api.round import Inputs, Point, Round
+from paceline.core.record import finite
 from paceline.evidence.round_status import last_tries
 from paceline.report.measured import geometric, points_of, why
 from paceline.report.model import Goodput, Lengths, Manifest, Prompts

@@ -8,10 +8,10 @@ from operator import attrgetter
 from paceline import api, core
 from paceline.api import round as recorded
 from paceline.api import run_status
-from paceline.api.record import finite
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.names import ATTEMPT, TRIGGER
+from paceline.core.record import finite
 from paceline.engines import ENGINES
 from paceline.report.model import Configuration, Cost, Difference, Manifest
 from paceline.report.read import model, workload

@@ -6,8 +6,8 @@ from itertools import zip_longest
 
 from paceline import core, gate
 from paceline.api import round as recorded
-from paceline.api.record import finite, inner, slots
 from paceline.api.round import Point, Round
+from paceline.core.record import finite, inner, slots
 from paceline.evidence import round_status
 from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from paceline import core
-from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.outputs import NEAR_TIE
+from paceline.core.record import finite
 from paceline.report.model import ArmOutputs, Manifest, Outputs
 from paceline.report.text import count
 

@@ -4,8 +4,8 @@ import math
 from decimal import InvalidOperation
 from typing import Any, TypeVar
 
-from paceline.api.record import finite
 from paceline.core import BASELINE, Bounds, Gate, Limit, default_looks
+from paceline.core.record import finite
 from paceline.core.text import fraction
 from paceline.core.workload import workload_name
 from paceline.report.model import Manifest

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from paceline.api.reasons import ORDER, Cause, Reason, conditions, to_status
-from paceline.api.record import to_status as as_json
+from paceline.core.record import to_status as as_json
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.api.record import to_status
+from paceline.core.record import to_status
 from paceline.evidence.clocks import (
     MOST_NAMED,
     Clocks,

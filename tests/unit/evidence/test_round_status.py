@@ -11,8 +11,8 @@ from tests.support.in_status import failed_round, measurements, point_noise
 from tests.support.in_status import round_status as keep
 from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE
 
-from paceline.api.record import decimal
 from paceline.core import Slo, Workload
+from paceline.core.record import decimal
 from paceline.engines import Speculation
 from paceline.evidence import Failure, RoundPlan, RoundResult, judge
 from paceline.evidence.clocks import Clocks, Throttled

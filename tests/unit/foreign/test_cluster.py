@@ -14,10 +14,10 @@ from tests.support.runs import latency
 from tests.unit.foreign.values import ANY, FEW, TEXT, refused, said, spoiled, text_of
 
 from paceline import api
-from paceline.api.record import from_status, number, to_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.cli import cluster
+from paceline.core.record import from_status, number, to_status
 from paceline.kube import ApiError, transport
 from paceline.kube.errors import error_of
 from paceline.kube.names import names

@@ -41,7 +41,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "kube/names.py": (CLUSTER, "test_an_answer_of_the_api_server_is_objects_or_broken"),
     "kube/errors.py": (CLUSTER, "test_a_refusal_is_an_error_of_the_api_whatever_it_says"),
     "kube/transport.py": (CLUSTER, "test_a_refusal_is_an_error_of_the_api_whatever_it_says"),
-    "api/record.py": (CLUSTER, "test_a_status_of_any_release_is_read"),
+    "core/record.py": (CLUSTER, "test_a_status_of_any_release_is_read"),
     "api/problems.py": (CLUSTER, "test_a_manifest_is_a_run_or_has_problems"),
     "api/convert.py": (CLUSTER, "test_a_manifest_is_a_run_or_has_problems"),
     "plan/deployment/fetch.py": (CLUSTER, "test_an_amount_of_a_claim_is_bytes_in_any_notation"),

@@ -11,12 +11,12 @@ from tests.support import imported
 from tests.support.searched import Served, answered, begun, searched, searching
 
 from paceline import api
-from paceline.api.record import from_status
 from paceline.api.run_status import SearchedArm, SearchProgress
 from paceline.cli.live import searching as live
 from paceline.cli.live.measuring import drawn, so_far, standing, verdict
 from paceline.cli.live.screen import plain
 from paceline.core import Purpose
+from paceline.core.record import from_status
 from paceline.evidence import question
 from paceline.measure.applying import applying
 from paceline.measure.question import asked, benchmark_run, found_by

@@ -7,8 +7,8 @@ import pytest
 from tests.support.reports import demo, said
 from tests.support.runs import latency, throughput
 
-from paceline.api.record import from_status, to_status
 from paceline.api.run_status import BenchmarkRunStatus
+from paceline.core.record import from_status, to_status
 from paceline.report import FORMATS, report
 from paceline.report.tables import costs
 from paceline.report.text import EMULATED, change, key_figures, number, span

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from paceline.api.record import from_status
 from paceline.api.status import Condition, PoolStatus
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.cli.live.progress import Progress, progress
 from paceline.core import MAIN
+from paceline.core.record import from_status
 from paceline.engines.images import told
 
 Manifest = Mapping[str, Any]

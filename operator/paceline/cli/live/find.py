@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from paceline.api.record import from_status
 from paceline.api.round import with_rounds
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.cli.live.deployment import Deployment, Manifest, deployment
 from paceline.cli.live.words import time_of
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
+from paceline.core.record import from_status
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.kube import Api, Forbidden, Ref, selector
 from paceline.kube.resources import JOB

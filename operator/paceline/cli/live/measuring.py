@@ -10,12 +10,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.cli.live import searching
 from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
 from paceline.cli.live.words import marked, span
 from paceline.core import Bounds, Purpose, RunSpec
+from paceline.core.record import from_status
 from paceline.measure.rounds import Moment
 from paceline.report import report
 from paceline.report.model import PROVISIONAL, Candidate, Manifest

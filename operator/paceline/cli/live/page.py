@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from paceline.api.record import finite, from_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import Change, Condition, Evidence
 from paceline.cli.live.advice import advice
@@ -14,6 +13,7 @@ from paceline.cli.live.searching import standing
 from paceline.cli.live.traffic import Speed, Traffic
 from paceline.cli.live.words import held, when
 from paceline.core import BASELINE, Purpose, purpose_of
+from paceline.core.record import finite, from_status
 from paceline.report import deployment_model as said
 from paceline.report import read
 from paceline.report.model import Run

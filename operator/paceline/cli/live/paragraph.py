@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from paceline import api
-from paceline.api.record import finite
 from paceline.api.status import Evidence, Hold, PoolVerdict
 from paceline.cli.live.advice import UNDECIDED, advice, promotable
 from paceline.cli.live.deployment import Deployment, Pool
@@ -13,6 +12,7 @@ from paceline.cli.live.searching import in_short
 from paceline.cli.live.words import faster, held, marked, since
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
+from paceline.core.record import finite
 from paceline.engines import known_problems
 from paceline.plan.deployment.holds import BY_A_PERSON
 from paceline.report.text import capital, count

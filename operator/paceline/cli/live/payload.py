@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from paceline.api.record import to_camel, to_status
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import Progress
+from paceline.core.record import to_camel, to_status
 
 COMPUTED = (
     "rounds",

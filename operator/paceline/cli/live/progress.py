@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Cost, RunProgress, SearchProgress
 from paceline.cli.live.words import gpu_hours, marked, span, time_of
 from paceline.core import Purpose, purpose_of
+from paceline.core.record import from_status
 from paceline.plan import objects
 from paceline.report import read
 

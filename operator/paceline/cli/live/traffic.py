@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.api.record import decimal, to_camel
 from paceline.api.round import rounds_of
 from paceline.cli.live.deployment import Deployment, Manifest, Pool
+from paceline.core.record import decimal, to_camel
 from paceline.engines import ENGINES, Counts
 from paceline.report import measured, read
 from paceline.watch.windows import increase

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.api.reasons import Reason
-from paceline.api.record import decimal, finite
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import rounds
 from paceline.cli.live.words import EMULATED
+from paceline.core.record import decimal, finite
 
 UNDECIDED, STALLED = "Undecided", "Stalled"
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 13, STALLED: 14}

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from paceline.api.record import finite
 from paceline.api.status import Hold
+from paceline.core.record import finite
 from paceline.report.text import ratio
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

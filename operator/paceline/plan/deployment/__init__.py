@@ -37,9 +37,9 @@ from datetime import datetime
 
 from paceline.api import Cause, Reason
 from paceline.api.reasons import to_status as conditions_of
-from paceline.api.record import to_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
+from paceline.core.record import to_status
 from paceline.plan.deployment.checks import (
     OF_NO_POOL,
     check_draft,

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 from paceline import api
 from paceline.api import Cause, Reason
-from paceline.api.record import from_status
 from paceline.api.run_status import Result
 from paceline.api.status import Degraded, ExpectedLoad, Hold, PoolStatus
 from paceline.api.status import Expected as Remembered
 from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSpec, RunSpec
 from paceline.core.canonical import without_empty
+from paceline.core.record import from_status
 from paceline.engines import ENGINES
 from paceline.evidence import same_server
 from paceline.plan.deployment.choose import Choice, Rollout

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from paceline.api import Reason
-from paceline.api.record import kept_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.core import DeploymentSpec, Purpose, purpose_of
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
+from paceline.core.record import kept_status
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
 from paceline.plan.objects import Object

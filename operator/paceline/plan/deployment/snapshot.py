@@ -8,10 +8,10 @@ from typing import Any
 
 from paceline import api
 from paceline.api.reasons import Reason
-from paceline.api.record import kept_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
+from paceline.core.record import kept_status
 from paceline.plan import objects
 from paceline.plan.deployment.models import Prefetch
 from paceline.plan.objects import Object, condition

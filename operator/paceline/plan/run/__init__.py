@@ -21,9 +21,9 @@ from datetime import datetime
 
 from paceline.api import Cause, Reason
 from paceline.api.reasons import to_status as conditions_of
-from paceline.api.record import to_status
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.api.status import Condition
+from paceline.core.record import to_status
 from paceline.evidence.round_status import point_noise
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence

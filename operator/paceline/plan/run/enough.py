@@ -8,9 +8,9 @@ them, which is what keeps the gate's error rates (decision 0068).
 from collections.abc import Sequence
 from dataclasses import replace
 
-from paceline.api.record import finite
 from paceline.api.round import Round
 from paceline.core import BASELINE, Gate, Purpose, RunSpec, Workload
+from paceline.core.record import finite
 from paceline.gate import enough_requests
 
 OF_REQUESTS = ("p95TTFT", "p95TPOT", "p95E2E")

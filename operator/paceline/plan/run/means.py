@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import fsum
 
-from paceline.api.record import finite
 from paceline.api.round import Point
 from paceline.core import Workload
+from paceline.core.record import finite
 from paceline.plan.run.evidence import Evidence
 
 

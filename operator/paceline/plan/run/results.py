@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.api import run_status
-from paceline.api.record import finite
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, Cost
 from paceline.core import ArmVerdict, Bounds, Purpose
+from paceline.core.record import finite
 from paceline.evidence import fingerprint
 from paceline.gate import explain
 from paceline.plan.run.evidence import Evidence

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from paceline.api.record import kept_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import RunSpec
 from paceline.core.names import RUN_LABEL
+from paceline.core.record import kept_status
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
 from paceline.plan.objects import Object, aborted, finished, opens_at, superseded

@@ -25,7 +25,7 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import ConfigDict, GetJsonSchemaHandler, TypeAdapter
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema
 
 from paceline.core.kept import by_value
@@ -75,6 +75,7 @@ class Decimals:
         return {"type": "string", "maxLength": LONGEST_NUMBER}
 
 
+Count = Annotated[int, Field(ge=0)]
 Number = Annotated[float, Decimals()]
 Number2 = Annotated[float, Decimals(2)]
 Number3 = Annotated[float, Decimals(3)]

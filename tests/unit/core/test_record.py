@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from paceline.api.crd import KINDS, schema
-from paceline.api.record import (
+from paceline.api.round import Point, Replicate, Round
+from paceline.core.record import (
     ALWAYS,
     INSIDE,
     INTERNAL,
@@ -21,7 +22,6 @@ from paceline.api.record import (
     to_camel,
     to_status,
 )
-from paceline.api.round import Point, Replicate, Round
 
 
 @record

@@ -1,0 +1,85 @@
+"""The numbers of a point of a round: of the result that its client writes, and of the record that is kept of it."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.core.record import Count, Number, record
+
+
+@record
+class Numbers:
+    """What the client measured of one arm on one workload, and what the server counted. Times in seconds, throughputs
+    in output tokens per second; absent: not available."""
+
+    asked: Count | None = None
+    """Requests sent."""
+    completed: Count | None = None
+    """Requests answered."""
+    errors: Count | None = None
+    """Requests that failed."""
+    output_tokens: Count | None = None
+    """Tokens in the answers."""
+    output_throughput: Number | None = None
+    """All output tokens over the client's duration, ramp and tail included."""
+    steady_throughput: Number | None = None
+    """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
+    way. The gate compares this value. Absent at a rate and on a ramp."""
+    kept_rate: Number | None = None
+    """At a rate: requests answered per second, over the second half of them."""
+    mean_ttft: Number | None = None
+    """Mean time to the first token."""
+    p95_ttft: Number | None = None
+    """Its 95th percentile."""
+    p50_ttft: Number | None = None
+    """Its median."""
+    p99_ttft: Number | None = None
+    """Its 99th percentile."""
+    p90_ttft: Number | None = None
+    """Its 90th percentile."""
+    mean_tpot: Number | None = None
+    """Mean time per further token."""
+    p95_tpot: Number | None = None
+    """Its 95th percentile."""
+    p50_tpot: Number | None = None
+    """Its median."""
+    p99_tpot: Number | None = None
+    """Its 99th percentile."""
+    p99_itl: Number | None = None
+    """99th percentile of the time between two chunks of an answer; a chunk holds the tokens of one step."""
+    mean_e2e: Number | None = None
+    """Mean time of a whole request."""
+    p95_e2e: Number | None = None
+    """95th percentile of the time of a whole request."""
+    accept_length: Number | None = None
+    """Tokens per verify step; 1 means that no draft token was accepted."""
+    accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] = ()
+    """Fraction of verify steps that accepted the draft token of each position, in order; the sum is `acceptLength` - 1.
+    Present if the engine counts it."""
+    draft_tokens: Number | None = None
+    """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. An
+    engine that verifies adaptively later drops some of them and does not report how many."""
+    verify_calls: Count | None = None
+    """Verify steps."""
+    retractions: Count | None = None
+    """Requests that the server took back when memory ran out."""
+    malformed: Count | None = None
+    """Answers without the form that `responseFormat` asks for; absent if free text is asked for."""
+    good_requests: Count | None = None
+    """Requests that met the workload's slo, if it has one."""
+    p50_output: Count | None = None
+    """Median tokens of an answer."""
+    p99_output: Count | None = None
+    """99th percentile of the tokens of an answer."""
+    worst_decile: Number | None = None
+    """Candidate only: speed of a request over that of the same prompt at the baseline in the same round; a tenth of the
+    prompts has at most this speed-up."""
+    median_prompt: Number | None = None
+    """Median of these speed-ups."""
+    best_decile: Number | None = None
+    """A tenth of the prompts has at least this speed-up."""
+    slower_prompts: Number | None = None
+    """Fraction of the prompts that were slower than at the baseline."""
+    request_spread: Number | None = None
+    """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline tells
+    by it how many requests later rounds send."""
