@@ -23,8 +23,8 @@ class Numbers:
     output_throughput: Number | None = None
     """All output tokens over the client's duration, ramp and tail included."""
     steady_throughput: Number | None = None
-    """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
-    way. The gate compares this value. Absent at a rate and on a ramp."""
+    """Output tokens per second of all answers, from when 90 % of a closed loop's places are taken until fewer are. The
+    gate compares this value. Absent at a rate and on a ramp."""
     kept_rate: Number | None = None
     """At a rate: requests answered per second, over the second half of them."""
     mean_ttft: Number | None = None

@@ -153,11 +153,10 @@ NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("wor
 
 
 def _point(point: Point) -> Point:
-    positions = point.accepted_at[:MOST_POSITIONS]
     counts = {name: getattr(point, name) for name in ALWAYS_THERE}
     numbers = {name: _measured(getattr(point, name), _digits(name)) for name in NUMBERS} | counts
-    measured = all(_measured(fraction) is not None for fraction in positions)
-    return replace(point, accepted_at=positions if measured else (), **numbers)
+    measured = all(_measured(fraction) is not None for fraction in point.accepted_at)
+    return replace(point, accepted_at=point.accepted_at if measured else (), **numbers)
 
 
 def _digits(name: str) -> int:

@@ -87,7 +87,6 @@ class Ended:
     """A stream as it came, or why there is none."""
 
     number: int
-    start: float
     due: float
     ended: float
     chunks: Sequence[Chunk] = ()
@@ -180,10 +179,7 @@ class Sender:
                     error = f"{response.status} {response.reason}: {refusal(body)}"
         except (aiohttp.ClientError, OSError, ValueError) as caught:
             error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
-        ended = Ended(
-            number=number, start=due - self.began, due=due, ended=time.perf_counter(), chunks=chunks, error=error
-        )
-        self.ended.put_nowait(ended)
+        self.ended.put_nowait(Ended(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
 
     async def read(self) -> None:
         """One ended stream after another, until there is none more."""
@@ -192,8 +188,9 @@ class Sender:
 
     async def answered(self, ended: Ended) -> Answered:
         """What goes wrong is in the answer's `error`."""
+        start = ended.due - self.began
         if ended.error:
-            return Answered(start=ended.start, error=ended.error)
+            return Answered(start=start, error=ended.error)
         reader = Reader()
         try:
             for count, (came, event) in enumerate(events(ended.chunks), 1):
@@ -201,9 +198,9 @@ class Sender:
                 if count % AT_ONCE == 0:
                     await asyncio.sleep(0)
             may_call = "tools" in self.requests.bodies[ended.number]
-            return reader.answered(start=ended.start, due=ended.due, ended=ended.ended, may_call=may_call)
+            return reader.answered(start=start, due=ended.due, ended=ended.ended, may_call=may_call)
         except UNREADABLE as error:
-            return Answered(start=ended.start, error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+            return Answered(start=start, error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
 
     async def watch(self) -> None:
         """How late the loop is, at even distances: one that is late for long is so at each of them."""

@@ -151,8 +151,8 @@ def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
     A server that keeps the rate takes equally long for early and late requests. One that does not takes longer for each
     request than for the one before; with `growth` seconds more per request, answers leave every 1 / rate + growth
     seconds. The growth is the slope of a least-squares line through the requests' times in the order of sending, with
-    the answer's length as a second variable, which is independent of
-    how the arrivals happened to fall. Two standard errors are subtracted, so that only a growth that is shown counts.
+    the answer's length as a second variable, which is independent of how the arrivals happened to fall. Two standard
+    errors are subtracted, so that only a growth that is shown counts.
     """
     sent = rows(report)
     times = [one.seconds for one in sent]
