@@ -38,16 +38,9 @@ def bench(apiserver: Running) -> Any:
 
 
 def publish(apiserver: Running, plural: str, name: str, status: dict[str, Any]) -> dict[str, Any]:
-    """Server-side apply of the status alone, as the operator does it; returns what is stored."""
-    kind = {"speculativedeployments": "SpeculativeDeployment", "benchmarkruns": "BenchmarkRun"}[plural]
-    manifest = {
-        "apiVersion": "paceline.dev/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "status": status,
-    }
-    flags = ("--server-side", "--field-manager=paceline-status", "--subresource=status")
-    apiserver.kubectl("apply", *flags, "-f", "-", given=manifest)
+    """Replaces the status alone, as the operator does it; returns what is stored."""
+    patch = [{"op": "add", "path": "/status", "value": status}]
+    apiserver.kubectl("patch", plural, name, "--subresource=status", "--type=json", "-p", json.dumps(patch))
     stored: dict[str, Any] = json.loads(apiserver.kubectl("get", plural, name, "-o", "json").stdout)
     return stored
 

@@ -99,8 +99,8 @@ class Place:
     async def apply(self, name: str = "w", *, by: str = "one", force: bool = True, **parts: Any) -> Manifest:
         return await self.api.apply(self.widget(name, **parts), manager=by, force=force)
 
-    async def apply_status(self, name: str = "w", *, by: str = "status", force: bool = True, **parts: Any) -> Manifest:
-        return await self.api.apply(self.widget(name, **parts), manager=by, force=force, subresource="status")
+    async def replace_status(self, name: str = "w", **parts: Any) -> Manifest:
+        return await self.api.replace_status(self.widget(name, **parts))
 
     async def get(self, name: str = "w") -> Manifest:
         found = await self.api.get(self.ref(name))

@@ -96,7 +96,7 @@ async def test_a_watch_tells_what_came_after_the_list(place: Place):
     start = await version(place)
     first = await place.apply(size=1)
     second = await place.apply(size=2)
-    third = await place.apply_status(status={"phase": "New"})
+    third = await place.replace_status(status={"phase": "New"})
     await place.api.delete(place.ref(), uid=first["metadata"]["uid"])
     told = await events(place, start, 4)
     versions = [int(m["metadata"]["resourceVersion"]) for m in (first, second, third)]

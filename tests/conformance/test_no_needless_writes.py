@@ -134,7 +134,7 @@ async def test_a_status_is_compared_whole(place: Place):
     }
     current = await place.apply(size=1)
     assert needs_status(current, status)
-    current = await place.apply_status(status=status)
+    current = await place.replace_status(status=status)
     assert not needs_status(current, status)
     assert needs_status(current, {"phase": "New", "conditions": status["conditions"][:1]})
     assert needs_status(current, {"conditions": status["conditions"]})

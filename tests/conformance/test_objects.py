@@ -60,7 +60,7 @@ async def test_only_what_is_there_is_updated(place: Place):
 
 async def test_an_update_leaves_the_status(place: Place):
     await place.apply(size=1)
-    widget = await place.apply_status(status={"phase": "New"})
+    widget = await place.replace_status(status={"phase": "New"})
     updated = await place.api.update(widget | {"spec": {"size": 2}, "status": {"phase": "Forged"}})
     assert updated["status"] == {"phase": "New"}
 

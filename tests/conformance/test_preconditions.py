@@ -12,33 +12,33 @@ OTHER_UID = "00000000-0000-0000-0000-00000000dead"
 async def test_a_status_at_an_older_version_is_refused(place: Place):
     """So the late status of an old leader loses."""
     read = await place.apply(size=1)
-    await place.apply_status(status={"phase": "New"})
+    await place.replace_status(status={"phase": "New"})
     with pytest.raises(Conflict):
-        await place.apply_status(status={"phase": "Old"}, resourceVersion=read["metadata"]["resourceVersion"])
+        await place.replace_status(status={"phase": "Old"}, resourceVersion=read["metadata"]["resourceVersion"])
     assert (await place.get())["status"] == {"phase": "New"}
 
 
 async def test_a_status_at_the_version_that_was_read_is_taken(place: Place):
     read = await place.apply(size=1)
     about = {key: read["metadata"][key] for key in ("uid", "resourceVersion")}
-    assert (await place.apply_status(status={"phase": "New"}, **about))["status"] == {"phase": "New"}
+    assert (await place.replace_status(status={"phase": "New"}, **about))["status"] == {"phase": "New"}
 
 
 async def test_the_same_status_at_an_older_version_is_refused_too(place: Place):
     """Though it would change nothing."""
     read = await place.apply(size=1)
-    await place.apply_status(status={"phase": "New"})
+    await place.replace_status(status={"phase": "New"})
     with pytest.raises(Conflict):
-        await place.apply_status(status={"phase": "New"}, resourceVersion=read["metadata"]["resourceVersion"])
+        await place.replace_status(status={"phase": "New"}, resourceVersion=read["metadata"]["resourceVersion"])
 
 
 async def test_a_status_asks_for_no_uid(place: Place):
     """The object of any uid takes it: only the version keeps a status from another object of the name."""
     read = await place.apply(size=1)
-    assert (await place.apply_status(status={"phase": "New"}, uid=OTHER_UID))["status"] == {"phase": "New"}
+    assert (await place.replace_status(status={"phase": "New"}, uid=OTHER_UID))["status"] == {"phase": "New"}
     about = {"uid": OTHER_UID, "resourceVersion": read["metadata"]["resourceVersion"]}
     with pytest.raises(Conflict):
-        await place.apply_status(status={"phase": "Old"}, **about)
+        await place.replace_status(status={"phase": "Old"}, **about)
 
 
 async def test_the_status_of_an_object_that_is_gone(place: Place):
@@ -47,7 +47,7 @@ async def test_the_status_of_an_object_that_is_gone(place: Place):
     await place.api.delete(place.ref(), uid=widget["metadata"]["uid"])
     about = {key: widget["metadata"][key] for key in ("uid", "resourceVersion")}
     with pytest.raises((Conflict, NotFound)):
-        await place.apply_status(status={"phase": "New"}, **about)
+        await place.replace_status(status={"phase": "New"}, **about)
     assert await place.api.get(place.ref()) is None
 
 
@@ -67,7 +67,7 @@ async def test_what_is_held_by_a_finalizer_takes_a_status(place: Place):
     """A pass that began before the deletion ends as any other."""
     widget = await place.apply(size=1, finalizers=["paceline.dev/test"])
     await place.api.delete(place.ref(), uid=widget["metadata"]["uid"])
-    assert (await place.apply_status(status={"phase": "New"}))["status"] == {"phase": "New"}
+    assert (await place.replace_status(status={"phase": "New"}))["status"] == {"phase": "New"}
     await place.apply(size=1)
     assert await place.api.get(place.ref()) is None
 

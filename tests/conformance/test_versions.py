@@ -53,11 +53,11 @@ async def test_a_deletion_is_younger_than_all_of_the_object(place: Place):
 async def test_what_changes_nothing_is_told_to_nobody(place: Place):
     """Nor a second later, when managedFields would have another time."""
     await place.apply(size=1)
-    await place.apply_status(status={"phase": "New"})
+    await place.replace_status(status={"phase": "New"})
     start = await version(place)
     await asyncio.sleep(1.1)
     await place.apply(size=1)
-    await place.apply_status(status={"phase": "New"})
+    await place.replace_status(status={"phase": "New"})
     await place.apply("other", size=1)
     assert [(kind, name) for kind, name, _ in await events(place, start, 1)] == [("ADDED", "other")]
 

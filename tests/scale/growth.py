@@ -42,12 +42,15 @@ class Answers(MemoryApi):
     def __init__(self, known: "Cluster | None" = None) -> None:
         self.known = known
 
-    async def apply(self, manifest: Manifest, *, subresource: str | None = None, **_: Any) -> Manifest:
+    async def apply(self, manifest: Manifest, **_: Any) -> Manifest:
         assert self.known
         metadata = manifest["metadata"]
         old = self.known.get(manifest["kind"], metadata["namespace"], metadata["name"]) or {"metadata": {}}
         self.version += 1
         return old | manifest | {"metadata": old["metadata"] | metadata | {"resourceVersion": str(self.version)}}
+
+    async def replace_status(self, manifest: Manifest) -> Manifest:
+        return await self.apply(manifest)
 
     async def get(self, ref: Any) -> Manifest | None:
         assert self.known

@@ -44,4 +44,4 @@ async def _node(api: Transport, name: str, port: int) -> None:
         await api.create(node)
     address = {"type": "InternalIP", "address": "127.0.0.1"}
     status = {"addresses": [address], "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
-    await api.apply({**node, "status": status}, manager="kubelet", subresource="status")
+    await api.replace_status({**node, "status": status})

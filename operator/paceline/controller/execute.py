@@ -16,7 +16,6 @@ from paceline.plan.step import Action, Adopt, Apply, Delete
 log = logging.getLogger(__name__)
 
 MANAGER = "paceline"
-STATUS_MANAGER = "paceline-status"
 OWNER_MANAGER = "paceline-owner"
 HANDOVER_MANAGER = "paceline-replicas"
 
@@ -32,7 +31,7 @@ Confirm = Callable[[], Awaitable[None]]
 
 async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> bool:
     """Write the status unless it is unchanged, because our own write would trigger another pass. Whether it was
-    written.
+    written. It is replaced, not applied: an apply would leave what somebody else has added to it.
 
     Raises Conflict if the object has changed since it was read: a late write of the previous leader must not undo the
     decision of the next one. The queue then reads and decides again."""
@@ -45,7 +44,7 @@ async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> boo
         "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")},
         "status": status,
     }
-    await _write(cluster, desired, STATUS_MANAGER, subresource="status")
+    _wrote(cluster, desired, await cluster.api.replace_status(desired))
     return True
 
 
@@ -137,8 +136,11 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confir
         cluster.remade.note(ref, desired, written["metadata"]["uid"])
 
 
-async def _write(cluster: Cluster, desired: Manifest, manager: str, subresource: str | None = None) -> Manifest:
-    written = await cluster.api.apply(desired, manager=manager, subresource=subresource)
+async def _write(cluster: Cluster, desired: Manifest, manager: str) -> Manifest:
+    return _wrote(cluster, desired, await cluster.api.apply(desired, manager=manager))
+
+
+def _wrote(cluster: Cluster, desired: Manifest, written: Manifest) -> Manifest:
     cluster.saw(written)
     metrics.wrote(ref_of(desired, KINDS))
     return written

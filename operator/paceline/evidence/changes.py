@@ -23,6 +23,8 @@ WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", 
 FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = (*WHY, "pool", "arms", "workloads")
+NO_QUESTION = ("gate.roundsOf",)
+"""Paths that say how a question is answered: no deployment has them."""
 MOST = 4
 """Changes that are listed; the others are counted."""
 
@@ -58,7 +60,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tu
     """Path and sentence."""
     for path in dict.fromkeys((*then, *now)):
         was, new = then.get(path), now.get(path)
-        if was == new or _follows(path, then, now):
+        if was == new or path in NO_QUESTION or _follows(path, then, now):
             continue
         name = WORDS.get(path, path)
         if path in WITHOUT_VALUES:

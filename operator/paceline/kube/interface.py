@@ -57,9 +57,7 @@ class Api(Protocol):
     ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, in order. Ends when the server ends it; Gone if the version is too old."""
 
-    async def apply(
-        self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None
-    ) -> Manifest:
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool = True) -> Manifest:
         """Server-side apply. A `metadata.uid` or `resourceVersion` in it must be the object's, else Conflict."""
 
     async def create(self, manifest: Manifest) -> Manifest:
@@ -67,6 +65,10 @@ class Api(Protocol):
 
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace the whole object; Conflict unless `metadata.resourceVersion` is the current one."""
+
+    async def replace_status(self, manifest: Manifest) -> Manifest:
+        """Replace the whole status and nothing else. NotFound if there is no object; Conflict unless a
+        `metadata.resourceVersion` is the current one."""
 
     async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
         """Delete the object of that uid. False if it is not there or is another one by now."""

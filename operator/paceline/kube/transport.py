@@ -188,12 +188,9 @@ class Transport:
         finally:
             response.close()
 
-    async def apply(
-        self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None
-    ) -> Manifest:
-        ref = ref_of(manifest, self._kinds)
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool = True) -> Manifest:
         query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
-        path = ref.resource.path(ref.namespace, ref.name, subresource)
+        path = ref_of(manifest, self._kinds).path
         return await self._json("PATCH", path, query, manifest, "application/apply-patch+yaml")
 
     async def create(self, manifest: Manifest) -> Manifest:
@@ -202,6 +199,15 @@ class Transport:
 
     async def update(self, manifest: Manifest) -> Manifest:
         return await self._json("PUT", ref_of(manifest, self._kinds).path, {}, manifest)
+
+    async def replace_status(self, manifest: Manifest) -> Manifest:
+        # A PUT of less than the whole object takes the fields that it leaves out from their managers.
+        ref = ref_of(manifest, self._kinds)
+        version = manifest["metadata"].get("resourceVersion")
+        changes = {"/status": manifest["status"]} | ({"/metadata/resourceVersion": version} if version else {})
+        patch = [{"op": "add", "path": path, "value": value} for path, value in changes.items()]
+        path = ref.resource.path(ref.namespace, ref.name, "status")
+        return await self._json("PATCH", path, {"fieldValidation": "Strict"}, patch, "application/json-patch+json")
 
     async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
         options = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
@@ -246,7 +252,7 @@ class Transport:
         method: str,
         path: str,
         query: Mapping[str, str] | None = None,
-        body: Manifest | None = None,
+        body: Any = None,
         content_type: str = "application/json",
     ) -> Manifest:
         response = await self._send(method, path, query or {}, body, content_type)
@@ -265,7 +271,7 @@ class Transport:
         method: str,
         path: str,
         query: Mapping[str, str],
-        body: Manifest | None = None,
+        body: Any = None,
         content_type: str = "application/json",
         timeout: aiohttp.ClientTimeout = REQUEST_TIMEOUT,  # noqa: ASYNC109 (aiohttp's own, per phase)
     ) -> aiohttp.ClientResponse:
@@ -284,7 +290,7 @@ class Transport:
         method: str,
         path: str,
         query: Mapping[str, str],
-        body: Manifest | None,
+        body: Any,
         content_type: str,
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (aiohttp's own, per phase)
     ) -> aiohttp.ClientResponse:

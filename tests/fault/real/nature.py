@@ -9,6 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -233,9 +234,9 @@ class Nature:
     async def _status(self, land: Land, found: Manifest, status: Manifest) -> None:
         if not needs_status(found, status):
             return
-        metadata = {key: found["metadata"][key] for key in ("name", "namespace", "uid")}
-        wanted = {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "status": status}
-        self._wrote(land, await self.api.apply(wanted, manager="nature", subresource="status"))
+        land.written = True
+        with suppress(Conflict, NotFound):  # somebody has written it since it was read: the next step sees it
+            self._wrote(land, await self.api.replace_status(found | {"status": status}))
 
     async def _remove(self, land: Land, found: Manifest) -> None:
         """At once: there is no kubelet that a pod would wait for."""

@@ -151,14 +151,10 @@ class MemoryApi:
         finally:
             self.watches -= 1
 
-    async def apply(
-        self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None
-    ) -> Manifest:
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool = True) -> Manifest:
+        ref = ref_of(manifest, self.cluster.kinds)
         return await self._write(
-            "status" if subresource else "apply",
-            ref_of(manifest, self.cluster.kinds),
-            manifest,
-            lambda: self.cluster.apply(manifest, manager=manager, force=force, subresource=subresource),
+            "apply", ref, manifest, lambda: self.cluster.apply(manifest, manager=manager, force=force)
         )
 
     async def create(self, manifest: Manifest) -> Manifest:
@@ -168,6 +164,10 @@ class MemoryApi:
     async def update(self, manifest: Manifest) -> Manifest:
         ref = ref_of(manifest, self.cluster.kinds)
         return await self._write("update", ref, manifest, lambda: self.cluster.update(manifest))
+
+    async def replace_status(self, manifest: Manifest) -> Manifest:
+        ref = ref_of(manifest, self.cluster.kinds)
+        return await self._write("status", ref, manifest, lambda: self.cluster.replace_status(manifest))
 
     async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
         try:

@@ -149,23 +149,19 @@ class Cluster:
 
     # Writing
 
-    def apply(
-        self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None
-    ) -> Manifest:
+    def apply(self, manifest: Manifest, *, manager: str, force: bool = True) -> Manifest:
         ref, stored = self._find(manifest)
         metadata = manifest["metadata"]
-        if stored is None and (subresource or metadata.get("uid")):
-            if metadata.get("uid"):
-                raise Conflict(409, "Conflict", f"uid mismatch: no existing object was found for {ref}")
-            raise NotFound(404, "NotFound", f"{ref} not found")
+        if stored is None and metadata.get("uid"):
+            raise Conflict(409, "Conflict", f"uid mismatch: no existing object was found for {ref}")
         live = copy.deepcopy(stored.manifest) if stored else {"metadata": {}}
         uids = metadata.get("uid"), live["metadata"].get("uid")
-        if uids[0] not in (None, uids[1]) and not subresource:  # a status of any uid is taken
+        if uids[0] not in (None, uids[1]):
             raise Conflict(422, "Invalid", f"{ref}: metadata.uid: field is immutable")
         if stored:
             self._check_version(ref, stored, metadata.get("resourceVersion"))
-        sent = self._sent(ref, manifest, subresource)
-        who = Manager(manager, "Apply", subresource or "")
+        sent = self._sent(ref, manifest)
+        who = Manager(manager, "Apply")
         keys = self._keys_of(ref)
         result, managers = applied(live, sent, who, stored.managers if stored else {}, force=force, keys=keys)
         return self._commit(ref, stored, result, managers)
@@ -197,6 +193,14 @@ class Cluster:
             result = {**sent, "metadata": sent.get("metadata", {}) | servers}
             result |= {"status": stored.manifest["status"]} if "status" in stored.manifest else {}
         return self._commit(ref, stored, result, managers)
+
+    def replace_status(self, manifest: Manifest) -> Manifest:
+        """At any version, if none is said."""
+        ref, stored = self._find(manifest)
+        if stored is None:
+            raise NotFound(404, "NotFound", f"{ref} not found")
+        metadata = {"resourceVersion": stored.manifest["metadata"]["resourceVersion"]} | manifest["metadata"]
+        return self.update(manifest | {"metadata": metadata}, subresource="status")
 
     def set_status(self, manifest: Manifest, status: Mapping[str, Any]) -> Manifest:
         """What a controller of the cluster does: write the status of an object, over whatever is there now."""

@@ -89,6 +89,26 @@ async def test_a_late_status_of_an_old_leader_does_not_undo_that_of_the_new_one(
     assert found["status"] == {"summary": "decided by the new leader"}
 
 
+async def test_what_somebody_has_added_to_a_status_goes(api: memory.MemoryApi) -> None:
+    resource = {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": SPECULATIVE_DEPLOYMENT.kind,
+        "metadata": {"name": "model", "namespace": "default"},
+        "spec": {},
+    }
+    ours = {"pools": [{"name": "latency"}]}
+    cluster, made = Cluster(api), await api.create(resource)
+    await publish(cluster, made, ours)
+    found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
+    assert found is not None
+    theirs = {"pools": [*ours["pools"], {"name": "added"}]}
+    changed = api.cluster.update(found | {"status": theirs}, manager="somebody", subresource="status")
+    await publish(cluster, changed, ours)
+    found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
+    assert found is not None
+    assert found["status"] == ours
+
+
 async def test_what_is_there_already_is_not_sent_again(api: memory.MemoryApi) -> None:
     cluster = Cluster(api)
     for _ in range(3):

@@ -63,12 +63,8 @@ async def ended_round(api: memory.MemoryApi, cluster: Cluster) -> None:
         pod("training", "others", "gpu-0", "2"),
         pod("elsewhere", "others", "gpu-1", "2"),
     ):
-        await api.create(other)
-        await api.apply(
-            other | {"status": {"phase": "Running", "startTime": "2026-11-21T08:00:00Z"}},
-            manager="kubelet",
-            subresource="status",
-        )
+        made = await api.create(other)
+        await api.replace_status(made | {"status": {"phase": "Running", "startTime": "2026-11-21T08:00:00Z"}})
 
 
 @pytest.mark.parametrize(
@@ -152,7 +148,7 @@ async def test_an_object_that_has_changed_unheard_is_read_before_anything_is_wri
     api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
     cluster = Cluster(api)
     run = await a_namespace_with_a_run(api, cluster, "models")
-    changed = await api.apply(run | {"status": {"node": "gpu-7"}}, manager="other", subresource="status")
+    changed = await api.replace_status(run | {"status": {"node": "gpu-7"}})
     before = len(api.writes)
 
     async def record(*_: object) -> None:
@@ -176,7 +172,7 @@ async def test_an_action_without_a_status_waits_for_the_server_to_confirm_the_ob
     cluster = Cluster(api)
     run = await a_namespace_with_a_run(api, cluster, "models")
     if changed:
-        await api.apply(run | {"status": {"node": "gpu-7"}}, manager="other", subresource="status")
+        await api.replace_status(run | {"status": {"node": "gpu-7"}})
     child = owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}}
     with nullcontext() if there else pytest.raises(Conflict):
         await execute(cluster, [Apply(child, "a round")], partial(confirm, cluster, KEY, run))
@@ -299,7 +295,7 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
     if there:
         await api.create(owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}})
     run["status"] = {"progress": {"step": "Measuring", "job": "mine-0-0", "internal": {"seen": True}}}
-    cluster.saw(await api.apply(run, manager="paceline-status", subresource="status"))
+    cluster.saw(await api.replace_status(run))
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
     assert [one.name for one in found.jobs] == (["mine-0-0"] if there else [])

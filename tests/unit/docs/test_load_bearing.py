@@ -12,7 +12,7 @@ from tests.support.world import World
 from tests.support.world import example as with_pools
 
 from paceline import api
-from paceline.controller.execute import MANAGER, STATUS_MANAGER
+from paceline.controller.execute import MANAGER
 from paceline.core import names
 from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.evidence import ENVIRONMENT, RoundPlan
@@ -36,7 +36,7 @@ def test_operator_is_the_standard_librarys_name() -> None:
 
 
 def test_names_that_an_older_release_has_left_in_clusters() -> None:
-    assert (MANAGER, STATUS_MANAGER) == ("paceline", "paceline-status")
+    assert MANAGER == "paceline"
     assert names.MANAGED_BY == {"app.kubernetes.io/managed-by": "paceline"}
     assert (names.DEPLOYMENT_LABEL, names.POOL_LABEL, names.RUN_LABEL, names.COMPONENT_LABEL, names.CACHE_LABEL) == (
         "paceline.dev/deployment", "paceline.dev/pool", "paceline.dev/run", "paceline.dev/component",

@@ -41,6 +41,7 @@ def engine(**changes: Any) -> dict[str, Any]:
         ({"workloads": [CODE, {**CODE, "concurrency": 2}]}, "workload code@2 was added"),
         ({"gate": {**SPEC["gate"], "minImprovement": "4%"}}, "gate.minImprovement changed: 5% to 4%"),
         ({"gate": {**SPEC["gate"], "decideAfterRounds": [4]}}, "decideAfterRounds changed: 3, 5 to 4"),
+        ({"gate": {**SPEC["gate"], "roundsOf": "another-run"}}, ""),
         ({"budget": {"gpuHours": "3"}}, "budget.gpuHours changed: none to 3"),
         (
             {**engine(image="b"), "arms": ARMS[:1], "gate": {"minImprovement": "4%", "decideAfterRounds": [3]}},

@@ -117,14 +117,35 @@ async def test_a_request_says_what_server_side_apply_needs(tmp_path: Path):
 
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "a"}}
     async with talking_to(handler, tmp_path) as transport:
-        await transport.apply(manifest, manager="paceline-status", subresource="status")
+        await transport.apply(manifest, manager="paceline")
     assert seen == {
         "method": "PATCH",
-        "path": "/api/v1/namespaces/ns/configmaps/a/status",
-        "query": {"fieldManager": "paceline-status", "force": "true", "fieldValidation": "Strict"},
+        "path": "/api/v1/namespaces/ns/configmaps/a",
+        "query": {"fieldManager": "paceline", "force": "true", "fieldValidation": "Strict"},
         "Content-Type": "application/apply-patch+yaml",
         "Authorization": "Bearer secret",
         "body": manifest,
+    }
+
+
+async def test_a_status_is_replaced_at_the_version_that_was_read(tmp_path: Path):
+    seen: dict[str, object] = {}
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.update(path=request.path, method=request.method, body=await request.json())
+        return web.json_response({})
+
+    metadata = {"namespace": "ns", "name": "a", "uid": "1", "resourceVersion": "7"}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": "Running"}}
+    async with talking_to(handler, tmp_path) as transport:
+        await transport.replace_status(manifest)
+    assert seen == {
+        "method": "PATCH",
+        "path": "/api/v1/namespaces/ns/pods/a/status",
+        "body": [
+            {"op": "add", "path": "/status", "value": {"phase": "Running"}},
+            {"op": "add", "path": "/metadata/resourceVersion", "value": "7"},
+        ],
     }
 
 
