@@ -15,7 +15,9 @@ RUN case "$TARGETARCH" in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) 
       -r /src/requirements.lock \
  && rm -rf /opt/venv/lib/python3.11/site-packages/bin \
  && find /opt/venv -name tests -type d -prune -exec rm -rf {} + \
- && rm -rf /opt/venv/lib/python3.11/site-packages/cel_expr_python/ext
+ && rm -rf /opt/venv/lib/python3.11/site-packages/cel_expr_python/ext \
+ && cd /opt/venv/lib/python3.11/site-packages/kubernetes && find client/api client/models aio/client/api aio/client/models \
+      -type f -not -name '__init__.*' -delete
 
 FROM build AS code
 COPY operator/paceline /app/paceline

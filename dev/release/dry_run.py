@@ -155,7 +155,7 @@ def is_run(place: Place, platform: str, digest: str) -> str:
         python = ["/opt/venv/bin/python3.11" if emulator else "/opt/venv/bin/python"]
         program = [*emulator, *python, *configuration["Entrypoint"][1:]]
         run("chroot", root, *program, "crds", "--directory", "/tmp/crds", env=environment)
-        libraries = "duckdb, scipy.special, cel_expr_python, pydantic_core, hf_xet, aiohttp, yaml, rpds"
+        libraries = "duckdb, numpy, mpmath, cel_expr_python, pydantic_core, hf_xet, aiohttp, yaml, rpds"
         run("chroot", root, *emulator, *python, "-c", f"import {libraries}", env=environment)
         for file in (ROOT / "crds").glob("*.yaml"):
             if (root / "tmp" / "crds" / file.name).read_bytes() != file.read_bytes():

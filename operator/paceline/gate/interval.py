@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import NormalDist
 
 from paceline.core import Bounds
 
@@ -40,15 +41,22 @@ def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
 
 
 @cache
-def student_quantile(error: float, degrees: float) -> float:
-    """The value of t that is exceeded with probability `error`.
+def student_quantile(error: float, degrees: int) -> float:
+    """The value of t that is exceeded with probability `error`, which is below one half.
 
-    From scipy.special, imported when first needed: scipy.stats would cost 60 MiB and most of a second
-    (docs/design.md#the-gate).
+    A root of mpmath's incomplete beta function, in log t, where the tail is nearly a line. mpmath is imported when
+    first needed, as most passes judge nothing.
     """
-    from scipy.special import stdtrit
+    import mpmath
 
-    return -float(stdtrit(degrees, error))
+    def excess(log_t: mpmath.mpf) -> mpmath.mpf:
+        x = degrees / (degrees + mpmath.exp(2 * log_t))
+        two_tails = mpmath.betainc(mpmath.mpf(degrees) / 2, 0.5, 0, x, regularized=True)
+        return mpmath.log(two_tails / (2 * mpmath.mpf(error)))
+
+    with mpmath.workdps(30):
+        normal = math.log(NormalDist().inv_cdf(1 - error))
+        return float(mpmath.exp(mpmath.findroot(excess, (normal, normal + 0.5))))
 
 
 def ratio(log: float) -> float:

@@ -270,8 +270,7 @@ class _Round:
 
 def _gain(belief: Belief, best: float) -> Array:
     """How much above the best so far each is to be expected, counting only what is above."""
-    from scipy.special import ndtr  # imported when needed, as in gate/interval.py
-
     deviation = np.maximum(belief.deviation, 1e-9)
     z = (belief.mean - best) / deviation
-    return np.asarray(deviation * (z * ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)))
+    below = np.array([math.erfc(-one / math.sqrt(2)) / 2 for one in z])
+    return np.asarray(deviation * (z * below + np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)))
