@@ -13,11 +13,11 @@ from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.importing.arguments import NODES
 from paceline.cli.importing.hidden import masked
-from paceline.cli.importing.note import Note, UnansweredError
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
 from paceline.cli.validate import read
 from paceline.core.text import printable
+from paceline.engines.importing import Note, UnansweredError
 
 if TYPE_CHECKING:
     from paceline.kube import Transport
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if not engines:
         others = ", ".join(sorted({str(one.get("kind")) for one in documents(given)} - {"Deployment"}))
         kinds = "no Deployment" + (f", only {others}; {NODES}" if others else "")
-        kinds = "no Deployment whose command starts SGLang or vLLM" if found else kinds
+        kinds = "no Deployment whose command starts an engine" if found else kinds
         return _failed(args.file, f"has {kinds}; docs/migration.md says which commands are known")
     if args.name and len(engines) > 1:
         return _failed(args.file, f"has {len(engines)} such Deployments, and --name can name only one")

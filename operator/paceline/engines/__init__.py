@@ -7,10 +7,11 @@ engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, 
 from collections.abc import Callable, Mapping
 
 from paceline.engines import sglang, sglang_jax, vllm
-from paceline.engines.adapter import Adapter, Refusal, Scalar
+from paceline.engines.adapter import Adapter, Scalar
 from paceline.engines.capabilities import TPU, Capabilities
 from paceline.engines.monitor import Counts, Monitor, UnreadableError
 from paceline.engines.probe import Histogram, Probe, ProbeError, Scrape, Speculation, Work, json_object
+from paceline.engines.refusal import Refusal
 
 ENGINES: Mapping[str, Adapter] = {
     "SGLang": sglang.ADAPTER,

@@ -6,26 +6,13 @@ from typing import Any
 
 from paceline.core import Arm, Server, Workload
 from paceline.engines.capabilities import Capabilities
+from paceline.engines.importing import Importing
 from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.monitor import Monitor
 from paceline.engines.probe import Probe
+from paceline.engines.refusal import Refusal
 
 Scalar = str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A mistake in a server or in one of its arms, with the way out in its message.
-
-    `path` is below the spec for arguments that all arms share (`engine.args[2]`), else below the arm named in `arm`
-    (`args[0]`, `tree`, `draft.algorithm`); `engines.places` makes whole paths of them.
-    """
-
-    rule: str = ""
-    """Id of the rule, for docs and tests."""
-    arm: str | None = None
-    path: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +83,8 @@ class Adapter:
     """Engine version → how a round asks a server and reads its pages."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
+    importing: Importing
+    """How `paceline import` reads a Deployment that runs it."""
     ignored: Callable[[Server], Iterable[tuple[str, str]]] = lambda _: ()
     """What of the engine's environment its release does not read: paths below the spec, and messages."""
     parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 
 WHOLE, NUMBER = r"[+-]?\d+", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan"
 SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"

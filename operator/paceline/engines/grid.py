@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from paceline.core import BASELINE, Adaptive, Arm, Range, Search, Server, Tree
 from paceline.engines import ENGINES
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 
 MOST_ARMS = 48
 """Of a run, the baseline among them."""

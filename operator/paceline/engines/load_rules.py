@@ -11,7 +11,8 @@ from itertools import islice
 
 from paceline.core import Dataset, Scheme, Server, Workload
 from paceline.engines import rules
-from paceline.engines.adapter import Adapter, Bound, Refusal
+from paceline.engines.adapter import Adapter, Bound
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import EngineRule
 
 MOST_CHARACTERS = 6

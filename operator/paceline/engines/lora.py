@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.core import Server, Workload
-from paceline.engines.adapter import Adapter, Refusal
+from paceline.engines.adapter import Adapter
+from paceline.engines.refusal import Refusal
 
 LOADED_BY: Mapping[str, str] = {"SGLang": "--lora-paths", "vLLM": "--lora-modules"}
 """Engine → the flag with NAME=PATH of each adapter."""

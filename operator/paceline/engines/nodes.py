@@ -7,7 +7,7 @@ the command.
 from collections.abc import Iterator, Sequence
 
 from paceline.core import DeploymentSpec, RunSpec, Server, UntilDecided
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 
 PORT = 20000
 """Of rank 0. sglang-jax takes 20005 and 20006 as well."""

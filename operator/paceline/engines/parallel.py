@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from paceline.core import Server
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.bounds import number
+from paceline.engines.refusal import Refusal
 
 RULE = "parallel-fits"
 

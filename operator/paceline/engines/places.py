@@ -16,8 +16,9 @@ from paceline.engines import (
     request_rules,
     simulated,
 )
-from paceline.engines.adapter import Adapter, Refusal
+from paceline.engines.adapter import Adapter
 from paceline.engines.grid import shared_refusals
+from paceline.engines.refusal import Refusal
 
 Place = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from paceline.core import Server
 from paceline.core.names import FILES, IMAGES, MODELS
-from paceline.engines.adapter import Adapter, Refusal
+from paceline.engines.adapter import Adapter
+from paceline.engines.refusal import Refusal
 
 Fault = tuple[str, str]
 """A path below the pod template, and a message with the way out."""

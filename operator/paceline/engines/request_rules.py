@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from paceline.core import Arm, Workload
-from paceline.engines.adapter import Adapter, Refusal
+from paceline.engines.adapter import Adapter
+from paceline.engines.refusal import Refusal
 
 RULE = "requests-answered"
 

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from paceline.core import Arm, Server
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import KINDS, NONE, Flag, FlagList, ParsedFlag, one_word
+from paceline.engines.refusal import Refusal
 
 Subject = TypeVar("Subject")
 

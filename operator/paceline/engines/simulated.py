@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Server
-from paceline.engines.adapter import Refusal
 from paceline.engines.pod_template import SERVER
+from paceline.engines.refusal import Refusal
 
 RULE = "simulated-acceptance"
 FAKED: Mapping[str, str] = {

@@ -50,7 +50,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "cli/search.py": (COMMANDS, "test_a_table_is_searched_or_refused"),
     "search/replay.py": (COMMANDS, "test_a_table_is_searched_or_refused"),
     "cli/report_source.py": (COMMANDS, "test_a_file_has_runs_or_is_refused"),
-    "cli/importing/speculation.py": (COMMANDS, "test_a_speculative_config_is_a_candidate_or_a_question"),
+    "engines/vllm/importing.py": (COMMANDS, "test_a_speculative_config_is_a_candidate_or_a_question"),
     "measure/record.py": (COMMANDS, "test_a_file_has_runs_or_is_refused"),
     "report/read.py": (COMMANDS, "test_a_run_of_anybodys_is_a_page_or_refused"),
     "report/facts.py": (COMMANDS, "test_a_run_of_anybodys_is_a_page_or_refused"),

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.cli.importing.arguments import told
 from paceline.cli.importing.command import launch
-from paceline.cli.importing.note import UnansweredError
+from paceline.engines.importing import UnansweredError
 
 
 def container(command: list[str], *args: str, image: str = "", **env: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paceline.cli.importing.models import cache, mounts, source
-from paceline.cli.importing.note import UnansweredError
+from paceline.engines.importing import UnansweredError
 
 HUB_HOME = "/root/.cache/huggingface"
 

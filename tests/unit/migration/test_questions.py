@@ -62,7 +62,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
             "-tp $(TP): is no number",
         ),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "uses $TP, and the Deployment does not"),
-        (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts SGLang or vLLM"),
+        (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts an engine"),
         (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment, only StatefulSet; for a model over"),
     ],
 )

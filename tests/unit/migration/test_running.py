@@ -293,7 +293,7 @@ TITLED = ("bash", "-c", f'touch $READY; exec -a "{" ".join(SERVER)} --token {SEC
         ),
         (SERVER, {"ends": b""}, "the connection closed before the command ended; try again"),
         (SERVER, {"ends": FAILED}, f"by sh in container sglang of Pod models/llm-1-a: {NO_SH}; try again"),
-        (OTHERS, {}, "no process starts SGLang or vLLM; programs: bash, cache; write the words"),
+        (OTHERS, {}, "no process starts an engine; programs: bash, cache; write the words"),
         (("sh", "-c", TWO), {}, "are engines that do not start each other"),
         (SERVER, {"engine": "titled"}, "has another title than its words"),
         (TITLED, {}, "has another title than its words"),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paceline.cli.importing.command import Launch, launch
-from paceline.cli.importing.note import UnansweredError
+from paceline.engines.importing import UnansweredError
 
 SHELLS = [shell for shell in ("sh", "bash") if shutil.which(shell)]
 STUBS = {

@@ -1,20 +1,14 @@
 """An engine's arguments, each with the field that holds it in the resource."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.cli.importing.note import HIDDEN, Note
+from paceline.cli.importing.secret import HIDDEN
+from paceline.engines import ENGINES
 from paceline.engines.arguments import FlagList, ParsedFlag
-from paceline.engines.sglang.arguments import flag_list as sglang_flags
-from paceline.engines.sglang_jax.rules import flag_list as sglang_jax_flags
-from paceline.engines.vllm.arguments import flag_list as vllm_flags
+from paceline.engines.importing import Note
 
-FLAG_LISTS: Mapping[str, Callable[[str], FlagList]] = {
-    "SGLang": sglang_flags,
-    "SGLangJAX": sglang_jax_flags,
-    "vLLM": vllm_flags,
-}
 FIELDS: Mapping[str, str] = {
     "--model-path": "model",
     "--model": "model",
@@ -60,14 +54,14 @@ class Told:
 
 def told(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
     """`target` is what a person says of the model."""
-    flags = FLAG_LISTS[engine](version)
+    flags = ENGINES[engine].importing.flags(version)
     words, notes = renamed(engine, version, args)
     last: dict[str, ParsedFlag] = {}
     model = ""
     questions = list[str]()
     for parsed in (_in_full(one, flags) for one in flags.parse(words)):
         surplus = [word for _, word in parsed.surplus] if parsed.written else list(parsed.values)
-        if engine == "vLLM" and surplus and not model:
+        if ENGINES[engine].importing.bare_model and surplus and not model:
             model, *surplus = surplus
         for word in surplus:
             if "$(" in word:
@@ -117,7 +111,7 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
 
 def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], list[Note]]:
     """The arguments, with the new names of flags that the release no longer has, where one says the same."""
-    flags = FLAG_LISTS[engine](version)
+    flags = ENGINES[engine].importing.flags(version)
     parsed = [_in_full(one, flags) for one in flags.parse(args)]
     given = {one.name: one.value for one in parsed}
     new, notes = dict[str, list[str]](), list[Note]()

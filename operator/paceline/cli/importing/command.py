@@ -8,18 +8,15 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from paceline.cli.importing.note import Note, UnansweredError, is_secret
 from paceline.cli.importing.script import Command, UnreadableError, assignment, commands, fields, literal, value
+from paceline.cli.importing.secret import is_secret
+from paceline.engines import ENGINES
+from paceline.engines.importing import Note, UnansweredError
 
-MODULES: Mapping[str, str] = {
-    "sglang.launch_server": "SGLang",
-    "sgl_jax.launch_server": "SGLangJAX",
-    "vllm.entrypoints.openai.api_server": "vLLM",
-}
-"""Module after `python -m` → engine."""
-PROGRAMS: Mapping[tuple[str, str], str] = {("sglang", "serve"): "SGLang", ("vllm", "serve"): "vLLM"}
-IMAGES: Mapping[str, str] = {"vllm-openai": "vLLM"}
-"""Part of an image's name → the engine that its own entry point starts: there are arguments, and no command."""
+ROWS = {name: engine.importing for name, engine in ENGINES.items()}
+MODULES = {module: name for name, row in ROWS.items() for module in row.modules}
+PROGRAMS = {program: name for name, row in ROWS.items() for program in row.programs}
+IMAGES = {row.entry_point: name for name, row in ROWS.items() if row.entry_point}
 
 SHELLS = ("sh", "bash", "ash", "dash")
 TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
@@ -34,7 +31,7 @@ DECIDING = frozenset({
     "continue", "trap", "command", "builtin", "xargs",
 })  # fmt: skip
 """Words of a shell and programs that decide which others run, or with which words."""
-STARTS = re.compile(r"sglang\.launch_server|sgl_jax\.launch_server|vllm\.entrypoints|\b(sglang|vllm)\s+serve\b")
+STARTS = re.compile("|".join([*map(re.escape, MODULES), *(rf"\b{program}\s+{first}\b" for program, first in PROGRAMS)]))
 """In a script that starts an engine."""
 KUBELETS = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet fills in, in command, arguments and variables; two dollars are one."""

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.hidden import written_out
-from paceline.cli.importing.note import Note, shown
+from paceline.cli.importing.secret import shown
+from paceline.engines import ENGINES
+from paceline.engines.importing import Note
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
@@ -13,7 +15,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *PROXIES, *map(str.lower, PROXIES))
 """Also for the prefetch, which downloads in place of the server."""
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-KEYS = {"VLLM_API_KEY": "vLLM"}
+KEYS = {row.importing.key_variable: name for name, row in ENGINES.items() if row.importing.key_variable}
 """Variable → the engine that reads the key of its clients from it."""
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.api import Problem
-from paceline.cli.importing.note import Note, is_secret
+from paceline.cli.importing.secret import is_secret
 from paceline.core import masking
 from paceline.core.masking import HIDDEN, without_secrets
+from paceline.engines.importing import Note
 
 REFERENCE = re.compile(r"(\$\([\w.-]+\)|\$\{\w+\}|\$\w+)")
 """What a shell or the kubelet fills in is no secret."""

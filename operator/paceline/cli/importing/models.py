@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any
 
-from paceline.cli.importing.note import Note, UnansweredError
+from paceline.engines.importing import Note, UnansweredError
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
 HOMES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")

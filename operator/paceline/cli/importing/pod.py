@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.models import Mount
-from paceline.cli.importing.note import Note
 from paceline.core.names import MODELS
 from paceline.core.server import TOPOLOGY_LABEL
 from paceline.engines import ENGINES, TPU
+from paceline.engines.importing import Note
 from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, SIDECAR, WRITTEN
 
 Manifest = dict[str, Any]

@@ -8,9 +8,9 @@ from typing import Any
 from paceline import api
 from paceline.api import InvalidManifestError, Problem, problems
 from paceline.cli.importing.arguments import readable
-from paceline.cli.importing.note import Note
 from paceline.engines import places
-from paceline.engines.adapter import Refusal
+from paceline.engines.importing import Note
+from paceline.engines.refusal import Refusal
 
 Manifest = dict[str, Any]
 TAKEN_OUT = frozenset({

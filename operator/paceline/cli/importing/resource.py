@@ -12,25 +12,24 @@ from paceline.cli.importing.command import Launch, launch, literals
 from paceline.cli.importing.environment import KEYS, Environment, environment, secret_of
 from paceline.cli.importing.hidden import hide, masked, secrets
 from paceline.cli.importing.models import cache, mounts, source
-from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
 from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, placed, pod_template, unread
 from paceline.cli.importing.pruned import pruned
-from paceline.cli.importing.speculation import Speculation, proposed, speculation
+from paceline.cli.importing.secret import HIDDEN
+from paceline.cli.importing.speculation import proposed, speculation
 from paceline.core import PromotionSpec, Scheme
 from paceline.core.text import duration_text
 from paceline.engines import ENGINES
 from paceline.engines.arguments import one_word
 from paceline.engines.images import RELEASE
+from paceline.engines.importing import Note, Speculating, UnansweredError
 
 T = TypeVar("T")
 Manifest = dict[str, Any]
 API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
-NAMED: Mapping[str, str] = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "vLLM": "vllm"}
-"""Engine → what the repository of an image is called whose tag is the engine's version."""
-OFFICIAL = ("sglang", "sglang-jax", "vllm", "vllm-openai")
-"""Such repositories; the tag of another may count its own releases."""
-MODELSCOPE = ("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE")
+OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]
+"""Repositories of images whose tags are an engine's versions; the tag of another may count its own releases."""
+MODELSCOPE = [row.importing.other_hub for row in ENGINES.values() if row.importing.other_hub]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +92,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     """Raises UnansweredError with all that only a person knows."""
     started = _started(deployment)
     if started is None:
-        raise UnansweredError("no container starts SGLang or vLLM by a command that is known: docs/migration.md")
+        raise UnansweredError("no container starts an engine by a command that is known: docs/migration.md")
     container, run = started
     questions = list[str]()
 
@@ -125,7 +124,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         target = answered(lambda: place(model, "--target"), UNKNOWN_MODEL)
     served = answered(lambda: _served(said, target, options), "unknown")
     where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
-    none = Speculation()
+    none = Speculating()
     drafts = answered(
         lambda: _speculation(run.engine, version, said, options, lambda named: place(named, "--head")), none
     )
@@ -223,7 +222,8 @@ def _of_this_hub(literal: Mapping[str, str], model: str, questions: list[str]) -
 def _version(engine: str, image: str) -> str:
     repository, _, tag = image.partition("@")[0].rpartition(":")
     match = re.fullmatch(RELEASE, tag)
-    if match and NAMED[engine].partition("-")[0] in repository.rpartition("/")[2]:
+    first, *_ = ENGINES[engine].importing.repositories
+    if match and first.partition("-")[0] in repository.rpartition("/")[2]:
         return match[1]
     raise UnansweredError(f"the image {image} does not tell the release of {engine}; say it with --engine-version")
 
@@ -232,14 +232,14 @@ def _named(name: str) -> str:
     return re.sub(r"[^a-z0-9-]", "-", name.lower()).lstrip("-0123456789").rstrip("-")
 
 
-def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculation:
+def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculating:
     """What the Deployment has, and what `--head` names beside it."""
     found = speculation(engine, version, said.speculative, place, said.model)
     if found.draft and not options.head:
         return found
     offered = proposed(engine, options.head, options.algorithm)
     own = [{**one, "draft": dict(found.draft or {})} for one in found.candidates]
-    return Speculation(
+    return Speculating(
         draft=offered.draft, candidates=(*own, *offered.candidates), notes=(*found.notes, *offered.notes)
     )
 

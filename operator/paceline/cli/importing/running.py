@@ -9,10 +9,11 @@ from posixpath import join, normpath
 from typing import Any
 
 from paceline.cli.importing.arguments import NODES
-from paceline.cli.importing.command import STARTS, engine_in
+from paceline.cli.importing.command import ROWS, STARTS, engine_in
 from paceline.cli.importing.hidden import SHORTEST
-from paceline.cli.importing.note import Note, UnansweredError, is_secret
 from paceline.cli.importing.resource import starts
+from paceline.cli.importing.secret import is_secret
+from paceline.engines.importing import Note, UnansweredError
 from paceline.kube import ApiError, Forbidden, Manifest, Ref, Resource, Transport, selector
 from paceline.kube.resources import DEPLOYMENT, POD, REPLICA_SET
 
@@ -23,7 +24,7 @@ READ = (
 )
 """A script for sh: prints $0, the name and the content of each file of $1."""
 PROCESSES = ("/proc/[0-9]*/stat", "/proc/[0-9]*/cmdline")
-TITLE = re.compile(r"(sglang|vllm)::", re.IGNORECASE)
+TITLE = re.compile(f"({'|'.join(row.title for row in ROWS.values() if row.title)})::", re.IGNORECASE)
 """Titles that engines give to their processes."""
 PATH_FLAG = re.compile(r"--(model|[\w-]+-path)|serve")
 """Before a path. `vllm serve` takes the model without a flag."""
@@ -185,7 +186,7 @@ def process(seen: Mapping[int, Process], where: str) -> Process:
         case []:
             programs = {PurePosixPath(one.words[0].partition(" ")[0]).name for one in seen.values() if one.words}
             names = ", ".join(sorted(programs)) or "none that can be read"
-            raise UnansweredError(f"{where}: no process starts SGLang or vLLM; programs: {names}; {WRITE}")
+            raise UnansweredError(f"{where}: no process starts an engine; programs: {names}; {WRITE}")
         case [one]:
             raise UnansweredError(f"{where}: process {one.pid} has another title than its words; {WRITE}")
         case several:

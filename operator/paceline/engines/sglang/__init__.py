@@ -14,6 +14,7 @@ from paceline.engines.sglang import custom, flags, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, running_requests, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
+from paceline.engines.sglang.importing import IMPORTING
 from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.monitor import monitor
 from paceline.engines.sglang.probe import probe
@@ -87,6 +88,7 @@ ADAPTER = Adapter(
     probe=probe,
     monitor=monitor,
     jit_cache=JIT_CACHE,
+    importing=IMPORTING,
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",
     files=schedule.files,

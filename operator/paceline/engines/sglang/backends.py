@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from paceline.core import ModelFacts
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import flag_value
 from paceline.engines.model_rules import LAYERS_OF_THE_TARGET, ModelFinding, ModelRule, PairFacts
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arm, Server
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration
 from paceline.engines.sglang.versions import EAGLE_FAMILY
 

@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 
 from paceline.core import Arm
-from paceline.engines.adapter import Refusal, Scalar
+from paceline.engines.adapter import Scalar
 from paceline.engines.arguments import FlagList, ParsedFlag
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule, variables
 from paceline.engines.sglang.arguments import LOSSY, SPECULATIVE, flag_list
 from paceline.engines.sglang.probe import PROMOTED

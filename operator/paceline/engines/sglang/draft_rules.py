@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import YES, Candidate, candidates, variable

@@ -6,8 +6,8 @@ Rows were read in the wheel of 0.5.23, and in those that `since` and `until` nam
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import Release, release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.argv import verify_tokens

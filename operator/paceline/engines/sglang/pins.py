@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from paceline.core import Arm
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import moves
 from paceline.engines.sglang.backends import PINNED_BY as BACKENDS_PINNED_BY

@@ -2,7 +2,7 @@
 
 from paceline.core import Arm, Server
 from paceline.engines import rules
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import (
     arguments,

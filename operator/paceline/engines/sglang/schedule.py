@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from paceline.core import Arm
 from paceline.core.canonical import digest
 from paceline.core.names import FILES
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates

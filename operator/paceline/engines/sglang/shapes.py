@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from paceline.core import Arm
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import backends, moves

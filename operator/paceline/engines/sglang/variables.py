@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from paceline.core import Server
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import NEWER, OLDER, YES, candidates, variable
 from paceline.engines.sglang.flags import is_in

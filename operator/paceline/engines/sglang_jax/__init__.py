@@ -22,6 +22,7 @@ from paceline.engines.sglang_jax.argv import (
     verify_tokens,
 )
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
+from paceline.engines.sglang_jax.importing import IMPORTING
 from paceline.engines.sglang_jax.losses import loses, refuses, tools_need
 from paceline.engines.sglang_jax.monitor import MONITOR
 from paceline.engines.sglang_jax.probe import probe
@@ -79,6 +80,7 @@ ADAPTER = Adapter(
     probe=probe,
     monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
+    importing=IMPORTING,
     interrupted="sgl_jax[.]launch_server",
     seed_argument="random_seed",
     loses=loses,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Workload
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 
 
 def loses(arm: Arm) -> str:

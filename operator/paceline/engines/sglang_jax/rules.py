@@ -13,10 +13,10 @@ from functools import cache
 
 from paceline.core import Arm, Server
 from paceline.engines import rules
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import FlagList, read_flags
 from paceline.engines.keys import API_KEY
 from paceline.engines.managed import managed_flags
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 

@@ -15,6 +15,7 @@ from paceline.engines.release import release
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
+from paceline.engines.vllm.importing import IMPORTING
 from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.monitor import MONITOR
 from paceline.engines.vllm.probe import probe
@@ -70,6 +71,7 @@ ADAPTER = Adapter(
     probe=probe,
     monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
+    importing=IMPORTING,
     seed_argument="seed",
     without_hidden_states=without_hidden_states,
     loses=loses,

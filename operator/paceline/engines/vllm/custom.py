@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from paceline.core import Arm
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import read_data
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration
 from paceline.engines.vllm.arguments import VERSION
 from paceline.engines.vllm.keys import FLAG, settings

@@ -7,7 +7,7 @@ are verified. `schedule` sets the number of proposed tokens by batch size.
 import re
 from collections.abc import Iterator
 
-from paceline.engines.adapter import Refusal
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration
 
 ADAPTIVE_DEPTH = 7

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from paceline.core import Arm
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag, flag_of, read_data
+from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, fault_of, variables
 from paceline.engines.vllm.arguments import FLAGS, VERSION
 

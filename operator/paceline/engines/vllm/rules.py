@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from paceline.core import Arm, Server
 from paceline.engines import command, rules
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.vllm import custom, depth, keys, runner

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from paceline.core import Arm, Server
-from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
+from paceline.engines.refusal import Refusal
 from paceline.engines.release import Release, release
 from paceline.engines.rules import Configuration
 from paceline.engines.vllm.arguments import VERSION

@@ -1,0 +1,118 @@
+"""How `--speculative-…` flags become a candidate: for the engines that take them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from paceline.core import ALGORITHMS, CUSTOM
+from paceline.engines.arguments import ParsedFlag
+from paceline.engines.importing import (
+    BLOCKED,
+    CURRENT,
+    GUESSED_STEPS,
+    Note,
+    Place,
+    Speculating,
+    UnansweredError,
+    text_of,
+    value_of,
+    words_of,
+)
+from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
+
+Said = Mapping[str, ParsedFlag]
+BLOCKS = ("--speculative-dflash-block-size", "--speculative-dspark-block-size")
+BLOCK = 8
+"""The size of a block where none is given."""
+STEPS, TOP_K, TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
+ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
+REVISION, ADAPTIVE = "--speculative-draft-model-revision", "--speculative-adaptive"
+BY_ITSELF = "the target drafts with layers of its own"
+NAMED_SO = re.compile(r"nextn|[-_]mtp\b|[-_]assistant\b", re.IGNORECASE)
+"""How repositories of such layers, and of assistants, are called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculative:
+    """The flags of one engine."""
+
+    aliases: Mapping[str, str]
+    """Other names of algorithms."""
+    ngram: Callable[[str], Mapping[str, str]]
+    """Engine version → field of a candidate's `ngram`, and its flag."""
+    layers: bool
+    """The engine drafts with layers of the target where EAGLE or NEXTN names no other model."""
+
+    def speculating(self, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculating:
+        said = {parsed.name: parsed for parsed in flags}
+        algorithm = value_of(flags, ALGORITHM)
+        if algorithm.upper() in ("", "NONE"):
+            left = tuple(Note(path=text_of(one), text=f"is left out: there is no {ALGORITHM}") for one in flags)
+            return Speculating(notes=left)
+        name = self.aliases.get(algorithm.upper(), algorithm.upper())
+        path = value_of(flags, DRAFT)
+        mtp = _mtp(name, path, target) if self.layers else ""
+        own_layers, name = mtp == BY_ITSELF, "MTP" if mtp else name
+        known = name in ALGORITHMS and name != CUSTOM
+        draft: dict[str, Any] = {"algorithm": name} if known else {"algorithm": CUSTOM, "name": algorithm}
+        if path and not own_layers:
+            draft["source"] = place(path)
+        if (revision := value_of(flags, REVISION)) and not own_layers:
+            draft["revision"] = revision
+        fields, held, notes = _shape_of(name, self.ngram(version), said) if known else ({}, (), [])
+        if mtp:
+            notes.append(Note(path=f"{ALGORITHM} {algorithm}", text=f"is MTP: {mtp}"))
+        own = (ALGORITHM, DRAFT, REVISION, *held)
+        rest = [word for flag in said if flag not in own for word in words_of(said[flag])]
+        args = ({"args": rest} if rest else {}) if known else {"custom": {"args": rest}}
+        candidate = {"name": CURRENT, **fields, **args}
+        said_so = f"{ALGORITHM} {algorithm}"
+        return Speculating(said=said_so, draft=draft, candidates=(candidate,), notes=tuple(notes))
+
+
+def _mtp(name: str, path: str, target: str) -> str:
+    """Why it is MTP; "" if it is not."""
+    if name in ("EAGLE", *LAYERS_OF_THE_TARGET) and path in ("", target):
+        return BY_ITSELF
+    return "by the draft's name" if name == "EAGLE" and NAMED_SO.search(path) else ""
+
+
+def _shape_of(name: str, ngram: Mapping[str, str], said: Said) -> tuple[Mapping[str, Any], Sequence[str], list[Note]]:
+    """Fields of the candidate, the flags that they hold, and what of it is a guess or changed."""
+    block = next((flag for flag in BLOCKS if flag in said), "")
+    if name == "NGRAM":
+        fields = {to_camel(field): _number(said, flag) for field, flag in ngram.items() if flag in said}
+        return {"ngram": fields}, tuple(ngram.values()), []
+    if ADAPTIVE in said:
+        first = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
+        return {"adaptive": first}, (ADAPTIVE, STEPS, TOP_K, TOKENS), []
+    if block or name in BLOCKED:
+        tokens = _number(said, block or TOKENS, BLOCK)
+        guessed = [] if block or TOKENS in said else [_guess(f"blockSize {tokens}")]
+        return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), guessed
+    steps, top = _number(said, STEPS, GUESSED_STEPS), _number(said, TOP_K, 1)
+    tree = {"numSteps": steps, "topK": top, "numDraftTokens": _number(said, TOKENS, (steps + 1) * min(top, 2))}
+    whole = {STEPS, TOP_K} <= set(said) and (TOKENS in said or top == 1)
+    notes = [] if whole else [_guess(str(tree))]
+    if top == 1 and tree["numDraftTokens"] != steps + 1:
+        text = (
+            f"is numDraftTokens {steps + 1} here: a chain (topK 1) has numSteps + 1, which the engine makes of it, too"
+        )
+        notes.append(Note(path=text_of(said[TOKENS]), text=text))
+        tree["numDraftTokens"] = steps + 1
+    return {"tree": tree}, (STEPS, TOP_K, TOKENS), notes
+
+
+def _number(said: Said, flag: str, otherwise: int = 0) -> int:
+    text = said[flag].value if flag in said else str(otherwise)
+    if not text.isdecimal():
+        raise UnansweredError(f"{flag} {text}: is no number: write it out in the Deployment's arguments")
+    return int(text)
+
+
+def _guess(what: str) -> Note:
+    text = f"{what} is a guess: what the running server has taken is in its /server_info (speculative_num_steps and its"
+    return Note(path="candidates", text=f"{text} neighbours)")
