@@ -42,6 +42,20 @@ class MemoryFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Emulator:
+    """The engine's stand-in without an accelerator, for `paceline measure --emulated`: a module of a package beside
+    this one."""
+
+    module: str
+    words: tuple[str, ...] = ()
+    """Its first arguments."""
+    profiles: str = "paceline_emulator.profile"
+    """The module that names the profile of a target."""
+    releases: tuple[str, ...] = ()
+    """Engine versions that it can be beside its newest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
     """An engine as a row of functions, all of them pure."""
 
@@ -113,6 +127,7 @@ class Adapter:
     """Target architecture → the first known release that hands its hidden states to an EAGLE3 head."""
     whole_models: Callable[[str], frozenset[str]] = lambda _: frozenset()
     """Engine version → classes that are known to be whole models, never a draft head."""
+    emulator: Emulator | None = None
     model_rules: tuple[ModelRule[PairFacts], ...] = ()
     """Preflight's rules of this engine; each replaces the shared rule of its id."""
     memory_flags: MemoryFlags = MemoryFlags()

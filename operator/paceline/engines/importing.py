@@ -66,6 +66,8 @@ class Importing:
     """The variable from which it reads the key of its clients."""
     other_hub: str = ""
     """The variable that makes it download from ModelScope."""
+    speculative: tuple[str, ...] = ("--speculative-", "--spec-")
+    """How the flags of speculation begin, but for the few that a candidate's `args` take."""
     speculating: Callable[[str, Sequence[ParsedFlag], Place, str], Speculating]
     """Engine version, flags of speculation, where models are, and the target as the Deployment names it."""
 

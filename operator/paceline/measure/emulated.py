@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from paceline.core import Arm, Model, Scheme, Server
+from paceline.engines import ENGINES
+from paceline.engines.adapter import Emulator
 from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
 from paceline.measure import pod
 from paceline.measure.machine import EMULATED_RELEASE, EMULATED_SPEED
@@ -20,18 +22,9 @@ from paceline.measure.ports import LOOPBACK, any_free
 from paceline.plan.speeds import Size, alone, size_in_config, size_in_name
 
 PACKAGE = "paceline_emulator"
-PROGRAMS: Mapping[str, tuple[str, ...]] = {
-    "SGLang": (sys.executable, "-m", PACKAGE),
-    "SGLangJAX": (sys.executable, "-m", f"{PACKAGE}.sglang_jax"),
-    "vLLM": (sys.executable, "-m", f"{PACKAGE}.vllm", "serve"),
-}
-PROFILES: Mapping[str, str] = {"vLLM": f"{PACKAGE}.vllm.profiles"}
-"""Module that names the profile of a target; `PACKAGE.profile` for the others."""
 GENERIC = "generic"
 GENERIC_SPEED = 100.0
 """Output tokens per second of one request, alone, in the emulator's generic profile."""
-OLDER = ("0.4.5", "0.5.6")
-"""Releases of SGLang that it can be beside its newest."""
 HUB_SECONDS = 30.0
 
 
@@ -43,21 +36,28 @@ def command(server: Server) -> tuple[str, ...]:
     """Raises EmulatorError."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise EmulatorError("--emulated needs the emulator, a package of its own: pip install ./paceline_emulator")
-    if server.engine.type not in PROGRAMS:
-        raise EmulatorError(f"--emulated: {server.engine.type} is not emulated; there are {', '.join(PROGRAMS)}")
-    return PROGRAMS[server.engine.type]
+    emulator = _emulator(server)
+    return (sys.executable, "-m", emulator.module, *emulator.words)
 
 
 def variables(server: Server) -> Mapping[str, str]:
     """Of its servers."""
-    older = server.engine.type == "SGLang" and server.engine.version in OLDER
-    return {EMULATED_RELEASE: server.engine.version} if older else {}
+    version = server.engine.version
+    return {EMULATED_RELEASE: version} if version in _emulator(server).releases else {}
+
+
+def _emulator(server: Server) -> Emulator:
+    found = ENGINES[server.engine.type].emulator
+    if found is None:
+        emulated = ", ".join(engine for engine, row in ENGINES.items() if row.emulator)
+        raise EmulatorError(f"--emulated: {server.engine.type} is not emulated; there are {emulated}")
+    return found
 
 
 def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[str, str]]:
     """The sentence that every output of an emulated run begins with, and variables for its servers. `place` has the
     target; `size` is what a person has said, or the name. Raises EmulatorError."""
-    module = PROFILES.get(server.engine.type, f"{PACKAGE}.profile")
+    module = _emulator(server).profiles
     asked = subprocess.run([sys.executable, "-m", module, str(place)], capture_output=True, text=True, check=False)
     if asked.returncode:
         raise EmulatorError(f"the emulator cannot read {place}: {asked.stderr.strip().rpartition(chr(10))[2]}")

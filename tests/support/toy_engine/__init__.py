@@ -5,7 +5,7 @@ depth itself. `server` is the process.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from paceline.core import Arm, Server
@@ -22,10 +22,11 @@ from paceline.engines import (
     rules,
 )
 from paceline.engines import bounds as limits
-from paceline.engines.adapter import Bound
-from paceline.engines.arguments import Flag, FlagList
+from paceline.engines.adapter import Bound, Emulator
+from paceline.engines.arguments import Flag, FlagList, ParsedFlag
 from paceline.engines.command import model_path
 from paceline.engines.environment import environment
+from paceline.engines.importing import CURRENT, Importing, Place, Speculating, value_of
 from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts, of_head
 from paceline.engines.rules import Configuration, EngineRule
 
@@ -141,6 +142,16 @@ def probe(_: str) -> Probe:
     )
 
 
+def speculating(_version: str, flags: Sequence[ParsedFlag], place: Place, _target: str) -> Speculating:
+    head, depth = value_of(flags, "--draft"), int(value_of(flags, "--depth") or DEPTH)
+    if not head:
+        return Speculating()
+    chain = {"name": CURRENT, "tree": {"numSteps": depth, "topK": 1, "numDraftTokens": depth + 1}}
+    return Speculating(
+        said=f"--draft {head}", draft={"algorithm": "EAGLE3", "source": place(head)}, candidates=(chain,)
+    )
+
+
 CAPABILITIES = Capabilities(
     algorithms=("EAGLE3", "NGRAM"),
     aliases={"TOYHEAD": "EAGLE3"},
@@ -170,6 +181,14 @@ ADAPTER = Adapter(
     health_timeout_seconds=3,
     probe=probe,
     jit_cache=JIT_CACHE,
+    importing=Importing(
+        modules=("toy.server",),
+        repositories=("toy",),
+        flags=lambda _: FLAGS,
+        speculative=("--draft", "--depth"),
+        speculating=speculating,
+    ),
+    emulator=Emulator(module="tests.support.toy_engine.server"),
     model_rules=MODEL_RULES,
     loses=lambda arm: "the toy forgets what a request asks for once it drafts" if arm.draft else "",
 )

@@ -122,6 +122,27 @@ def test_it_is_measured(tmp_path: Path) -> None:
     assert chain.output_throughput > baseline.output_throughput
 
 
+def test_it_is_imported(tmp_path: Path) -> None:
+    container = {
+        "name": "server",
+        "image": "toys.example/toy:1.2.0",
+        "command": ["python", "-m", "toy.server", "--model=toys/target", "--slots=32", "--draft=toys/head"],
+        "resources": {"limits": {RESOURCE: "2"}},
+    }
+    metadata = {"labels": {"app": "pair"}}
+    template = {"metadata": metadata, "spec": {"containers": [container]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "pair"}}, "template": template}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "pair"}, "spec": spec}
+    printed, code = paceline("import", [deployment], tmp_path, "--product=toy-npu-16GB")
+    assert code == 0, printed
+    imported = next(yaml.safe_load_all(printed))["spec"]
+    assert imported["engine"]["type"] == NAME
+    assert imported["engine"]["version"] == "1.2.0"
+    assert imported["engine"]["args"] == ["--slots=32"]
+    assert imported["draft"] == HEAD
+    assert imported["candidates"] == [{"name": "current", "tree": CHAIN}]
+
+
 CANDIDATE = "spec.candidates.0"
 TREE = f"{CANDIDATE}.tree"
 FALLING = [{"fromBatchSize": 1, "numSteps": 4}, {"fromBatchSize": 8, "numSteps": 0}]

@@ -23,8 +23,6 @@ FIELDS: Mapping[str, str] = {
     "--nnodes": "nodes",
 }
 """Flag → the field of `Told` that it is read into. All its names are here: lists differ in which comes first."""
-SPECULATIVE = ("--speculative-", "--spec-")
-"""How the flags of speculation begin, but for the few that a candidate's `args` take."""
 SECRETS = ("--api-key", "--admin-api-key", "--hf-token")
 NODES = "for a model over several nodes, a SpeculativeDeployment has spec.accelerator.nodes"
 TEMPLATE = re.compile(r" <([\w-]+)>")
@@ -90,7 +88,8 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
         written = fields["tensor_parallel"].written
         questions.append(f"{written} {parallel}: is no number: write it out in the Deployment's arguments")
     rest = [parsed for name, parsed in last.items() if name not in FIELDS]
-    speculative = tuple(parsed for parsed in rest if parsed.name.startswith(SPECULATIVE) or flags.is_own(parsed))
+    prefixes = ENGINES[engine].importing.speculative
+    speculative = tuple(parsed for parsed in rest if parsed.name.startswith(prefixes) or flags.is_own(parsed))
     limits = [parsed.value for parsed in rest if parsed.name in REQUESTS and parsed.value.isdecimal()]
     return Told(
         model=model,

@@ -9,12 +9,13 @@ from typing import Any
 from paceline.cli.importing.models import Mount
 from paceline.core.names import MODELS
 from paceline.core.server import TOPOLOGY_LABEL
-from paceline.engines import ENGINES, TPU
+from paceline.engines import ENGINES
 from paceline.engines.importing import Note
 from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, SIDECAR, WRITTEN
 
 Manifest = dict[str, Any]
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
+RESOURCES = {row.capabilities.resource for row in ENGINES.values()}
 LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
           "amd.com/gpu.product-name")  # fmt: skip
 """Labels of nodes that tell what accelerators they have; the first that a pod selects is `productLabel`."""
@@ -76,7 +77,7 @@ def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
     resources = container.get("resources") or {}
     asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     for name, amount in asked.items():
-        if name == TPU or name.endswith("/gpu") or name.startswith("nvidia.com/"):
+        if name in RESOURCES or name.endswith("/gpu") or name.startswith("nvidia.com/"):
             return name, str(amount)
     return GPU, "0"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from paceline.core import Server
 from paceline.engines import bounds as limits
-from paceline.engines.adapter import Adapter, Bound, MemoryFlags
+from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
 from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang import custom, flags, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
@@ -89,6 +89,7 @@ ADAPTER = Adapter(
     monitor=monitor,
     jit_cache=JIT_CACHE,
     importing=IMPORTING,
+    emulator=Emulator(module="paceline_emulator", releases=("0.4.5", "0.5.6")),
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",
     files=schedule.files,

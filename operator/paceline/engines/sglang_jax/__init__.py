@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from paceline.core import Server
 from paceline.engines import bounds as limits
-from paceline.engines.adapter import Adapter, Bound, MemoryFlags
+from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
 from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang_jax.argv import (
     JIT_CACHE,
@@ -81,6 +81,7 @@ ADAPTER = Adapter(
     monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
     importing=IMPORTING,
+    emulator=Emulator(module="paceline_emulator.sglang_jax"),
     interrupted="sgl_jax[.]launch_server",
     seed_argument="random_seed",
     loses=loses,
