@@ -12,7 +12,7 @@ from tests.support.queries import POOL, name_of, served
 
 NAME = "followed"
 SECONDS = 15
-"""From a leader's death to what the next one does, at most (docs/decisions/0078)."""
+"""From a leader's death to what the next one does, at most."""
 
 
 @pytest.fixture

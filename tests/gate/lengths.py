@@ -2,7 +2,7 @@
 
 Two arms of four workloads. A prompt's natural length is log-normal about a median (deviation 0.6) and cut at a cap; of
 the answers a share parts, and then ends elsewhere, by 20 %, sooner as often as later. Nothing is known of how many part
-on a real engine: 30 % and 70 % are to hold either way (docs/decisions/0023).
+on a real engine: 30 % and 70 % are to hold either way.
 """
 
 import math

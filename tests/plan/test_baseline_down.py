@@ -1,4 +1,4 @@
-"""A baseline that does not run goes back to what served; without that it stays, and is held (0030)."""
+"""A baseline that does not run goes back to what served; without that it stays, and is held."""
 
 from collections.abc import Callable
 from datetime import timedelta

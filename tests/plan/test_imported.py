@@ -1,4 +1,4 @@
-"""Evidence that was measured without a cluster (0059). As test_stories."""
+"""Evidence that was measured without a cluster. As test_stories."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,5 +1,5 @@
 """Rules on what fields must be together. Each is written once, in CEL: the API server evaluates it, and so do `paceline
-validate` and the operator, with the runtime of the CEL project (docs/decisions/0041).
+validate` and the operator, with the runtime of the CEL project.
 
 A message is one text for both. A CEL expression in braces stands for its value, as in `at least {self.min}; got
 {self.max}`.

@@ -2,7 +2,7 @@
 
 Bounds are wide and little is required: a status that is refused is a status lost.
 Numbers with a fraction are decimal strings, and absent where nothing was measured.
-Fields marked INTERNAL are the operator's memory, beside what they are about; all others are API (0104).
+Fields marked INTERNAL are the operator's memory, beside what they are about; all others are API.
 """
 
 from dataclasses import field

@@ -340,7 +340,7 @@ def enough(workload: Workload, pool: PoolSpec, spread: float | None) -> int | No
 
 
 def _again(workload: Workload, rounds: int) -> str:
-    """The round from which a built-in dataset repeats its prompts (0027); "" for a dataset of unknown size."""
+    """The round from which a built-in dataset repeats its prompts; "" for a dataset of unknown size."""
     if workload.dataset.address.scheme is not Scheme.BUILTIN:
         return ""
     size = len(datasets.load(workload.dataset.address.name))

@@ -1,7 +1,7 @@
 """What the domain and the API have in common: frozen records of which a spec's objects are made.
 
 A record is a dataclass. pydantic reads it from JSON and writes it, by what is said of its fields in their types and
-docstrings; made in Python, nothing is checked, and it costs no more than any other dataclass (0098).
+docstrings; made in Python, nothing is checked, and it costs no more than any other dataclass.
 """
 
 import dataclasses

@@ -16,15 +16,14 @@ from paceline.evidence.round_plan import ArmCommand, RoundPlan
 
 ABSURD_LENGTHS = 0.25
 """Fraction by which one of two arms may write more tokens than the other in one round. Greedy answers diverge by
-rounding and then end elsewhere: totals vary by some percent between rounds, which the gate bounds over all of them
-(0023)."""
+rounding and then end elsewhere: totals vary by some percent between rounds, which the gate bounds over all of them."""
 FEW_ANSWERS = 1.2
 """For few answers the fraction is this over the root of their number. In the simulated rows of docs/validity.md at most
 2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any share of them that diverges."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 MOST_MALFORMED = 0.05
-"""Share of a point's answers that may lack the form they were asked for; one answer always may (0052)."""
+"""Share of a point's answers that may lack the form they were asked for; one answer always may."""
 MOST_CPU = 0.8
 """Share of a CPU that the client may take: the rest of it is what keeps its queue short."""
 MOST_LAG = 0.02
@@ -56,7 +55,7 @@ class Judged:
     objections: tuple[Objection, ...] = ()
     """Of all rules, in their order."""
     at_rest: bool = False
-    """Nothing was accepted under this load because the engine chose not to draft; under another load it did (0028)."""
+    """Nothing was accepted under this load because the engine chose not to draft; under another load it did."""
 
     @property
     def valid(self) -> bool:
@@ -192,7 +191,7 @@ def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
 
 
 def speed_is_a_number(case: Case, point: Point) -> Objection | None:
-    """The gate compares it at a rate (0014) and on a ramp (0070)."""
+    """The gate compares it at a rate (0014) and on a ramp."""
     good = not (case.at_a_rate or case.ramp) or _positive(point.request_speed)
     return None if good else _unmeasured(f"the speed of a request is {point.request_speed}")
 
@@ -287,7 +286,7 @@ def none_retracted(case: Case, point: Point) -> Objection | None:
 
 
 def answers_have_their_form(_: Case, point: Point) -> Objection | None:
-    """Of any arm: a baseline whose answers are cut off measures something else than structured output (0052)."""
+    """Of any arm: a baseline whose answers are cut off measures something else than structured output."""
     most = max(1, math.floor(MOST_MALFORMED * point.completed))
     if point.malformed is None or point.malformed <= most:
         return None

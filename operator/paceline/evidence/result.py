@@ -38,7 +38,7 @@ class Point(Numbers):
     errors: int
     fullness: float | None = None
     """Mean number of requests under way in the steady window, as a fraction of the concurrency. A ramp has no such
-    window (0070): the most requests that were under way, as a fraction of its top."""
+    window: the most requests that were under way, as a fraction of its top."""
     good_tokens: int | None = None
     mean_input: float | None = None
     """Tokens of a prompt, with the server's template; the same on all arms of a round."""

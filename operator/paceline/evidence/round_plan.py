@@ -33,7 +33,7 @@ class ArmCommand:
     varies."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     engine_chooses_depth: bool = False
-    """The engine chooses how many tokens it drafts: at some loads, but not at all, it may draft none (0028)."""
+    """The engine chooses how many tokens it drafts: at some loads, but not at all, it may draft none."""
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
         """How a server with these resolved arguments differs from this arm; None if it does not. They are as a round

@@ -111,7 +111,7 @@ def _inputs(judged: Sequence[Judged]) -> Iterable[recorded.Inputs]:
 
 
 def _rest_notes(judged: Sequence[Judged]) -> list[str]:
-    """One per arm: the workloads on which its engine chose not to draft (0028)."""
+    """One per arm: the workloads on which its engine chose not to draft."""
     where: dict[str, list[str]] = defaultdict(list)
     for point in judged:
         if point.at_rest:
@@ -307,7 +307,7 @@ def _finite(value: Any) -> Any:
 
 
 def judged_speed(point: recorded.Point) -> float | None:
-    """The speed that the gate compares, in output tokens per second: at a rate (0014) and on a ramp (0070) that of a
+    """The speed that the gate compares, in output tokens per second: at a rate (0014) and on a ramp that of a
     request under way, for a closed loop that of all requests in the steady window (0025). Without a substitute: None if
     it is missing."""
     return finite(point.steady_throughput if point.request_speed is None else point.request_speed)

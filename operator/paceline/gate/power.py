@@ -18,7 +18,7 @@ was seen (vLLM issue 53436)."""
 START = 0.01
 """That between two starts of a server, shared by all its workloads: usual (docs/gate.md)."""
 PROMPTS = 0.15
-"""Standard deviation of ln(speed-up) between prompts. Each round sends other ones (0027). Modest: published speed-ups
+"""Standard deviation of ln(speed-up) between prompts. Each round sends other ones. Modest: published speed-ups
 of one head range from 1.18x to 1.52x between sets."""
 
 

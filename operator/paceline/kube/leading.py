@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 GRACE = 3.0
 """Seconds from the loss of a Lease until a process that still works is ended. A Lease is lost 8 s after the last
-renewal, and a rival may begin 4 s after that (docs/decisions/0078)."""
+renewal, and a rival may begin 4 s after that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class Lease:
 
     `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds:
     it is renewed every `retry`, and who wants it looks every `look` and the moment that it runs out, so that neither a
-    lease that was released nor that of a dead leader waits longer (docs/decisions/0078).
+    lease that was released nor that of a dead leader waits longer.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 A Job whose pod is refused, a LeaderWorkerSet with too few pods, a claim that no provisioner takes, a pod whose volume
 cannot be mounted. A cluster has more Events than all other objects, so the operator does not watch them: it lists those
-of such an object only, once it has been silent for a while, and then once a minute (docs/decisions/0034).
+of such an object only, once it has been silent for a while, and then once a minute.
 """
 
 from collections.abc import Collection, Iterable, Mapping

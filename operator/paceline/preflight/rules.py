@@ -57,8 +57,8 @@ def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts
 
 
 def _pairs(pool: PoolFacts, *, each_candidate: bool) -> Iterator[PairFacts]:
-    """Each candidate, or each head once with the first candidate that names it; none of an unknown algorithm
-    (0029)."""
+    """Each candidate, or each head once with the first candidate that names it; none of an unknown algorithm,
+    of which no rule assumes anything."""
     seen: set[Draft] = set()
     for arm in pool.arms:
         if arm.draft is None or arm.custom or (arm.draft in seen and not each_candidate):

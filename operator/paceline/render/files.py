@@ -2,7 +2,7 @@
 which a volume shows as a file.
 
 So its text is a part of the pod's template: a ControllerRevision keeps it with the arguments, and there is no further
-object to make, to find again or to clean up (decision 0064).
+object to make, to find again or to clean up.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""An arm whose depth the engine chooses may rest at some loads, not at all of them (docs/decisions/0028)."""
+"""An arm whose depth the engine chooses may rest at some loads, not at all of them."""
 
 import dataclasses
 import json

@@ -20,7 +20,7 @@ PORT = 8000
 JIT_CACHE = "/jit"
 
 DEFAULTS = {
-    # Where a request does not say how it is sampled, the model does, as on SGLang (0026); but for min_p: with that vLLM
+    # Where a request does not say how it is sampled, the model does, as on SGLang; but for min_p: with that vLLM
     # answers 400 as soon as it speculates (sampling_params.py:1193).
     "--override-generation-config": '{"min_p":0}',
 }

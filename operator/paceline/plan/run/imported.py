@@ -1,4 +1,4 @@
-"""The rounds that a run brings along, measured without a cluster (0059): whether they are of its spec. Whoever may
+"""The rounds that a run brings along, measured without a cluster: whether they are of its spec. Whoever may
 write BenchmarkRounds may invent them; what is checked here is what an honest file tells of itself."""
 
 import re

@@ -1,4 +1,4 @@
-"""The prompts that a round sends: the same for all of its arms and tries, other ones in every round (0027).
+"""The prompts that a round sends: the same for all of its arms and tries, other ones in every round.
 
 A set is sorted by the SHA-256 of its prompts, which is independent of the order of a file. Round n of a workload of k
 requests sends the n-th k prompts; after the end of the set come its first prompts again. Where rounds differ in their

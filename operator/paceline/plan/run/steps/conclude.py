@@ -66,7 +66,7 @@ def _not_enough(evidence: Evidence) -> Conclusion:
 
 
 def _sweep_table(evidence: Evidence) -> Conclusion | None:
-    """A table without an outcome (0016), once all rounds are measured or further rounds are pointless."""
+    """A table without an outcome, once all rounds are measured or further rounds are pointless."""
     pointless, spent, table = given_up(evidence), exhausted(evidence), evidence.crossover
     why = pointless or spent
     done = len(evidence.results) >= evidence.spec.gate.decide_after_rounds[-1]

@@ -1,4 +1,4 @@
-"""Step 2: the rounds that the run brings along, measured without a cluster (0059). It starts no round."""
+"""Step 2: the rounds that the run brings along, measured without a cluster. It starts no round."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
