@@ -21,10 +21,15 @@ venv: .venv/.installed ## the virtual environment, from the lock files
 
 .venv/.installed: requirements-dev.lock pyproject.toml paceline_emulator/pyproject.toml
 	dev/make-venv
+	touch $@ .venv/.runs
+
+# Without what tests: half as large.
+.venv/.runs: requirements-user.lock pyproject.toml paceline_emulator/pyproject.toml
+	dev/make-venv requirements-user.lock
 	touch $@
 
 # Without root and without a cluster: examples/try.yaml to its verdict, emulated.
-try: venv ## one pool, emulated, to its verdict and report.html: three minutes, no root, no cluster
+try: .venv/.runs ## one pool, emulated, to its verdict and report.html: three minutes, no root, no cluster
 	rm -rf build/try
 	mkdir -p build/try
 	$(BIN)/paceline measure examples/try.yaml --emulated -o build/try/run.yaml --report report.html

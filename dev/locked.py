@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("requirements.lock",)
 """In the operator's image."""
-LOCKS = (*SHIPPED, "requirements-dev.lock", "requirements-bench.lock")
+LOCKS = (*SHIPPED, "requirements-user.lock", "requirements-dev.lock", "requirements-bench.lock")
 INDEX = "https://pypi.org"
 ACCEPT = "application/vnd.pypi.simple.v1+json"
 PERMISSIVE = re.compile(
