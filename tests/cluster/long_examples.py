@@ -1,11 +1,40 @@
-"""examples/qwen3-8b-no-thinking.yaml on the cluster: one argument more than its neighbours in test_examples.py."""
+"""Examples on the cluster, beside those of test_examples.py."""
 
+import hashlib
+
+import pytest
 from tests.cluster import test_examples as examples
 from tests.support.kubernetes import Namespace
 
+from paceline_emulator.hub.prompts import files
+
 THINKING = '--default-chat-template-kwargs={"enable_thinking": false}'
+CASES = (
+    examples.Case(example="qwen3-8b-no-thinking", argument=THINKING, over=examples.H200),
+    examples.Case(example="ngram-no-draft", argument="NGRAM", over=examples.H200),
+)
 
 
-def test_without_thinking(here: Namespace, hub: str) -> None:
-    case = examples.Case(example="qwen3-8b-no-thinking", argument=THINKING, over=examples.H200)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_example_comes_to_its_verdict(here: Namespace, hub: str, case: examples.Case) -> None:
     examples.test_an_example_comes_to_its_verdict(here, hub, case)
+
+
+def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
+    """Six of its prompts: brought beside the models, and every round says that it read that very file."""
+    source = "hf://datasets/paceline-test/prompts/code.jsonl"
+    prompts = [{"name": "code", "source": source, "requests": 6, "maxTokens": 24}]
+    case = examples.Case(
+        example="prompts-of-the-hub", argument="EAGLE3", over={**examples.H200, "benchmark": {"datasets": prompts}}
+    )
+    manifest = examples.smaller(case, hub)
+    here.apply(manifest)
+    status = here.wait("its verdict to be served", examples.decided(here, manifest), examples.WHOLE_SECONDS)
+    examples.check(here, manifest, status, case.argument)
+    artifacts = here.get("specdep", manifest["metadata"]["name"])["status"]["artifacts"]
+    (brought,) = (one for one in artifacts if one["source"] == source)
+    (run,) = here.list("bench")
+    (workload,) = run["spec"]["workloads"]
+    assert (workload["source"], workload["commit"]) == (source, brought["commit"])
+    read = hashlib.sha256(files()["code.jsonl"]).hexdigest()[:12]
+    assert {entry["datasets"]["code"] for entry in run["rounds"]} == {read}

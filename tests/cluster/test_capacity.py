@@ -1,35 +1,10 @@
-"""Where servers may run and what is said when there is no room: the real scheduler decides, Paceline quotes it."""
+"""What is said when there is no room: the real scheduler decides, Paceline quotes it."""
 
-from collections.abc import Iterator
+from tests.cluster.example import small
+from tests.support.kubernetes import GPU, Manifest, Namespace, condition, ended, gpus_of, listed, says
+from tests.support.queries import served
 
-import pytest
-from tests.cluster.example import pool, small
-from tests.support.kubernetes import GPU, Manifest, Namespace, condition, ended, gpus_of, kubectl, listed, says
-from tests.support.queries import finished, run_of, served
-
-PRODUCT = "nvidia.com/gpu.product"
 HOST = "kubernetes.io/hostname"
-OTHER = "NVIDIA-A100-SXM4-80GB"
-
-
-@pytest.fixture
-def relabelled(nodes: tuple[str, str]) -> Iterator[str]:
-    """A node that has GPUs of another product for as long as the test takes."""
-    node = nodes[1]
-    (before,) = {found["metadata"]["labels"][PRODUCT] for found in listed("nodes", "--selector", PRODUCT)}
-    kubectl("label", "node", node, f"{PRODUCT}={OTHER}", "--overwrite")
-    yield node
-    kubectl("label", "node", node, f"{PRODUCT}={before}", "--overwrite")
-
-
-def test_a_node_with_another_product_gets_none(here: Namespace, hub: str, relabelled: str) -> None:
-    here.apply(small("coder", hub, pools=[pool(replicas=2)]))
-    run = here.wait("a run", run_of(here, "coder"), 90)
-    here.wait("the verdict", finished(here, run), 90)
-    here.wait("the winner to be served", served(here, "coder", "wide"), 60)
-    pods = here.list("pods", "app.kubernetes.io/managed-by=paceline")
-    assert {pod["metadata"]["labels"]["paceline.dev/component"] for pod in pods} == {"fetch", "server", "round"}
-    assert relabelled not in {pod["spec"]["nodeName"] for pod in pods}
 
 
 def test_a_server_without_room_waits_and_says_what_is_missing(

@@ -3,7 +3,6 @@
 What an example says of models, engine, candidates and accelerators stands; `smaller` is all that is laid over it.
 """
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from tests.cluster.example import emulated
 from tests.cluster.volumes import NO_XET, filled
 from tests.support.kubernetes import Manifest, Namespace, condition
 from tests.support.overlay import merged
-
-from paceline_emulator.hub.prompts import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = "localhost/paceline-sglang-emulator:dev"
@@ -49,7 +46,6 @@ get("thoughtworks/Qwen3-8B-Eagle3", local_dir="/models/heads/Qwen3-8B-Eagle3")
 """What bring-your-own-pvc expects on its claim."""
 
 CASES = (
-    Case(example="ngram-no-draft", argument="NGRAM", over=H200),
     Case(example="qwen3-coder-next", argument="EAGLE3"),
     Case(example="qwen3-coder-30b-vllm", argument="--speculative-config", over=H200),
     Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server"),
@@ -101,24 +97,6 @@ def test_the_example_with_models_of_ones_own(here: Namespace, hub: str) -> None:
     here.apply(manifest)
     status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
     check(here, manifest, status, case.argument)
-
-
-def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
-    """Six of its prompts: brought beside the models, and every round says that it read that very file."""
-    source = "hf://datasets/paceline-test/prompts/code.jsonl"
-    prompts = [{"name": "code", "source": source, "requests": 6, "maxTokens": 24}]
-    case = Case(example="prompts-of-the-hub", argument="EAGLE3", over={**H200, "benchmark": {"datasets": prompts}})
-    manifest = smaller(case, hub)
-    here.apply(manifest)
-    status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
-    check(here, manifest, status, case.argument)
-    artifacts = here.get("specdep", manifest["metadata"]["name"])["status"]["artifacts"]
-    (brought,) = (one for one in artifacts if one["source"] == source)
-    (run,) = here.list("bench")
-    (workload,) = run["spec"]["workloads"]
-    assert (workload["source"], workload["commit"]) == (source, brought["commit"])
-    read = hashlib.sha256(files()["code.jsonl"]).hexdigest()[:12]
-    assert {entry["datasets"]["code"] for entry in run["rounds"]} == {read}
 
 
 def decided(here: Namespace, manifest: Manifest) -> Callable[[], Manifest | None]:

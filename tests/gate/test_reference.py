@@ -30,7 +30,8 @@ def test_the_quantiles_are_the_exact_ones(error: float) -> None:
 
 @pytest.mark.parametrize("degrees", [*range(1, 33), 63, 127, 255, 719])
 def test_the_quantiles_are_scipys(degrees: int) -> None:
-    for error in (0.4, 0.2, 0.1, 0.05, 0.025, 0.01, 1e-3, 1e-4, 1e-6, 1e-9):
+    assert student_quantile(0.5, degrees) == 0.0
+    for error in (0.9, 0.6, 0.4, 0.2, 0.1, 0.05, 0.025, 0.01, 1e-3, 1e-4, 1e-6, 1e-9):
         assert student_quantile(error, degrees) == pytest.approx(-stats.t.ppf(error, degrees), rel=1e-12)
 
 

@@ -42,11 +42,13 @@ def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
 
 @cache
 def student_quantile(error: float, degrees: int) -> float:
-    """The value of t that is exceeded with probability `error`, which is below one half.
+    """The value of t that is exceeded with probability `error`.
 
     A root of mpmath's incomplete beta function, in log t, where the tail is nearly a line. mpmath is imported when
     first needed, as most passes judge nothing.
     """
+    if error >= 0.5:
+        return -student_quantile(1 - error, degrees) if error > 0.5 else 0.0
     import mpmath
 
     def excess(log_t: mpmath.mpf) -> mpmath.mpf:
