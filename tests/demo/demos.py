@@ -17,7 +17,7 @@ from tests.demo.record import RECORDED, keep
 
 REPORT = ROOT / "docs" / "reports" / "demos.md"
 MOST_NOISE = 0.007
-"""Of a point, emulator and machine together: at 1 % one demo in ten would end Inconclusive (docs/gate.md)."""
+"""Of a point, emulator and machine: at 1 % one demo in twenty ends Inconclusive (docs/reports/error-rates.md)."""
 
 MOST_IDLE, FIVE_MINUTES = 0.1, 300
 """Of the time that accelerators are held, if each start took so many seconds: docs/evidence.md."""

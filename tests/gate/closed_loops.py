@@ -1,7 +1,7 @@
 """How right a closed loop's numbers are: simulated clients on simulated servers, read by the code of a round.
 
-`python -m tests.gate.closed_loops`, which `make bench` runs too, writes the table in docs/validity.md and fails where a
-row is off by more than half a percent.
+`python -m tests.gate.closed_loops`, which `make bench` runs too, writes the table in docs/reports/steady-window.md and
+fails where a row is off by more than half a percent.
 
 A server does one step after another. In a step each request under way gets one token, or one to four where it
 speculates; the step takes as long as the published throughput at so many requests says, a straight line in
@@ -29,7 +29,7 @@ from paceline.core import WAVES
 from paceline.pods.round.answers import Answered, report
 from paceline.pods.round.report import steady
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "validity.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "steady-window.md"
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
 HEAD = "| workload | answers | prefill | spread | true | all of the time | steady, 3 × | **steady, 5 ×** | one round |"
 REPEATS = 48

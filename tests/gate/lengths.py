@@ -1,4 +1,4 @@
-"""How often answers that part by rounding cost a round, or a candidate: a table of docs/gate.md.
+"""How often answers that part by rounding cost a round, or a candidate: a table of docs/reports/error-rates.md.
 
 Two arms of four workloads. A prompt's natural length is log-normal about a median (deviation 0.6) and cut at a cap; of
 the answers a share parts, and then ends elsewhere, by 20 %, sooner as often as later. Nothing is known of how many part

@@ -1,7 +1,7 @@
 """Whether a rate was kept, as a round tells it from the client's details: simulated arrivals on simulated servers.
 
-`python -m tests.gate.open_loops`, which `make bench` runs too, writes the table in docs/validity.md and fails where a
-server that keeps up is called saturated, or one that is far from it is not.
+`python -m tests.gate.open_loops`, which `make bench` runs too, writes the table in docs/reports/steady-window.md and
+fails where a server that keeps up is called saturated, or one that is far from it is not.
 
 Requests arrive at random at a rate, answers are drawn as in `closed_loops`, and the server does one step after another
 with all that are there, of which at most LIMIT are under way and the others wait.

@@ -1,7 +1,7 @@
 """How often the gate errs: seeded campaigns of each row, judged by the code that the operator runs.
 
-`python -m tests.gate.rates`, which is `make bench`, measures all rows, writes them between the markers of docs/gate.md,
-and fails if a promise is broken.
+`python -m tests.gate.rates`, which is `make bench`, measures all rows, writes them between the markers of
+docs/reports/error-rates.md, and fails if a promise is broken.
 """
 
 import sys
@@ -21,7 +21,7 @@ from tests.support.campaigns import Truth
 from paceline import core, gate
 from paceline.core import ArmOutcome, Outcome
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "gate.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "error-rates.md"
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
 HEAD = "| truth | noise (CV) | promised | wrong | promoted | rejected | inconclusive | rounds | hold |"
 COLUMNS = HEAD.strip("| ").split(" | ")

@@ -1,6 +1,6 @@
 """The gate about a written schedule: how often a good one is not promoted, for the loads beside the pool's.
 
-`python -m tests.gate.schedules` prints the table that docs/gate.md has.
+`python -m tests.gate.schedules` prints the table of campaigns.
 
 A schedule that drafts below 16 simultaneous requests and not from there on, beside a tree and the engine's adaptive
 mode. Every workload must be shown not to regress, so each further one is a further chance to stay undecided.

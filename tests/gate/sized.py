@@ -1,6 +1,6 @@
 """Rounds that send as many requests as their first baseline shows to be enough: how often the gate errs, and what a
-verdict costs. `tests.gate.rates` writes the table in docs/gate.md; `python -m tests.gate.sized` prints that of earlier
-looks, which is in decision 0068.
+verdict costs. `tests.gate.rates` writes the table in docs/reports/error-rates.md; `python -m tests.gate.sized` prints
+that of earlier looks, which is in decision 0068.
 
 A latency pool, one request at a time. A request takes as long as its baseline's own luck says (`spread`), and at a
 candidate less by its prompt's gain, which deviates by `gains` between prompts; a throughput is requests over the sum of

@@ -1,4 +1,4 @@
-"""The steady window against simulated loops of which the truth is known: what docs/validity.md says of it."""
+"""The steady window against simulated loops of which the truth is known: docs/reports/steady-window.md."""
 
 import random
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""How often the gate errs, counted on 4,000 seeded campaigns a row: what docs/gate.md promises, and its table."""
+"""How often the gate errs, counted on 4,000 seeded campaigns a row: what docs/gate.md promises, with its tables."""
 
 import pytest
 from tests.gate import lengths

@@ -1,4 +1,4 @@
-"""Saturation against simulated arrivals of which the truth is known: what docs/validity.md says of rates."""
+"""Saturation against simulated arrivals of which the truth is known: docs/reports/steady-window.md."""
 
 from tests.gate.open_loops import DOCUMENT, LOADS, broken, cells, line, written
 

@@ -90,7 +90,7 @@ def said(verdict: core.Verdict) -> Said:
 def by_tests(
     rule: core.Gate, names: Sequence[str], weights: Mapping[str, float], measurements: Sequence[core.Measurement]
 ) -> Said:
-    """The rule (docs/design.md#the-gate) in p-values: one-sided t-tests of the mean log ratio against each threshold,
+    """The rule (docs/gate.md#the-rule) in p-values: one-sided t-tests of the mean log ratio against each threshold,
     at 1/(K·L) of what may go wrong. Where an interval is compared with another candidate's, the interval is scipy's."""
     candidates = names[1:]
     table = np.full((len(names), len(WORKLOADS), 1 + max(m.round for m in measurements)), np.nan)

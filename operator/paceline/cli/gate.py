@@ -1,4 +1,4 @@
-"""`paceline gate FILE`: the operator's rule on measurements of your own (docs/design.md#the-command-line)."""
+"""`paceline gate FILE`: the operator's rule on measurements of your own (docs/gate.md#measurements-of-your-own)."""
 
 import argparse
 import gc
@@ -129,8 +129,8 @@ def judged(text: bytes) -> core.Verdict:
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
-    """As docs/design.md#the-command-line, and for each candidate its margin, the mean at a rate beside that of closed
-    loops (`rated`), the length of its answers (`tokens`, by workload) and its lost rounds. Without a look
+    """As docs/gate.md#measurements-of-your-own, and for each candidate its margin, the mean at a rate beside that of
+    closed loops (`rated`), the length of its answers (`tokens`, by workload) and its lost rounds. Without a look
     `mean`, `rated` and the margin are null, `workloads` is empty.
     """
     return {

@@ -18,8 +18,8 @@ ABSURD_LENGTHS = 0.25
 """Fraction by which one of two arms may write more tokens than the other in one round. Greedy answers diverge by
 rounding and then end elsewhere: totals vary by some percent between rounds, which the gate bounds over all of them."""
 FEW_ANSWERS = 1.2
-"""For few answers the fraction is this over the root of their number. In the simulated rows of docs/validity.md at most
-2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any share of them that diverges."""
+"""For few answers the fraction is this over the root of their number. In the rows of docs/reports/error-rates.md at
+most 2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any share that diverges."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 MOST_MALFORMED = 0.05

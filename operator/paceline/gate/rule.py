@@ -1,4 +1,4 @@
-"""The rule from rounds to a verdict (docs/design.md#the-gate), with compared outputs (0018) and server failures."""
+"""The rule from rounds to a verdict (docs/gate.md#the-rule), with compared outputs (0018) and server failures."""
 
 import dataclasses
 import math

@@ -106,7 +106,7 @@ def measured(grid: Grid, cell: Cell, number: int, cv: float, seed: int) -> Point
 
 
 def line(grid: Grid, seed: int, replayed: Replayed) -> dict[str, Any]:
-    """As docs/design.md#the-command-line; `notes` only where there is something to know."""
+    """As docs/automation.md#json; `notes` only where there is something to know."""
     winner = replayed.found.winner or BASELINE
     tree = grid.trees.get(winner)
     shape = tree and dict(zip(FIELDS, (tree.num_steps, tree.top_k, tree.num_draft_tokens), strict=True))

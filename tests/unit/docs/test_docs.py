@@ -88,7 +88,7 @@ def anchors(path: Path) -> set[str]:
 
 def test_the_sections_that_code_names_are_there() -> None:
     named = {(*section, path) for path in SOURCES for section in SECTION.findall(path.read_text())}
-    assert ("docs/design.md", "the-gate", ROOT / "operator/paceline/gate/rule.py") in named
+    assert ("docs/gate.md", "the-rule", ROOT / "operator/paceline/gate/rule.py") in named
     assert [found for found in sorted(named) if found[1] not in anchors(ROOT / found[0])] == []
 
 
