@@ -36,20 +36,20 @@ try: .venv/.runs ## one pool, emulated, to its verdict and report.html: three mi
 
 ##@ For every change
 
-lint: venv ## ruff, mypy --strict, import-linter, the lock files
+lint: venv ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python dev/locked.py check
 
 # What the image carries, as CycloneDX.
 sbom: venv ## what the image carries, as CycloneDX
-	$(BIN)/python dev/locked.py sbom build/sbom.json
+	mkdir -p build
+	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock -o build/sbom.json
 
-# What the package index says of what is locked: needs a network, and fails without one.
-audit: venv ## what the package index says of what is locked; needs a network
-	$(BIN)/python dev/locked.py audit
+# Fails where PyPI does not answer.
+audit: venv ## known vulnerabilities of what is locked, by pip-audit; needs PyPI
+	$(BIN)/uv tool run pip-audit==2.10.1 --strict --disable-pip -r requirements.lock -r requirements-dev.lock
 
 generate: venv ## CRDs, docs/api.md and what follows from the chart, after a change in api or the chart
 	$(BIN)/paceline crds --directory crds
@@ -225,4 +225,4 @@ test-api-servers: venv prometheus ## tests/api on API servers of the oldest and 
 	  PACELINE_KUBERNETES=$$release $(BIN)/pytest -n 2 tests/api --ignore tests/api/test_devices.py; done
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test test-pythons test-api-servers follow-readme audit mutants oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may
+test-all: test test-pythons test-api-servers follow-readme mutants oracles faults faults-real long-stories chaos five-minutes demos demo-killed demo-kind release-dry $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax) $(if $(wildcard $(CPUS)/sglang-real/models/small),rehearse-gpu) ## make test and all that takes longer than it may
