@@ -1,4 +1,4 @@
-"""`paceline search replay`: the search for the best tree, on a table of measurements (docs/search.md)."""
+"""`paceline search replay`: the search for the best tree, on a table of measurements (docs/searching.md)."""
 
 import argparse
 import json

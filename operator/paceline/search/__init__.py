@@ -9,7 +9,7 @@
     `replay`     the same search on a table of measurements                                 (replay.py)
 
 The state of a search is its measured points and nothing else: it can be interrupted anywhere and goes on with the cells
-that are missing. Why it is as it is, and what it costs: docs/search.md.
+that are missing. Why it is as it is, and what it costs: docs/searching.md.
 """
 
 from paceline.search.question import Cell, Found, Limits, Measure, Option, Point, Question, Step

@@ -1,4 +1,4 @@
-"""What the search costs and misses, on few seeds: `make bench` counts it on many (docs/search.md)."""
+"""What the search costs and misses, on few seeds: `make bench` counts it on many (docs/searching.md)."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""A search over a run's rounds: its question, its points, and what it wants next (docs/search.md).
+"""A search over a run's rounds: its question, its points, and what it wants next (docs/searching.md).
 
 The search itself is `paceline.search`; the points in status are its whole state. It computes with numpy, which is
 imported when the first search needs it.
