@@ -6,6 +6,7 @@ the rest is run meanwhile, at a lower priority.
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,25 @@ IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/", "
 GOES_FIRST, GIVES_WAY = -5, 10
 """Niceness of what runs in real time, and of what only computes."""
 STORIES = "tests/cluster/"
+SLOW = (
+    *(f"tests/{name}/" for name in ("alerts", "api", "browser", "conformance", "contract", "docs", "fault")),
+    *(f"tests/unit/{name}/" for name in ("fetch", "foreign", "gpu", "measure", "release", "round")),
+    *(f"tests/gate/test_{name}.py" for name in (
+        "closed_loops", "command_process", "error_rates", "open_loops", "schedules", "sized",
+    )),
+    *(f"tests/plan/test_{name}.py" for name in (
+        "again", "baseline_down", "beside_a_hold", "borrow", "down", "earned", "evidence", "failures", "fields",
+        "guard", "limits", "places", "properties", "rollback", "search", "size", "states", "stories", "surge",
+        "transitions", "trouble", "twice",
+    )),
+    *(f"tests/unit/{name}.py" for name in (
+        "api/test_commands", "api/test_round_trip", "cli/test_desk", "controller/test_watch", "engines/test_grid",
+        "engines/test_toy_engine", "examples/test_interruptions", "examples/test_plan", "migration/test_running",
+        "report/test_command", "report/test_deployment", "report/test_formats", "search/test_bounds",
+    )),
+)  # fmt: skip
+"""What `make check` leaves out: a server's start, a whole history, or more than a few seconds."""
+CHECK = "not slow and not cluster"
 
 
 class Lanes(LoadScopeScheduling):
@@ -40,6 +60,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The stories take longest, and begin first."""
     items.sort(key=lambda item: not item.nodeid.startswith(STORIES))
+    for item in items:
+        if item.nodeid.startswith(STORIES):
+            item.add_marker("cluster")
+        elif item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Collecting takes longer than all that `make check` runs."""
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    left_out = config.option.markexpr == CHECK and (path + "/").startswith((*SLOW, STORIES))
+    return left_out or (config.option.markexpr == CHECK and path.startswith(SLOW)) or None
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
