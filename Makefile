@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 # Rewritten assertions of tests are kept: without that every process writes them anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv try check lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-all demo demos demo-killed five-minutes long-stories bench
+.PHONY: help venv try check tests-of-check lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-all demo demos demo-killed five-minutes long-stories bench
 .PHONY: mutants oracles bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
@@ -38,7 +38,10 @@ try: .venv/.runs ## one pool, emulated, to its verdict and report.html: three mi
 
 ##@ For every change
 
-check: lint ## lint, types and the tests that are not slow: a minute, no root
+check: venv ## lint, types and the tests that are not slow: a minute, no root
+	$(MAKE) --no-print-directory --jobs 2 --output-sync lint tests-of-check
+
+tests-of-check:
 	$(BIN)/pytest -q -n 2 -m "not slow and not cluster"
 
 lint: venv ## ruff, mypy --strict, import-linter

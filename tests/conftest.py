@@ -29,14 +29,18 @@ SLOW = (
         "closed_loops", "command_process", "error_rates", "open_loops", "schedules", "sized",
     )),
     *(f"tests/plan/test_{name}.py" for name in (
-        "again", "baseline_down", "beside_a_hold", "borrow", "down", "earned", "evidence", "failures", "fields",
-        "guard", "limits", "places", "properties", "rollback", "search", "size", "states", "stories", "surge",
-        "transitions", "trouble", "twice",
+        "again", "baseline_down", "beside_a_hold", "borrow", "borrow_histories", "down", "earned", "evidence",
+        "failures", "fields", "forged", "guard", "guard_properties", "history", "limits", "odd_numbers", "places",
+        "profiles", "promote_anyway", "properties", "pull", "rollback", "search", "search_edits", "size", "states",
+        "stories", "surge", "transitions", "trouble", "twice", "written",
     )),
     *(f"tests/unit/{name}.py" for name in (
-        "api/test_commands", "api/test_round_trip", "cli/test_desk", "controller/test_watch", "engines/test_grid",
-        "engines/test_toy_engine", "examples/test_interruptions", "examples/test_plan", "migration/test_running",
-        "report/test_command", "report/test_deployment", "report/test_formats", "search/test_bounds",
+        "api/test_commands", "api/test_round_trip", "cli/test_desk", "cli/test_operator_logs", "cli/test_profiles",
+        "cli/test_top", "cli/test_watch", "controller/test_watch", "emulator/test_apart", "engines/test_grid",
+        "engines/test_known_problems", "engines/test_toy_engine", "examples/test_interruptions", "examples/test_plan",
+        "kube/test_leading", "migration/test_nothing_is_dropped", "migration/test_running", "preflight/test_hooks",
+        "report/test_command", "report/test_deployment", "report/test_formats", "report/test_search",
+        "search/test_bounds",
     )),
 )  # fmt: skip
 """What `make check` leaves out: a server's start, a whole history, or more than a few seconds."""
