@@ -41,7 +41,7 @@ try: .venv/.runs ## one pool, emulated, to its verdict and report.html: three mi
 check: venv ## lint, types and the tests that are not slow: a minute, no root
 	$(MAKE) --no-print-directory --jobs 2 --output-sync lint tests-of-check
 
-tests-of-check:
+tests-of-check: venv ## the tests of make check alone
 	$(BIN)/pytest -q -n 2 -m "not slow and not cluster"
 
 lint: venv ## ruff, mypy --strict, import-linter

@@ -23,24 +23,28 @@ GOES_FIRST, GIVES_WAY = -5, 10
 """Niceness of what runs in real time, and of what only computes."""
 STORIES = "tests/cluster/"
 SLOW = (
-    *(f"tests/{name}/" for name in ("alerts", "api", "browser", "conformance", "contract", "docs", "fault")),
-    *(f"tests/unit/{name}/" for name in ("fetch", "foreign", "gpu", "measure", "release", "round")),
+    *(f"tests/{name}/" for name in (
+        "alerts", "api", "browser", "conformance", "contract", "dashboards", "docs", "fault",
+    )),
+    *(f"tests/unit/{name}/" for name in (
+        "fetch", "foreign", "gpu", "measure", "migration", "release", "report", "round",
+    )),
     *(f"tests/gate/test_{name}.py" for name in (
         "closed_loops", "command_process", "error_rates", "open_loops", "schedules", "sized",
     )),
     *(f"tests/plan/test_{name}.py" for name in (
-        "again", "baseline_down", "beside_a_hold", "borrow", "borrow_histories", "down", "earned", "evidence",
-        "failures", "fields", "forged", "guard", "guard_properties", "history", "limits", "odd_numbers", "places",
-        "profiles", "promote_anyway", "properties", "pull", "rollback", "search", "search_edits", "size", "states",
-        "stories", "surge", "transitions", "trouble", "twice", "written",
+        "abort", "again", "baseline_down", "beside_a_hold", "borrow", "borrow_histories", "down", "earned", "evidence",
+        "failures", "fields", "forged", "guard", "guard_properties", "history", "idle", "imported", "limits",
+        "odd_numbers", "places", "profiles", "promote_anyway", "properties", "pull", "rollback", "search",
+        "search_edits", "size", "stale", "stalled", "states", "stories", "surge", "transitions", "trouble", "twice",
+        "written",
     )),
     *(f"tests/unit/{name}.py" for name in (
-        "api/test_commands", "api/test_round_trip", "cli/test_desk", "cli/test_operator_logs", "cli/test_profiles",
-        "cli/test_top", "cli/test_watch", "controller/test_watch", "emulator/test_apart", "engines/test_grid",
-        "engines/test_known_problems", "engines/test_toy_engine", "examples/test_interruptions", "examples/test_plan",
-        "kube/test_leading", "migration/test_nothing_is_dropped", "migration/test_running", "preflight/test_hooks",
-        "report/test_command", "report/test_deployment", "report/test_formats", "report/test_search",
-        "search/test_bounds",
+        "api/test_commands", "api/test_round_trip", "cli/test_desk", "cli/test_errors", "cli/test_gate_name",
+        "cli/test_operator_logs", "cli/test_profiles", "cli/test_top", "cli/test_watch", "controller/test_watch", "emulator/test_apart",
+        "engines/test_grid", "engines/test_known_problems", "engines/test_toy_engine", "examples/test_flags",
+        "examples/test_interruptions", "examples/test_plan", "kube/test_leading", "kube/test_transport",
+        "preflight/test_hooks", "search/test_bounds",
     )),
 )  # fmt: skip
 """What `make check` leaves out: a server's start, a whole history, or more than a few seconds."""
