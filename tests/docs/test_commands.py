@@ -18,7 +18,6 @@ import yaml
 from tests.docs.documented import PAGES, ROOT, blocks, commands, spans
 from tests.support.apiserver import BINARIES, BUILD, Running, start
 from tests.unit.cli.states import both_promoted
-from tests.unit.search.tables import chains
 
 from paceline import cli
 
@@ -65,7 +64,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
         (folder / name).symlink_to(ROOT / name)
     (deploy,) = [block for block in blocks((ROOT / "README.md").read_text()) if block.startswith("apiVersion:")]
     (folder / "deploy.yaml").write_text(deploy)
-    (folder / "table.json").write_text(json.dumps(chains()))
     run = next(one for one in both_promoted().cluster.of("BenchmarkRun"))
     run = {**run, "metadata": {"name": "measured"}}
     (folder / "run.yaml").write_text(yaml.safe_dump(run))

@@ -158,7 +158,7 @@ class Server:
 def table(
     shapes: tuple[Shape, ...], ranges: Ranges = REGIMES["any"], workloads: int = 4, seed: int = 0
 ) -> dict[str, Any]:
-    """In the format of `paceline search replay`."""
+    """In the format of tests/support/replay.py."""
     server = Server.drawn(ranges, workloads, seed)
     chance = random.Random(f"{seed} of cells")
     names = [f"w{i}" for i in range(workloads)]

@@ -274,7 +274,7 @@ def drawn(count: int, chance: Random) -> tuple[Shape, ...]:
 def table(
     family: str, shapes: Sequence[Shape], workloads: int = 4, seed: int = 0, told: float | None = 0.0
 ) -> dict[str, Any]:
-    """In the format of `paceline search replay`. `told`: by how much acceptance lengths are wrong, in ln, by tree and
+    """In the format of tests/support/replay.py. `told`: by how much acceptance lengths are wrong, in ln, by tree and
     workload; None is a server that does not tell them."""
     chance = Random(f"{family} {seed}")
     server = EVERY[family](chance, workloads)

@@ -70,7 +70,6 @@ REQUESTS = {
 OTHERS = {
     "crds": Command(module="crds", summary="print the CustomResourceDefinitions as YAML"),
     "datasets": Command(module="datasets", summary="list or export the built-in prompt sets"),
-    "search": Command(module="search", summary="replay the search for a draft tree on a table of measured points"),
     "completion": Command(module="completion", summary="print a script that completes commands in a shell"),
     "version": Command(module="version", summary="print the version, also as --version", plugin=True),
 }

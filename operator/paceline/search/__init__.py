@@ -6,7 +6,6 @@
     `so_far`     how every arm stands                                                        (so_far.py)
     `Table`      the measured points, arms by workloads                                     (table.py)
     `sweep`      chains of a few depths at every load                                     (chains.py)
-    `replay`     the same search on a table of measurements                                 (replay.py)
 
 The state of a search is its measured points and nothing else: it can be interrupted anywhere and goes on with the cells
 that are missing. Why it is as it is, and what it costs: docs/searching.md.

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import re
 import time
 from pathlib import Path
@@ -18,31 +17,15 @@ from tests.unit.foreign.values import ANY, FEW, refused, said, spoiled, text_of
 
 from paceline import cli
 from paceline.api.text import of_yaml
-from paceline.cli import gate_case, report_source, search
+from paceline.cli import gate_case, report_source
 from paceline.cli.validate import of_text
 from paceline.measure import record
-from paceline.search import replay
 
 FILES = settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 RUN, ROUND, *_ = record.documents(latency())
 DEPLOYMENTS = Path(__file__).parents[1] / "migration" / "deployments"
 SPECULATIVE = {"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "num_speculative_tokens": 3}
 CASE = case({"baseline": {"code": 100.0, "chat": 90.0}, "wide": {"code": 120.0, "chat": 110.0}}, rounds=2)
-TABLE = {
-    "baseline": {"code": 171.3, "chat": 160},
-    "trees": [
-        {
-            "numSteps": steps,
-            "topK": 1,
-            "numDraftTokens": steps + 1,
-            "points": {
-                "code": {"throughput": 200 + steps, "acceptLength": 2.5},
-                "chat": {"throughput": None, "acceptLength": None},
-            },
-        }
-        for steps in (2, 3)
-    ],
-}
 
 
 @given(text=(spoiled(CASE) | ANY).map(said) | text_of(said(CASE).encode()))
@@ -50,30 +33,6 @@ TABLE = {
 def test_a_case_is_judged_or_refused(text: str) -> None:
     with refused(ValueError):
         gate_case.read(text.encode(errors="surrogatepass"))
-
-
-@given(text=(spoiled(TABLE) | ANY).map(said) | text_of(said(TABLE).encode()))
-@FILES
-def test_a_table_is_searched_or_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "table.json"
-    file.write_text(text, encoding="utf-8")
-    with refused(ValueError):
-        grid = replay.grid(search._read(file))
-        replay.replay(grid, 0.01, 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"acceptLength": 10**400}, "tokens per step are expected"),
-        ({"throughput": 10**400}, "tokens per second from 1e-06 to 1e"),
-    ],
-)
-def test_a_number_that_no_float_can_hold_is_refused_by_its_place(change: dict[str, object], why: str) -> None:
-    table = json.loads(said(TABLE))
-    table["trees"][0]["points"]["code"] |= change
-    with pytest.raises(ValueError, match=rf"^trees\[0\]\.points\.code\.\w+: {why}"):
-        replay.grid(table)
 
 
 @given(run=spoiled(RUN) | spoiled(evil()), ending=st.sampled_from(["md", "json"]))
@@ -138,8 +97,6 @@ def test_what_is_nested_without_end_is_told(tmp_path: Path, text: str) -> None:
         report_source.of_file(str(file))
     with refused(record.RecordError):
         record.load(file)
-    with refused(ValueError):
-        search._read(file)
     assert any("nest" in str(problem) for problem in of_text(text))
 
 

@@ -47,8 +47,6 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "plan/deployment/fetch.py": (CLUSTER, "test_an_amount_of_a_claim_is_bytes_in_any_notation"),
     "cli/cluster.py": (CLUSTER, "test_a_kubeconfig_names_a_cluster_or_is_refused"),
     "cli/gate_case.py": (COMMANDS, "test_a_case_is_judged_or_refused"),
-    "cli/search.py": (COMMANDS, "test_a_table_is_searched_or_refused"),
-    "search/replay.py": (COMMANDS, "test_a_table_is_searched_or_refused"),
     "cli/report_source.py": (COMMANDS, "test_a_file_has_runs_or_is_refused"),
     "engines/vllm/importing.py": (COMMANDS, "test_a_speculative_config_is_a_candidate_or_a_question"),
     "measure/record.py": (COMMANDS, "test_a_file_has_runs_or_is_refused"),

@@ -1,3 +1,3 @@
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # As `paceline search replay` does.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # One thread a process.

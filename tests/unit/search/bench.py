@@ -14,11 +14,11 @@ from pathlib import Path
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from tests.support import rooflines, strangers
+from tests.support import replay, rooflines, strangers
 from tests.unit.search.rivals import RIVALS, Bench
 from tests.unit.search.tables import SPECBUNDLE, made, mean, percentile, specbundle
 
-from paceline.search import Limits, replay
+from paceline.search import Limits
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "searching.md"
 PLOT = DOCUMENT.with_name("search.svg")

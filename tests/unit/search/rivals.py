@@ -8,9 +8,10 @@ from statistics import fmean
 
 import numpy as np
 import optuna
+from tests.support import replay
 
 from paceline.core import BASELINE, Tree
-from paceline.search import Cell, Limits, replay
+from paceline.search import Cell, Limits
 from paceline.search.steps import DEFAULT
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from tests.support import rooflines, strangers
-
-from paceline.search import replay
+from tests.support import replay, rooflines, strangers
 
 SPECBUNDLE = sorted((Path(__file__).parent / "specbundle").glob("*.json"))
 CHAINS = ((1, 1, 2), (2, 1, 3), (3, 1, 4), (5, 1, 6), (7, 1, 8))

@@ -4,10 +4,8 @@ import math
 import random
 
 import pytest
-from tests.support import rooflines, strangers
+from tests.support import replay, rooflines, strangers
 from tests.unit.search.tables import SPECBUNDLE, cost, made, mean, percentile, specbundle
-
-from paceline.search import replay
 
 
 def test_specbundles_tables() -> None:

@@ -4,11 +4,12 @@ import math
 from typing import Any
 
 import pytest
+from tests.support import replay
 from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE, Tree
 from paceline.engines.grid import distinct
-from paceline.search import Cell, Found, Point, proceed, replay
+from paceline.search import Cell, Found, Point, proceed
 
 
 def broken(change: str, value: Any = None) -> dict[str, Any]:

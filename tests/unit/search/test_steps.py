@@ -5,11 +5,11 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support import rooflines
+from tests.support import replay, rooflines
 from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE
-from paceline.search import Cell, Found, Limits, Measure, Option, Point, Question, proceed, replay
+from paceline.search import Cell, Found, Limits, Measure, Option, Point, Question, proceed
 
 TABLE = rooflines.table(rooflines.GRID_47, seed=7)
 GRID = replay.grid(TABLE)
