@@ -2,7 +2,7 @@
 {{- define "paceline.rules" -}}
 - {apiGroups: [paceline.dev], resources: [speculativedeployments], verbs: [get, list, watch]}
 - {apiGroups: [paceline.dev], resources: [benchmarkruns], verbs: [get, list, watch, create, patch, delete]}
-- {apiGroups: [paceline.dev], resources: [benchmarkrounds], verbs: [list, create, patch]}
+- {apiGroups: [paceline.dev], resources: [benchmarkrounds], verbs: [get, list, create, patch]}
 - {apiGroups: [paceline.dev], resources: [benchmarkprofiles], verbs: [list, watch]}
 - {apiGroups: [paceline.dev], resources: [speculativedeployments/status, benchmarkruns/status], verbs: [patch]}
 - {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, patch, delete]}

@@ -8,7 +8,7 @@ from paceline.controller import metrics
 from paceline.controller.cluster import Cluster
 from paceline.controller.kinds import KINDS
 from paceline.core.names import POOL_LABEL
-from paceline.kube import ApiError, Forbidden, Invalid, Manifest, ref_of
+from paceline.kube import ApiError, Conflict, Forbidden, Invalid, Manifest, ref_of
 from paceline.kube.difference import difference, needs_status, stamped
 from paceline.plan.objects import Object
 from paceline.plan.step import Action, Adopt, Apply, Delete
@@ -83,7 +83,9 @@ async def execute(
 
 async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
     match action:
-        case Apply(manifest, why):
+        case Apply(manifest, why, once):
+            if once:
+                await _is_not_there(cluster, manifest)
             await _apply(cluster, manifest, why, confirm)
         case Delete(obj, why):
             await confirm()
@@ -97,6 +99,14 @@ async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
             await _adopt(cluster, obj, reference, why)
         case _:
             assert_never(action)
+
+
+async def _is_not_there(cluster: Cluster, record: Manifest) -> None:
+    """Raises Conflict if it is: the list of this pass was older. One of another Job is a stranger's, and gives way."""
+    ref = ref_of(record, KINDS)
+    found = await cluster.api.get(ref)
+    if found and all(found.get("spec", {}).get(field) == record["spec"].get(field) for field in ("job", "fingerprint")):
+        raise Conflict(409, "AlreadyExists", f"{ref} is recorded already; it is decided anew")
 
 
 async def _adopt(cluster: Cluster, obj: Object, reference: Manifest, why: str) -> None:

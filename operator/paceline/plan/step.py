@@ -18,6 +18,8 @@ class Apply:
 
     manifest: Manifest
     why: str
+    once: bool = False
+    """A record of one Job: if the server has it by now, it stays as it is, and the next pass reads it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from tests.support import memory
 
 from paceline.controller.cluster import Cluster
 from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
-from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import ApiError, Conflict, Forbidden, Ref, TooManyRequests, Unavailable
 from paceline.kube.resources import DEPLOYMENT
 from paceline.plan.step import Adopt, Apply, Delete
@@ -114,6 +114,28 @@ async def test_what_is_there_already_is_not_sent_again(api: memory.MemoryApi) ->
     for _ in range(3):
         await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
     assert len(api.writes) == 1
+
+
+def recorded(job: str, node: str) -> dict[str, Any]:
+    metadata = {"name": "run-0-0", "namespace": "default"}
+    spec = {"round": 0, "try": 0, "job": job, "node": node}
+    return {"apiVersion": "paceline.dev/v1alpha1", "kind": "BenchmarkRound", "metadata": metadata, "spec": spec}
+
+
+async def test_a_record_that_an_old_list_lacks_stays_as_it_is(api: memory.MemoryApi) -> None:
+    cluster = Cluster(api)
+    await execute(cluster, [Apply(recorded("run-0-0", "gpu-1"), "measured", once=True)])
+    with pytest.raises(Conflict):
+        await execute(Cluster(api), [Apply(recorded("run-0-0", "gpu-2"), "measured", once=True)])
+    (found,) = (await api.list(BENCHMARK_ROUND, "default")).items
+    assert found["spec"]["node"] == "gpu-1"
+
+
+async def test_a_record_of_another_job_gives_way(api: memory.MemoryApi) -> None:
+    await api.create(recorded("a-strangers", "gpu-1"))
+    await execute(Cluster(api), [Apply(recorded("run-0-0", "gpu-2"), "measured", once=True)])
+    (found,) = (await api.list(BENCHMARK_ROUND, "default")).items
+    assert found["spec"]["job"] == "run-0-0"
 
 
 @pytest.mark.parametrize("namespaces", [(), ("default", "other"), ("other", "default")])

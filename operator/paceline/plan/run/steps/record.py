@@ -20,7 +20,7 @@ def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult 
     if not new:
         return None
     why = "what it has measured, before it counts"
-    actions = tuple(Apply(rounds.manifest(snapshot.owner, snapshot.manifest, one), why) for one in new)
+    actions = tuple(Apply(rounds.manifest(snapshot.owner, snapshot.manifest, one), why, once=True) for one in new)
     if refused := refusal(snapshot, actions):
         if snapshot.superseded:
             return None  # it ends without a verdict; its rounds would count for nothing
