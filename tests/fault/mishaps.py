@@ -166,7 +166,7 @@ AGAIN_TWICE = ("made 2 times: Service ", "removed 2 times: Service ")
 BY_AN_OLD_LIST = Trace(
     may=(
         *(f"{what} 1 times: {kind} models/{NAME}-fetch-" for what in ("made", "removed") for kind in ("Job", "Pod")),
-        rf"BenchmarkRun \S+\.neighbours: \['models/{NAME}-latency-\w+-\d+ \(4\)'\] instead of None",
+        rf"BenchmarkRound \S+\.neighbours: \['models/{NAME}-latency-\w+-\d+ \(4\)'\] instead of None",
     ),
     late=REMADE_SECONDS,
 )

@@ -16,7 +16,7 @@ from paceline.plan import run
 from paceline.plan.objects import ATTEMPT, attempt
 from paceline.plan.run.next_round import next_try
 from paceline.plan.run.rounds import counted, of_its_question
-from paceline.plan.step import Apply, Plan
+from paceline.plan.step import Apply, Delete, Plan
 
 Manifest = dict[str, Any]
 MINUTE = timedelta(minutes=1)
@@ -244,3 +244,11 @@ def test_an_attempt_that_nobody_has_counted_to_is_the_first(text: str) -> None:
 def test_a_number_that_no_float_holds_is_not_read() -> None:
     assert from_status(Round, {"heldSeconds": 2**63 - 1}).held_seconds is None
     assert from_status(Round, {"heldSeconds": 2**53}).held_seconds == 2**53
+
+
+def test_a_job_that_a_run_of_the_name_has_left_gives_way_to_this_runs_own() -> None:
+    """Deleted with --cascade=orphan: what remains of its name cannot be changed into another Job."""
+    left = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "left", "namespace": "default", "uid": "1"}}
+    first, *_ = planned(world_with(1), left=(left,)).actions
+    assert isinstance(first, Delete)
+    assert first.item == left

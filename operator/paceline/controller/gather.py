@@ -163,7 +163,8 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     spec, invalid = _parse(manifest)
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
-    jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
+    named = cluster.select(JOB.kind, key.namespace, mine)
+    jobs = [job for job in named if owned_by(job, uid)]
     over, unread = finished(manifest), ""
     rounds: tuple[Manifest, ...] = ()
     try:
@@ -198,6 +199,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         unread=unread,
         source=source,
         source_objects=await _rounds(cluster, key.namespace, source["metadata"]["name"]) if source else (),
+        left=tuple(job for job in named if not job["metadata"].get("ownerReferences")),
         refusals=cluster.refusals.get(key, {}),
         absent=cluster.absent(key.namespace),
     )

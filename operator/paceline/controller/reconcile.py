@@ -91,8 +91,15 @@ async def reporting(record: Recorder, regarding: Manifest) -> AsyncIterator[None
 
 PASSING = (Conflict, NotFound, TooManyRequests, Unavailable)
 """Errors of a status write that may be gone in the next pass."""
+QUOTED = 300
+"""Characters of a refusal's beginning, and of its end."""
 TOO_LARGE = "too large"
 """In etcd's message, which has status 500 like an outage; the API server's own limit has 413."""
+
+
+def _shortened(refusal: str) -> str:
+    """An API server quotes the whole of what it refuses, and says why at the end."""
+    return refusal if len(refusal) <= 2 * QUOTED else f"{refusal[:QUOTED]} … {refusal[-QUOTED:]}"
 
 
 async def reconcile(
@@ -120,9 +127,9 @@ async def reconcile(
         unchanged = nothing_to_confirm if written else partial(confirm, cluster, key, snapshot.manifest)
         refused = await execute(cluster, plan.actions, unchanged)
         for error in refused.values():  # a retry does not help: report it
-            await record(snapshot.manifest, Event(reason="Refused", note=str(error), type="Warning"))
+            await record(snapshot.manifest, Event(reason="Refused", note=_shortened(str(error)), type="Warning"))
         if refused:
-            cluster.refusals[key] = {name: str(error) for name, error in refused.items()}
+            cluster.refusals[key] = {name: _shortened(str(error)) for name, error in refused.items()}
             raise next(iter(refused.values()))
     if refused_before:
         return 0.0  # status still shows the refusal until the next pass

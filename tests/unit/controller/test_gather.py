@@ -301,6 +301,18 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
     assert [one.name for one in found.jobs] == (["mine-0-0"] if there else [])
 
 
+async def test_a_job_without_an_owner_is_not_the_runs_and_is_seen() -> None:
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    run = await a_namespace_with_a_run(api, cluster, "models")
+    job: dict[str, Any] = owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}}
+    del job["metadata"]["ownerReferences"]
+    cluster.saw(await api.create(job))
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
+    assert found is not None
+    assert (found.jobs, [one["metadata"]["name"] for one in found.left]) == ((), ["mine-0-0"])
+
+
 @pytest.mark.parametrize(("allowed", "seen"), [(True, ["brought"]), (False, [])])
 async def test_a_deployment_sees_runs_that_bring_their_rounds_where_that_is_allowed(
     allowed: bool, seen: list[str]

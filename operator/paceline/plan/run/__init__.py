@@ -85,7 +85,7 @@ def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
 def _go_on(snapshot: Snapshot, evidence: Evidence, result: StepResult, now: datetime) -> Plan:
     """Rounds that are only now recorded leave the status as it is: the next pass counts them."""
     recording = new(evidence.records, snapshot.rounds)
-    actions = (*result.actions, *_adopt(snapshot))
+    actions = (*_adopt(snapshot), *_clear(snapshot), *result.actions)
     if recording and not result.causes:
         return Plan(status=None, actions=actions, requeue_at=result.requeue_at)
     status = replace(
@@ -131,6 +131,11 @@ def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:
     """Rounds of a backup or a file: they go with their run."""
     reference = snapshot.owner.reference
     return tuple(Adopt(one, reference, "a round of this run") for one in orphans(snapshot.mine))
+
+
+def _clear(snapshot: Snapshot) -> tuple[Delete, ...]:
+    """Their names are those of this run's own Jobs, and a Job cannot be changed into another."""
+    return tuple(Delete(job, "a run of this name that is gone has left it") for job in snapshot.left)
 
 
 def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:

@@ -112,6 +112,8 @@ class Snapshot:
     """The BenchmarkRun that gate.roundsOf names, if it exists; only read while this run has no round of its own."""
     source_objects: tuple[Object, ...] = ()
     """Its BenchmarkRounds."""
+    left: tuple[Object, ...] = ()
+    """Jobs of this run's name that nobody owns: a run that was deleted with --cascade=orphan has left them."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(kind, name) → the API server's message, for each object of the last pass that it refused."""
     absent: frozenset[str] = frozenset()
