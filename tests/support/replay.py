@@ -105,23 +105,6 @@ def measured(grid: Grid, cell: Cell, number: int, cv: float, seed: int) -> Point
     return Point(round=number, cell=cell, throughput=throughput * math.exp(noise), accept_length=grid.lengths.get(cell))
 
 
-def line(grid: Grid, seed: int, replayed: Replayed) -> dict[str, Any]:
-    """As docs/automation.md#json; `notes` only where there is something to know."""
-    winner = replayed.found.winner or BASELINE
-    tree = grid.trees.get(winner)
-    shape = tree and dict(zip(FIELDS, (tree.num_steps, tree.top_k, tree.num_draft_tokens), strict=True))
-    notes = {"notes": list(replayed.found.notes)} if replayed.found.notes else {}
-    return {
-        "seed": seed,
-        "winner": shape or BASELINE,
-        "measuredPoints": len(replayed.points),
-        "serverStarts": replayed.starts,
-        "gridPoints": len(grid.trees) * len(grid.workloads),
-        "regret": replayed.regret,
-        **notes,
-    }
-
-
 def grid(table: Any) -> Grid:
     """Of a parsed JSON document. ValueError names the field that is wrong, and the way out."""
     if not isinstance(table, dict):

@@ -37,14 +37,7 @@ async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> boo
     decision of the next one. The queue then reads and decides again."""
     if not needs_status(manifest, status):
         return False
-    metadata = manifest["metadata"]
-    desired = {
-        "apiVersion": manifest["apiVersion"],
-        "kind": manifest["kind"],
-        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")},
-        "status": status,
-    }
-    _wrote(cluster, desired, await cluster.api.replace_status(desired))
+    _wrote(cluster, manifest, await cluster.api.replace_status({**manifest, "status": status}))
     return True
 
 

@@ -13,6 +13,12 @@ from paceline.kube.resources import DEPLOYMENT
 from paceline.plan.step import Adopt, Apply, Delete
 
 REF = Ref(DEPLOYMENT, "default", "web")
+RESOURCE: dict[str, Any] = {
+    "apiVersion": "paceline.dev/v1alpha1",
+    "kind": SPECULATIVE_DEPLOYMENT.kind,
+    "metadata": {"name": "model", "namespace": "default"},
+    "spec": {},
+}
 
 
 def deployment(**spec: Any) -> dict[str, Any]:
@@ -74,13 +80,7 @@ async def test_what_was_deleted_meanwhile_is_not_made_again(api: memory.MemoryAp
 
 
 async def test_a_late_status_of_an_old_leader_does_not_undo_that_of_the_new_one(api: memory.MemoryApi) -> None:
-    resource = {
-        "apiVersion": "paceline.dev/v1alpha1",
-        "kind": SPECULATIVE_DEPLOYMENT.kind,
-        "metadata": {"name": "model", "namespace": "default"},
-        "spec": {},
-    }
-    read_by_the_old_one = await api.create(resource)
+    read_by_the_old_one = await api.create(RESOURCE)
     await publish(Cluster(api), read_by_the_old_one, {"summary": "decided by the new leader"})
     with pytest.raises(Conflict):
         await publish(Cluster(api), read_by_the_old_one, {"summary": "decided by the old leader, sent late"})
@@ -90,14 +90,8 @@ async def test_a_late_status_of_an_old_leader_does_not_undo_that_of_the_new_one(
 
 
 async def test_what_somebody_has_added_to_a_status_goes(api: memory.MemoryApi) -> None:
-    resource = {
-        "apiVersion": "paceline.dev/v1alpha1",
-        "kind": SPECULATIVE_DEPLOYMENT.kind,
-        "metadata": {"name": "model", "namespace": "default"},
-        "spec": {},
-    }
     ours = {"pools": [{"name": "latency"}]}
-    cluster, made = Cluster(api), await api.create(resource)
+    cluster, made = Cluster(api), await api.create(RESOURCE)
     await publish(cluster, made, ours)
     found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
     assert found is not None
@@ -149,13 +143,7 @@ async def test_an_own_write_is_seen_at_once_in_whichever_namespace(
 
 
 async def test_a_status_that_says_nothing_new_is_not_written(api: memory.MemoryApi) -> None:
-    resource = {
-        "apiVersion": "paceline.dev/v1alpha1",
-        "kind": SPECULATIVE_DEPLOYMENT.kind,
-        "metadata": {"name": "model", "namespace": "default"},
-        "spec": {},
-    }
-    cluster, made = Cluster(api), await api.create(resource)
+    cluster, made = Cluster(api), await api.create(RESOURCE)
     await publish(cluster, made, {"summary": "latency=wide 1.36x"})
     found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
     assert found is not None
