@@ -108,7 +108,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "--engine-command",
         type=shlex.split,
         metavar="COMMAND",
-        help="what starts the engine, instead of `python3 -m sglang.launch_server` or `vllm serve`",
+        help="the command that starts the engine, in place of the program that a server begins with",
     )
     parser.add_argument(
         "--env",

@@ -56,7 +56,7 @@ def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:
 def known_of(spec: DeploymentSpec | RunSpec) -> Iterator[str]:
     """Problems that people have reported of this release with such drafts."""
     arms = spec.arms if isinstance(spec, RunSpec) else [arm for pool in spec.pools for arm in pool.arms]
-    yield from known_problems.found(spec.server, arms)
+    yield from known_problems.found(ENGINES[spec.server.engine.type].known_problems, spec.server, arms)
 
 
 LABELS = {

@@ -68,6 +68,8 @@ class Importing:
     """The variable that makes it download from ModelScope."""
     speculative: tuple[str, ...] = ("--speculative-", "--spec-")
     """How the flags of speculation begin, but for the few that a candidate's `args` take."""
+    removed: frozenset[str] = frozenset()
+    """Rules of the engine whose arguments are taken out of an imported resource, beside the rules of all engines."""
     speculating: Callable[[str, Sequence[ParsedFlag], Place, str], Speculating]
     """Engine version, flags of speculation, where models are, and the target as the Deployment names it."""
 

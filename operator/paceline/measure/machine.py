@@ -24,8 +24,9 @@ USER = re.compile(r"://[^/@\s]+@")
 """Who asks, in an address: as HTTPS_PROXY has it."""
 HIDDEN = "***"
 READ_BY_ENGINES = re.compile(
-    r"(SGLANG|SGL|VLLM|CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU"
-    r"|LIBTPU)_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
+    r"(CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU|LIBTPU|"
+    + "|".join(begins for adapter in ENGINES.values() for begins in adapter.variables)
+    + r")_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
 )
 """Names of variables by which an engine, or what it computes with, is faster, slower or another program."""
 SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME)")

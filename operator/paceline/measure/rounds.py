@@ -11,6 +11,7 @@ from paceline.api.round import KIND
 from paceline.core import RunSpec
 from paceline.core.spec import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.evidence import RoundPlan
+from paceline.evidence.result_log import PREFIX
 from paceline.measure import pod, record
 from paceline.measure.machine import Machine, otherwise, plan_here
 from paceline.measure.pod import Pod
@@ -77,12 +78,13 @@ class Rounds:
     def moment(self) -> Moment:
         if self.pod is None or self.pod.ended:
             return Moment(run=self.run)
-        said = self.pod.log("client")
+        log = self.pod.log("client")
+        said = log.read_text(errors="replace").splitlines() if log.is_file() else []
         return Moment(
             run=self.run,
             plan=RoundJob(job=self.pod.job, pod=None).plan,
             began=self.pod.began,
-            said=tuple(said.read_text(errors="replace").splitlines()) if said.is_file() else (),
+            said=tuple(line for line in said if not line.startswith(PREFIX)),
         )
 
     def _snapshot(self, seen: RoundJob | None) -> planner.Snapshot:

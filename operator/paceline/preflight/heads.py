@@ -127,7 +127,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
         is_newer = draft.algorithm == "EAGLE3"
         named = EAGLE3_CLASS if is_newer else HEADS_OF.get(made_of, EAGLE_CLASS)
         also = "" if draft.algorithm in HIDDEN_STATE_READERS else ", and set the algorithm to EAGLE"
-        why = "SGLang loads that class and skips what only a head has, with a warning in the log (models/llama.py:779)"
+        why = "the engine loads that class and skips what only a head has (SGLang 0.5.23, models/llama.py:779)"
         fix = f"if it is a head, name a copy whose config.json has architectures [{named}]{also}"
     elif whole and not alone:
         problem = f"{draft.model.source} is a whole {made_of} of {layers} layers, no head for {draft.algorithm}"

@@ -95,8 +95,8 @@ def speculator_fits_algorithm(pair: PairFacts) -> Iterator[ModelFinding]:
 POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="target-is-no-speculator",
-        why="vLLM serves the model that the speculator verifies with and speculates by itself, also on the baseline, "
-        "so nothing could be compared (transformers_utils/config.py:800); other engines do not know the class",
+        why="an engine that knows the class serves the model that the speculator verifies with, and speculates by "
+        "itself, also on the baseline: nothing could be compared (vLLM 0.33.0, transformers_utils/config.py:800)",
         check=target_is_no_speculator,
     ),
 )
@@ -108,7 +108,7 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="speculator-fits-algorithm",
-        why="a head is made for one algorithm; vLLM loads it into the class of the chosen algorithm",
+        why="a head is made for one algorithm, and the engine loads it into the class of the chosen one",
         check=speculator_fits_algorithm,
     ),
 )

@@ -8,17 +8,16 @@ from typing import Any
 from paceline import api
 from paceline.api import InvalidManifestError, Problem, problems
 from paceline.cli.importing.arguments import readable
-from paceline.engines import places
+from paceline.engines import ENGINES, places
 from paceline.engines.importing import Note
 from paceline.engines.refusal import Refusal
 
 Manifest = dict[str, Any]
 TAKEN_OUT = frozenset({
     "args-owned", "args-lossy", "args-unknown", "args-abbreviated", "args-misplaced",
-    "vllm-owned", "vllm-unknown", "vllm-shortened", "vllm-blind", "vllm-quiet",
     "owned-flag", "known-flag", "whole-flag",
-    "key-variables", "key-variable", "vllm-key", "pod-template",
-})  # fmt: skip
+    "key-variables", "key-variable", "pod-template",
+}).union(*(adapter.importing.removed for adapter in ENGINES.values()))  # fmt: skip
 """Rules about things that Paceline sets itself, or that this release of the engine lacks. What another rule refuses is
 for a person to decide."""
 TO_REMOVE = re.compile(r"[;:] (remove it|leave it out)$")

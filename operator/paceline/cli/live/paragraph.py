@@ -13,7 +13,7 @@ from paceline.cli.live.words import faster, held, marked, since
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
 from paceline.core.record import finite
-from paceline.engines import known_problems
+from paceline.engines import ENGINES, known_problems
 from paceline.plan.deployment.holds import BY_A_PERSON
 from paceline.report.text import capital, count
 
@@ -190,7 +190,9 @@ def _known(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentence
         return
     spec = api.deployment(deployment.manifest)
     arms = next((one.arms for one in spec.pools if one.name == pool.name), ())
-    yield from (f"A known problem of this release, {problem}." for problem in known_problems.found(spec.server, arms))
+    problems = ENGINES[spec.server.engine.type].known_problems
+    for problem in known_problems.found(problems, spec.server, arms):
+        yield f"A known problem of this release, {problem}."
 
 
 SAID: tuple[Callable[[Deployment, Pool, datetime | None], Sentences], ...] = (

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
+from paceline.engines.arguments import read_data
 from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang import custom, flags, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
@@ -89,6 +90,8 @@ ADAPTER = Adapter(
     monitor=monitor,
     jit_cache=JIT_CACHE,
     importing=IMPORTING,
+    variables=("SGLANG", "SGL"),
+    known_problems=tuple(read_data(__package__, "known-problems.json")),
     emulator=Emulator(module="paceline_emulator", releases=("0.4.5", "0.5.6")),
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",

@@ -86,7 +86,7 @@ MOVED = (
 """Resolved arguments that differ between arms which differ only in speculation, and so are not compared: speculation's
 own; features that speculation has to do without, which is part of what it costs; batch sizes of its CUDA graphs;
 the KV cache that a draft leaves; and the counters that 0.4.5 shows beside its arguments. Held to every release of
-`data/sglang-moves.json` and to captures: tests/contract/test_arguments.py."""
+`data/moves.json` and to captures: tests/contract/test_arguments.py."""
 
 RETIRED: Mapping[str, str] = {
     "--enable-ep-moe": "--ep-size",

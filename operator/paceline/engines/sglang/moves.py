@@ -1,4 +1,4 @@
-"""The arguments that SGLang's releases change when they speculate: `data/sglang-moves.json`, read out of their wheels.
+"""The arguments that SGLang's releases change when they speculate: `data/moves.json`, read out of their wheels.
 
 dev/sglang/extract_moves.py runs each wheel's own resolution of arguments with and without speculation and keeps the
 differences, by arm and GPU. docs/engines-sglang.md shows it.
@@ -52,7 +52,7 @@ class Release:
 @cache
 def releases() -> tuple[Release, ...]:
     """From the oldest on."""
-    rows: Mapping[str, Any] = read_data("sglang-moves.json")["releases"]
+    rows: Mapping[str, Any] = read_data(__package__, "moves.json")["releases"]
     return tuple(
         Release(
             name=name,

@@ -77,12 +77,12 @@ RULES = (
         id="memory-moves",
         check=_memory,
         reason="the default mem_fraction_static depends on the algorithm, so no candidate would be evidence",
-        source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/sglang-moves.json",
+        source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/moves.json",
     ),
     EngineRule(
         id="backend-moves",
         check=_backend,
         reason="the default backend on Blackwell depends on whether it speculates, so no candidate would be evidence",
-        source="server_args.py:1542 of 0.5.7, attention_hook.py of 0.5.23: data/sglang-moves.json",
+        source="server_args.py:1542 of 0.5.7, attention_hook.py of 0.5.23: data/moves.json",
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
+from paceline.engines.arguments import read_data
 from paceline.engines.parallel import Parallelism
 from paceline.engines.release import release
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
@@ -72,6 +73,8 @@ ADAPTER = Adapter(
     monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
     importing=IMPORTING,
+    variables=("VLLM",),
+    known_problems=tuple(read_data(__package__, "known-problems.json")),
     emulator=Emulator(module="paceline_emulator.vllm", words=("serve",), profiles="paceline_emulator.vllm.profiles"),
     seed_argument="seed",
     without_hidden_states=without_hidden_states,

@@ -66,7 +66,7 @@ RENAMED: Mapping[str, str] = {
 def flag_list(version: str) -> FlagList:
     return FlagList(
         source=f"vLLM {VERSION}",
-        flags=read_flags(f"vllm-{VERSION}.json"),
+        flags=read_flags(__package__, f"flags-{VERSION}.json"),
         complete=version == VERSION,
         exact=version == VERSION,
         managed=MANAGED,

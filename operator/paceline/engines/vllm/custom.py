@@ -13,7 +13,7 @@ from paceline.engines.rules import Configuration
 from paceline.engines.vllm.arguments import VERSION
 from paceline.engines.vllm.keys import FLAG, settings
 
-METHODS = tuple(read_data(f"vllm-{VERSION}.json")["speculativeMethods"])
+METHODS = tuple(read_data(__package__, f"flags-{VERSION}.json")["speculativeMethods"])
 """`SpeculativeMethod` (:74). medusa and mlp_speculator went with 0.33."""
 MTP = "_mtp"
 """How `MTPModelTypes` end, one a model (:38); vLLM makes `mtp` of each of them (:1246)."""

@@ -119,5 +119,6 @@ IMPORTING = Importing(
     bare_model=True,
     key_variable="VLLM_API_KEY",
     other_hub="VLLM_USE_MODELSCOPE",
+    removed=frozenset({"vllm-owned", "vllm-unknown", "vllm-shortened", "vllm-blind", "vllm-quiet", "vllm-key"}),
     speculating=speculating,
 )

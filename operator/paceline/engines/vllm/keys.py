@@ -45,7 +45,7 @@ METHODS_OF: Mapping[str, tuple[str, ...]] = {
     "xpress_topc": ("dflash",),  # :1621
 }
 """Key → the methods that take it."""
-KNOWN = {row["names"][0]: flag_of(row) for row in read_data(f"vllm-{VERSION}.json")["speculativeKeys"]}
+KNOWN = {row["names"][0]: flag_of(row) for row in read_data(__package__, f"flags-{VERSION}.json")["speculativeKeys"]}
 DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
 LOSSY = ("synthetic_", "fly_")
