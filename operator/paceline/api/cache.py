@@ -36,7 +36,7 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     ),
 }
 
-RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
+_RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
 NOT_FOR_THE_FETCH = (
     "env must not have HOME and PACELINE_, which the prefetch sets, nor LD_ and PYTHON,"
     " which could make it run other code"
@@ -45,7 +45,7 @@ NOT_FOR_THE_FETCH = (
 
 NO_CODE_OF_OTHERS = Rule(
     each={"e": "self.env"},
-    cel=f"!e.name.matches('{RESERVED}')",
+    cel=f"!e.name.matches('{_RESERVED}')",
     message=f"{NOT_FOR_THE_FETCH}; got {{e.name}}",
     field=".name",
 )

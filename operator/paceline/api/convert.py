@@ -34,10 +34,10 @@ from paceline.engines.grid import searched
 BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
 CHAIN = CandidateSpec(name="chain", tree=core.Tree(num_steps=3))
 """The candidate of a deployment that names none."""
-MAIN = PoolSpec(name=core.MAIN, load=(LoadSpec(concurrency=(1, 16)),))
+_MAIN = PoolSpec(name=core.MAIN, load=(LoadSpec(concurrency=(1, 16)),))
 """The pool of a deployment that names none."""
-DEPLOYMENT = "SpeculativeDeployment"
-REQUESTS = 64
+_DEPLOYMENT = "SpeculativeDeployment"
+_REQUESTS = 64
 FEWEST_REQUESTS = 16
 """Of a closed loop whose `requests` nobody has written, in rounds after the first."""
 MAX_TOKENS = 512
@@ -49,7 +49,7 @@ UNNAMED = "0" * 40
 """The commit of a model on a claim, which its path identifies."""
 
 
-KEPT = 1024
+_KEPT = 1024
 """Specs of a kind that are not read again: every reconciliation asks for its object's and for those of its runs."""
 
 
@@ -60,11 +60,11 @@ def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.Deplo
     return _deployment(sent(manifest), name, ruled)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=_KEPT)
 def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     spec = read(SpeculativeDeploymentSpec, text)
     _refuse(broken_rules(spec, text) if ruled else ())
-    benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (MAIN,)
+    benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (_MAIN,)
     if claim and not claim.name:
         claim = replace(claim, name=f"{name}-models")
     server = core.Server(
@@ -99,8 +99,8 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
 def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """A manifest of ours as the API server stores it; of a deployment without pools, with the one that it comes to."""
     spec = with_defaults(manifest)
-    if manifest["kind"] == DEPLOYMENT:
-        spec.setdefault("pools", [MAIN.model_dump(mode="json", by_alias=True, exclude_none=True)])
+    if manifest["kind"] == _DEPLOYMENT:
+        spec.setdefault("pools", [_MAIN.model_dump(mode="json", by_alias=True, exclude_none=True)])
     return {**manifest, "spec": spec}
 
 
@@ -109,7 +109,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     return _run(sent(manifest))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=_KEPT)
 def _run(text: str) -> core.RunSpec:
     spec = read(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, text))
@@ -248,7 +248,7 @@ def _refuse(broken: Iterable[Problem]) -> None:
 def _pool(
     pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec, server: core.Server
 ) -> core.PoolSpec:
-    named = tuple(_arm(one, one.draft or spec.draft) for one in candidates(spec) if _is_of(pool, one))
+    named = tuple(_arm(one, one.draft or spec.draft) for one in _candidates(spec) if _is_of(pool, one))
     search = _search(pool, spec)
     found = searched(server, search, named) if search else named
     return core.PoolSpec(
@@ -263,11 +263,11 @@ def _pool(
     )
 
 
-def candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
+def _candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
     """Those that are written, else a chain."""
     if spec.candidates is not None or spec.draft is None or spec.draft.algorithm not in WITH_TREES:
         return spec.candidates or ()
-    return () if all(pool.search for pool in spec.pools or (MAIN,)) else (CHAIN,)
+    return () if all(pool.search for pool in spec.pools or (_MAIN,)) else (CHAIN,)
 
 
 def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:
@@ -325,12 +325,12 @@ def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
     if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
         return dataset.min_requests
     fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
-    return None if dataset.requests or fewest >= REQUESTS else fewest
+    return None if dataset.requests or fewest >= _REQUESTS else fewest
 
 
 def _default_requests(rate: float | None) -> int:
     """At a rate, those of a minute."""
-    return REQUESTS if rate is None else min(MOST_REQUESTS, max(REQUESTS, lasting(GOOD_SECONDS, rate)))
+    return _REQUESTS if rate is None else min(MOST_REQUESTS, max(_REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
 def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:

@@ -136,7 +136,7 @@ def rules_of(kind: type[Any]) -> tuple[Rule | DeskRule, ...]:
     return kind.rules if issubclass(kind, Model) else RULES.get(kind, ())
 
 
-KEPT = frozenset((
+_KEPT = frozenset((
     "type", "format", "enum", "items", "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
     "maxProperties", "pattern", "required", "description", "default",
 ))  # fmt: skip
@@ -223,7 +223,7 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
 def schema(model: type[Any]) -> dict[str, Any]:
     """An object of a spec or a status, as a structural schema."""
     json = adapter(model).json_schema(by_alias=True)
-    keys = KEPT - {"default"} if is_record(model) else KEPT  # a status's defaults are the reader's
+    keys = _KEPT - {"default"} if is_record(model) else _KEPT  # a status's defaults are the reader's
     return _structural(json, json.get("$defs", {}), keys)
 
 

@@ -94,7 +94,7 @@ class EngineSpec(Model):
 TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"
 
 
-ACCELERATORS = "self.count * self.nodes"
+_ACCELERATORS = "self.count * self.nodes"
 """CEL: accelerators of a server."""
 
 
@@ -117,8 +117,8 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
             field=".deviceSelectors",
         ),
         Rule(
-            cel=f"!has(self.tensorParallelSize) || self.tensorParallelSize <= {ACCELERATORS}",
-            message=f"tensorParallelSize must be at most count x nodes = {{{ACCELERATORS}}}; "
+            cel=f"!has(self.tensorParallelSize) || self.tensorParallelSize <= {_ACCELERATORS}",
+            message=f"tensorParallelSize must be at most count x nodes = {{{_ACCELERATORS}}}; "
             "got {self.tensorParallelSize}",
             field=".tensorParallelSize",
         ),

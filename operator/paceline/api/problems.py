@@ -182,7 +182,7 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
             fields = _fields_beside(details["loc"], schema(model))
             near = get_close_matches(str(details["loc"][-1]), fields, n=1)
             name = str(details["loc"][-1])
-            there = ELSEWHERE.get(name) or f"the fields are {', '.join(fields)}"
+            there = _ELSEWHERE.get(name) or f"the fields are {', '.join(fields)}"
             message = f"is not a field here; {f'did you mean {near[0]}?' if near else there}"
         case "int_type" if isinstance(got := details["input"], str) and got.isdecimal():
             message = f"must be a number: write {got} without quotes"
@@ -211,7 +211,7 @@ def _no_string(got: Any, loc: Sequence[int | str], node: Mapping[str, Any]) -> s
     return f"{forms[0]['message']}; got {shown}"
 
 
-ELSEWHERE: Mapping[str, str] = {
+_ELSEWHERE: Mapping[str, str] = {
     **{
         name: f"write spec.engine.podTemplate.spec.{name}"
         for name in ("affinity", "priorityClassName", "imagePullSecrets", "volumes")

@@ -7,7 +7,7 @@ from enum import Enum, unique
 
 from paceline.api.status import Condition
 
-LONGEST_MESSAGE = 32768
+_LONGEST_MESSAGE = 32768
 """Of a metav1.Condition."""
 
 
@@ -205,4 +205,4 @@ def _message(reason: Reason, causes: Sequence[Cause], pool: str | None) -> str:
     said = [str(cause) if pool is None else cause.note for cause in causes if cause.reason is reason]
     notes = "; ".join(dict.fromkeys(filter(None, said)))
     told = (notes or reason.value.message,) if pool else (reason.value.message, notes)
-    return ": ".join(filter(None, told))[:LONGEST_MESSAGE]
+    return ": ".join(filter(None, told))[:_LONGEST_MESSAGE]

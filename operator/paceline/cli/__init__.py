@@ -60,7 +60,7 @@ CLUSTER = {
         plugin=True,
     ),
 }
-REQUESTS = {
+_REQUESTS = {
     "promote": Command(module="ask", summary="serve the winner of the verdict that waits for you", plugin=True),
     "promote-anyway": Command(module="ask", summary="serve a candidate whatever its verdict", plugin=True),
     "abort": Command(module="ask", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True),
@@ -77,10 +77,10 @@ HIDDEN = {"operator": Command(module="operator", summary="run the operator (conf
 GROUPS: Mapping[str, Mapping[str, Command]] = {
     "Files at your desk": DESK,
     "Deployments in a cluster": CLUSTER,
-    "Requests to the operator": REQUESTS,
+    "Requests to the operator": _REQUESTS,
     "Others": OTHERS,
 }
-COMMANDS: Mapping[str, Command] = {**DESK, **CLUSTER, **REQUESTS, **OTHERS, **HIDDEN}
+COMMANDS: Mapping[str, Command] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, **HIDDEN}
 PLUGIN: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
 INTERRUPTED = 130

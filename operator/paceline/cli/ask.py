@@ -22,7 +22,7 @@ from paceline.kube import Api
 
 EVERY = 0.5
 """Seconds between two looks for an answer."""
-LONGEST_TOKEN = 200
+_LONGEST_TOKEN = 200
 KNOWINGLY = "--against-the-verdict"
 
 
@@ -32,7 +32,7 @@ class Verb:
     """What REVISION means; empty if the request names none."""
 
 
-VERBS = {
+_VERBS = {
     "promote": Verb(revision="what to serve, as status names it; left out: the winner"),
     "promote-anyway": Verb(revision="the candidate to serve; left out: the only one"),
     "abort": Verb(),
@@ -42,7 +42,7 @@ VERBS = {
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    for name, verb in VERBS.items():
+    for name, verb in _VERBS.items():
         parser = subparsers.add_parser(
             name,
             epilog="Exit: 0 if it is carried out; 1 if it is refused, or no operator answers.",
@@ -93,10 +93,10 @@ def request(pool: Pool, args: argparse.Namespace) -> Asked:
         verdict = pool.status.verdict
         what = f"{verdict.outcome}: {verdict.message}" if verdict else "there is none yet"
         raise ValueError(f"it overrides the verdict on {pool.name} ({what}); if you mean to, add {KNOWINGLY}")
-    if not token.isprintable() or "@" in token or len(token) > LONGEST_TOKEN:
-        raise ValueError(f"--token: must be printable, without @, and of at most {LONGEST_TOKEN} characters")
+    if not token.isprintable() or "@" in token or len(token) > _LONGEST_TOKEN:
+        raise ValueError(f"--token: must be printable, without @, and of at most {_LONGEST_TOKEN} characters")
     revision = getattr(args, "revision", "") or (promotable(pool) if verb == "promote" else "")
-    written = value(revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(VERBS[verb].revision))
+    written = value(revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(_VERBS[verb].revision))
     return Asked(verb=verb, pool=pool.name, value=written)
 
 

@@ -29,7 +29,7 @@ from paceline.core.text import fraction
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
 from paceline.gate.limits import BOUNDED_BY
 
-DEFAULT = core.Gate()
+_DEFAULT = core.Gate()
 
 
 def _number(value: Any) -> Any:
@@ -142,10 +142,10 @@ def _once(limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
 class Thresholds(Rule):
     """As spec.gate, with its bounds: percentages, decimal strings, or numbers."""
 
-    min_improvement: Annotated[Share, Field(ge=0, lt=10)] = DEFAULT.min_improvement
-    max_regression: Annotated[Share, Field(ge=0, lt=1)] = DEFAULT.max_regression
-    confidence: Annotated[Share, Field(ge=0.5, lt=1)] = DEFAULT.confidence
-    variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.variance_floor
+    min_improvement: Annotated[Share, Field(ge=0, lt=10)] = _DEFAULT.min_improvement
+    max_regression: Annotated[Share, Field(ge=0, lt=1)] = _DEFAULT.max_regression
+    confidence: Annotated[Share, Field(ge=0.5, lt=1)] = _DEFAULT.confidence
+    variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = _DEFAULT.variance_floor
     limits: Annotated[tuple[Limit, ...], AfterValidator(_once)] = ()
 
 
@@ -265,7 +265,7 @@ def _places(error: ValidationError) -> Iterator[str]:
 
 
 OWN_ENDS = sorted(failure.name for failure in BLAMES_THE_SERVER)
-PARTS: Mapping[str, type[BaseModel]] = {
+_PARTS: Mapping[str, type[BaseModel]] = {
     "gate": Thresholds,
     "limits": Limit,
     "workloads": Workload,
@@ -291,7 +291,7 @@ def _wrong(fault: Mapping[str, Any]) -> str:
         return "is missing"
     if kind == "extra_forbidden":
         part = next(step for step in reversed(fault["loc"][:-1]) if isinstance(step, str))
-        known = ", ".join(field.alias or name for name, field in PARTS[part].model_fields.items())
+        known = ", ".join(field.alias or name for name, field in _PARTS[part].model_fields.items())
         return f"unknown field; there are {known}"
     if kind == "json_invalid":
         return str(fault["msg"])

@@ -22,9 +22,9 @@ from paceline.engines.importing import Note, UnansweredError
 if TYPE_CHECKING:
     from paceline.kube import Transport
 
-KINDS = {**dict.fromkeys(("pod", "pods", "po"), "Pod"),
-         **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment")}  # fmt: skip
-RUNNING = re.compile(rf"({'|'.join(KINDS)})/([a-z0-9][a-z0-9.-]*)")
+_KINDS = {**dict.fromkeys(("pod", "pods", "po"), "Pod"),
+          **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment")}  # fmt: skip
+RUNNING = re.compile(rf"({'|'.join(_KINDS)})/([a-z0-9][a-z0-9.-]*)")
 """An object of the cluster. A file of such a name is ./pod/NAME."""
 
 
@@ -97,7 +97,7 @@ async def _running(api: "Transport", namespace: str, args: argparse.Namespace) -
     from paceline.cli.importing.running import running
 
     kind, _, name = args.file.partition("/")
-    deployment, notes = await running(api, namespace, KINDS[kind], name, args.container)
+    deployment, notes = await running(api, namespace, _KINDS[kind], name, args.container)
     return _print([deployment], args, notes)
 
 

@@ -39,7 +39,7 @@ from paceline.pods.prompt_file import DatasetError, read
 
 VIEW = "the view of a run needs rich: pip install rich"
 
-CANNOT = (
+_CANNOT = (
     CannotError,
     DatasetError,
     DevicesError,
@@ -52,7 +52,7 @@ CANNOT = (
 )
 """What keeps FILE from being measured here, in a sentence."""
 
-NOTES = """\
+_NOTES = """\
 The rounds are those of the operator: the same wrapper, client, checks, order of arms, gate and records. FILE may be
 measured again with the same -o: what was interrupted (Ctrl-C, a crash) goes on at the round that it was in. Each
 server's command is the one that would be served, but for its first words (see --engine-command), for paths, and for
@@ -63,14 +63,14 @@ Exit: 0 Promote, a measured sweep, or a BenchmarkRun with `search` that has foun
 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here; 130 and 143 if it was interrupted.
 """
 
-OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
+_OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
 """Where models are that cannot be downloaded from here."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "measure",
-        epilog=NOTES,
+        epilog=_NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_file(parser, "YAML or JSON with one of the two; - for stdin")
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
                          for line in str(refused).splitlines()))  # fmt: skip
     except DownloadError as error:  # by then the program itself has told it
         return _failed(f"paceline measure: {error}") if args.emulated else 1
-    except CANNOT as error:
+    except _CANNOT as error:
         return _failed(f"paceline measure: {error}")
     except BrokenPipeError:  # who reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -259,7 +259,7 @@ def _downloaded(
     args: argparse.Namespace, question: Question, datasets: list[Dataset], folder: Path, lock: int
 ) -> Found:
     for model in question.models:
-        if where := OF_THE_CLUSTER.get(model.address.scheme):
+        if where := _OF_THE_CLUSTER.get(model.address.scheme):
             raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
     options: dict[str, Any] = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:

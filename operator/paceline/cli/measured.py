@@ -17,7 +17,7 @@ EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """As `paceline gate`. A Sweep decides nothing, and a search that has found something neither: 0."""
 DRAW_SECONDS = 1.0
 """Between two pictures: what draws them must not take the processor from what is measured."""
-PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
+_PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
 
 
 def tell(text: str) -> None:
@@ -89,7 +89,7 @@ def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
         page.write_text(FORMATS["html"](report([last, *searches])), encoding="utf-8")
         print(page)
     except ImportError as error:
-        tell(f"{page} is not written: {PAGE} ({error})")
+        tell(f"{page} is not written: {_PAGE} ({error})")
     status = last.get("status") or {}
     outcome = (status.get("verdict") or {}).get("outcome", "")
     failed = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))

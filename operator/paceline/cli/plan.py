@@ -49,7 +49,7 @@ GUESSED_START = (180.0, 600.0)
 STREAMS = (171.0, 48.0)
 """Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
-PUBLISHED = "Qwen/Qwen3-Coder-Next"
+_PUBLISHED = "Qwen/Qwen3-Coder-Next"
 NO_ROOM = 3
 """Exit code where something would wait for GPUs for ever."""
 
@@ -387,7 +387,7 @@ def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float
         return (float(tokens_per_second), float(tokens_per_second)), "as you say", False
     size, source = size_in_name(server.target.source), server.target.source
     if size is None:
-        whose = "published for" if PUBLISHED in source else f"the name of {source} says no size, so those of"
+        whose = "published for" if _PUBLISHED in source else f"the name of {source} says no size, so those of"
         return STREAMS, f"{whose} Qwen3-Coder-Next on 4x H200, alone and as one of 32; set --tokens-per-second", False
     guess = alone(size, server.accelerator)
     cards = f"{server.accelerator.count * server.accelerator.nodes}x {server.accelerator.product}"

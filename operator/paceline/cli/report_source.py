@@ -29,7 +29,7 @@ from paceline.render.serving import REVISION_LABEL
 
 Manifest = dict[str, Any]
 
-KINDS: dict[str, tuple[Resource, ...]] = {
+_KINDS: dict[str, tuple[Resource, ...]] = {
     "": (BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT),
     **dict.fromkeys(("bench", "benchmarkrun", "benchmarkruns"), (BENCHMARK_RUN,)),
     **dict.fromkeys(("specdep", "speculativedeployment", "speculativedeployments"), (SPECULATIVE_DEPLOYMENT,)),
@@ -59,7 +59,7 @@ class Found:
 
 def read(names: Sequence[str], args: argparse.Namespace) -> Found:
     """What is meant, at least one run or deployment. Raises OSError, ValueError, ApiError."""
-    found = [of_file(name) if is_file(name) else of_cluster(name, args) for name in names]
+    found = [of_file(name) if _is_file(name) else of_cluster(name, args) for name in names]
     deployments = tuple(one for each in found for one in each.deployments)
     runs = tuple(run for each in found for run in each.runs)
     if not (deployments or runs):
@@ -67,7 +67,7 @@ def read(names: Sequence[str], args: argparse.Namespace) -> Found:
     return Found(deployments=deployments, runs=runs)
 
 
-def is_file(name: str) -> bool:
+def _is_file(name: str) -> bool:
     return name == "-" or Path(name).suffix in SUFFIXES or Path(name).is_file()
 
 
@@ -128,16 +128,16 @@ async def named(api: Transport, namespace: str, name: str, interval: float = 0) 
     """The run of that name, else the deployment of that name; its servers are read twice, `interval` seconds apart, or
     not at all if that is 0."""
     kind, _, bare = name.rpartition("/")
-    if kind.lower() not in KINDS:
+    if kind.lower() not in _KINDS:
         raise ValueError(f"{name}: must be an existing file, NAME, bench/NAME or specdep/NAME")
-    for resource in KINDS[kind.lower()]:
+    for resource in _KINDS[kind.lower()]:
         manifest = await api.get(Ref(resource, namespace, bare))
         if manifest and resource is BENCHMARK_RUN:
             (run,) = await joined(api, namespace, [manifest], selector({RUN_LABEL: bare}))
             return Found(runs=(run,))
         if manifest:
             return Found(deployments=(await _served(api, namespace, bare, interval),))
-    kinds = " or ".join(resource.kind for resource in KINDS[kind.lower()])
+    kinds = " or ".join(resource.kind for resource in _KINDS[kind.lower()])
     raise ValueError(
         f"{bare}: is not a file, and namespace {namespace} has no {kinds} of that name: see kubectl get bench"
     )

@@ -24,7 +24,7 @@ from paceline.engines import places
 
 SUFFIXES = (".json", ".yaml", ".yml")
 NOTHING = "it has neither a SpeculativeDeployment nor a BenchmarkRun"
-READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
+_READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
 }
@@ -244,7 +244,7 @@ def found(manifest: Mapping[str, Any], models: Path | None = None, profiles: Col
         return []
     if name := api.profile_of(manifest):
         return _with_profile(manifest, name, models, profiles)
-    spec, written = READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
+    spec, written = _READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
     refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
     if refused:
         return refused

@@ -52,10 +52,10 @@ CHILDREN: tuple[Resource, ...] = (
 WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, *CHILDREN, AUTOSCALER)
 OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
-OURS = selector(MANAGED_BY)
+_OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
 """Labels by which a pass asks for objects."""
-OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
+_OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
 
@@ -109,7 +109,7 @@ class Cluster:
                 api,
                 resource,
                 namespace=namespace,
-                selector="" if resource in OF_ANYBODY else OURS,
+                selector="" if resource in _OF_ANYBODY else _OURS,
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
                 indexed=INDEXED,

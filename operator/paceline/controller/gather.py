@@ -72,7 +72,7 @@ async def gather_deployment(
     cluster: Cluster, key: Key, settings: Settings, now: datetime
 ) -> deployment.Snapshot | None:
     """None if the object is gone: owner references remove its children."""
-    manifest = await own(cluster, SPECULATIVE_DEPLOYMENT, key)
+    manifest = await _own(cluster, SPECULATIVE_DEPLOYMENT, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.forget(key)
         return None
@@ -118,7 +118,7 @@ def _has_pinned(manifest: Manifest) -> bool:
     return "volume" in ((manifest.get("status") or {}).get("internal") or {})
 
 
-async def own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None:
+async def _own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None:
     """The object that a pass is about; None if it is gone."""
     found = cluster.get(resource.kind, key.namespace, key.name)
     if found is not None and key not in cluster.doubted:
@@ -157,7 +157,7 @@ async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dic
 
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
-    manifest = await own(cluster, BENCHMARK_RUN, key)
+    manifest = await _own(cluster, BENCHMARK_RUN, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
     spec, invalid = _parse(manifest)

@@ -20,7 +20,7 @@ PATIENCE = aiohttp.ClientTimeout(total=10, sock_connect=3)
 """For a page, once its turn has come. A server collects it beside its work: SGLang's took 20 ms at rest."""
 LONGEST_PAGE = 4 * 2**20
 """Bytes. SGLang's has 91,000 with one label set; every rank, and every label of the user's, multiplies that."""
-SERVER = "server"
+_SERVER = "server"
 """The container."""
 FAILURES = (aiohttp.ClientError, OSError, TooLong, UnreadableError, ValueError)
 """What reading somebody's answer may end with; ValueError: it is no HTTP, no JSON, no URL."""
@@ -45,7 +45,7 @@ def url(pod: Manifest, port: int, path: str) -> str:
 def process(pod: Manifest) -> Process:
     """A restarted container counts from zero, as another pod of the same name does."""
     statuses = pod["status"].get("containerStatuses") or ()
-    container = next((each.get("containerID", "") for each in statuses if each["name"] == SERVER), "")
+    container = next((each.get("containerID", "") for each in statuses if each["name"] == _SERVER), "")
     return Process(pod=pod["metadata"]["name"], started=f"{pod['metadata']['uid']} {container}")
 
 

@@ -15,12 +15,12 @@ from typing import Any
 from paceline.engines.refusal import Refusal
 
 WHOLE, NUMBER = r"[+-]?\d+", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan"
-SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
+_SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
 COUNT = rf"{WHOLE}|\d+(\.\d+)?[kmgt]|\d+[KMGT]"
 KINDS: Mapping[str, tuple[str, str]] = {
     "int": (WHOLE, "a whole number"),
     "float": (NUMBER, "a number"),
-    "size": (SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
+    "size": (_SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
     "count": (COUNT, "a whole number such as 8192, 8k (8000) or 8K (8192)"),
     "bool": ("(?i:true|false)", "true or false"),
     "context": (rf"(?i:auto)|{COUNT}", "auto, or a whole number such as 8192, 8k (8000) or 8K (8192)"),

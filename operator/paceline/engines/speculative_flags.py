@@ -25,7 +25,7 @@ from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
 
 Said = Mapping[str, ParsedFlag]
 BLOCKS = ("--speculative-dflash-block-size", "--speculative-dspark-block-size")
-BLOCK = 8
+_BLOCK = 8
 """The size of a block where none is given."""
 STEPS, TOP_K, TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
@@ -90,7 +90,7 @@ def _shape_of(name: str, ngram: Mapping[str, str], said: Said) -> tuple[Mapping[
         first = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
         return {"adaptive": first}, (ADAPTIVE, STEPS, TOP_K, TOKENS), []
     if block or name in BLOCKED:
-        tokens = _number(said, block or TOKENS, BLOCK)
+        tokens = _number(said, block or TOKENS, _BLOCK)
         guessed = [] if block or TOKENS in said else [_guess(f"blockSize {tokens}")]
         return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), guessed
     steps, top = _number(said, STEPS, GUESSED_STEPS), _number(said, TOP_K, 1)

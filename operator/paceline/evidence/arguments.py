@@ -13,7 +13,7 @@ from typing import Any
 from paceline.core import canonical
 from paceline.evidence.round_plan import Scalar
 
-SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
+_SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 """Names that may hold a secret if their value is text; numbers may be published (`max_prefill_tokens`)."""
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
 """Values that differ between processes, or repeat secrets."""
@@ -21,7 +21,7 @@ MOST = 8
 """Differences that a replicate reports."""
 LONGEST = 60
 """Characters of a reported value."""
-ABSENT = "—"
+_ABSENT = "—"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _covers(moved: str, name: str) -> bool:
 
 def _may_publish(name: str, value: Any) -> bool:
     """False for text, and for values that may contain text, under a name that looks like a secret's."""
-    return not SECRET.search(name) or (_is_scalar(value) and not isinstance(value, str))
+    return not _SECRET.search(name) or (_is_scalar(value) and not isinstance(value, str))
 
 
 def _is_scalar(value: Any) -> bool:
@@ -92,5 +92,5 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _shown(value: str | None) -> str:
-    text = ABSENT if value is None else value.strip('"') or value
+    text = _ABSENT if value is None else value.strip('"') or value
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

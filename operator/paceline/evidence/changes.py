@@ -8,7 +8,7 @@ from paceline.evidence.fingerprint import ENOUGH, WHY
 Spec = Mapping[str, Any]
 """The spec of a BenchmarkRun."""
 
-WORDS = {
+_WORDS = {
     "target.source": "the target",
     "target.commit": "the target's commit",
     "engine.image": "the image",
@@ -20,20 +20,20 @@ WORDS = {
 """Path in a run's spec → the name that a person uses for it; other paths are their own names."""
 WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", "engine.adminKeySecretRef")
 """Paths with long or private values: the sentence says only that they changed."""
-FLAGS = ("engine.args", "args", "custom.args")
+_FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = (*WHY, "pool", "arms", "workloads")
 NO_QUESTION = ("gate.roundsOf",)
 """Paths that say how a question is answered: no deployment has them."""
-MOST = 4
+_MOST = 4
 """Changes that are listed; the others are counted."""
 
 
 def summary(then: Spec, now: Spec) -> str:
     """One line with the first changes and the number of the others."""
     listed = list(changes(then, now))
-    more = len(listed) - MOST
-    return "; ".join([*listed[:MOST], *([f"and {more} more changes"] if more > 0 else [])])
+    more = len(listed) - _MOST
+    return "; ".join([*listed[:_MOST], *([f"and {more} more changes"] if more > 0 else [])])
 
 
 def changes(then: Spec, now: Spec) -> Iterator[str]:
@@ -62,10 +62,10 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tu
         was, new = then.get(path), now.get(path)
         if was == new or path in NO_QUESTION or _follows(path, then, now):
             continue
-        name = WORDS.get(path, path)
+        name = _WORDS.get(path, path)
         if path in WITHOUT_VALUES:
             yield path, f"{name} changed"
-        elif path in FLAGS:
+        elif path in _FLAGS:
             flags = {flag.partition("=")[0]: None for flag in (*(was or ()), *(new or ())) if _moved(flag, was, new)}
             yield path, f"{name} changed: {' '.join(flags) or 'another order'}"
         else:

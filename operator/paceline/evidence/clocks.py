@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-REASONS = {
+_REASONS = {
     0x4: "SwPowerCap",
     0x8: "HwSlowdown",
     0x10: "SyncBoost",
@@ -20,7 +20,7 @@ REASONS = {
 }
 """NVML's nvmlClocksEventReason… (nvml.h; docs.nvidia.com/deploy/nvml-api, "NvmlClocksEventReasons"), by their bits.
 GpuIdle (0x1) and clocks set on purpose (0x2 for applications, 0x100 for displays) are no throttling."""
-COUNTERS = {
+_COUNTERS = {
     "clocks_event_reasons_counters.sw_power_cap": 0x4,
     "clocks_event_reasons_counters.sync_boost": 0x10,
     "clocks_event_reasons_counters.sw_thermal_slowdown": 0x20,
@@ -28,7 +28,7 @@ COUNTERS = {
     "clocks_event_reasons_counters.hw_power_brake_slowdown": 0x80,
 }
 """Counter of microseconds since the driver was loaded → its reason; drivers before about 570 have none."""
-IDLE = 0x1
+_IDLE = 0x1
 ACTIVE = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 """Field with the current reasons; the second name is that of drivers before 535."""
 LEAST = 0.01
@@ -87,7 +87,7 @@ def _reading(fields: Mapping[str, str]) -> Reading:
         limit_watts=_whole(fields.get("power.limit")),
         celsius=_whole(fields.get("temperature.gpu")),
         reasons=next((_bits(fields[name]) for name in ACTIVE if fields.get(name, "").startswith("0x")), 0),
-        held={bit: held for name, bit in COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
+        held={bit: held for name, bit in _COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
     )
 
 
@@ -122,7 +122,7 @@ def seen(
         return so_far
     clocks, readings = so_far or Clocks(), (*before, *after)
     throttled = _throttled(workload, before, after, seconds)
-    busy = (None if reading.reasons & IDLE else reading.sm_mhz for reading in readings)
+    busy = (None if reading.reasons & _IDLE else reading.sm_mhz for reading in readings)
     return replace(
         clocks,
         sm_mhz=min(_not_none(clocks.sm_mhz, *busy), default=None),
@@ -150,7 +150,7 @@ def _throttled(
             share = (last.held[bit] - first.held[bit]) / (seconds * 1e6) if seconds else 0.0
             shares[bit] = max(shares.get(bit, 0.0), min(1.0, share))
     # A counter covers the whole load; the two moments before and after only matter for reasons without a counter.
-    reasons = sum(bit for bit in REASONS if (shares[bit] >= LEAST if bit in shares else moments & bit))
+    reasons = sum(bit for bit in _REASONS if (shares[bit] >= LEAST if bit in shares else moments & bit))
     if reasons:
         largest = max((share for bit, share in shares.items() if bit & reasons), default=None)
         percent = None if largest is None else round(100 * largest)
@@ -159,7 +159,7 @@ def _throttled(
 
 def names(reasons: int) -> list[str]:
     """NVML's names."""
-    return [name for bit, name in REASONS.items() if reasons & bit]
+    return [name for bit, name in _REASONS.items() if reasons & bit]
 
 
 MOST_NAMED = 6

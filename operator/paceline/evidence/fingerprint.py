@@ -16,18 +16,18 @@ WHY = ("podLabels", "queueName", "measured")
 ENOUGH = "minRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""
-RULE = ("gate", "search", "sweep", "budget")
+_RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
 """Fields that all arms of a run share. The largest concurrency is none: it bounds the number of requests, and shapes
 none of them."""
-KEPT = 256
+_KEPT = 256
 """Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
 RETRACTIONS = "retractions"
 """The only limit that is applied when a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
 
 
-@by_value(KEPT)
+@by_value(_KEPT)
 def question(spec: Spec) -> str:
     """Ten hex digits that name what a run decides. Specs that differ only in where rounds come from, or in empty
     fields, ask the same question; so a field that a later release adds moves it only where it is used."""
@@ -37,7 +37,7 @@ def question(spec: Spec) -> str:
     )
 
 
-@by_value(KEPT)
+@by_value(_KEPT)
 def fingerprint(spec: Spec) -> str:
     """Ten hex digits that name what a run measures: server, arms, workloads and how a round is carried out. Another
     gate, budget or weight of a workload asks another question of the same rounds."""
@@ -75,7 +75,7 @@ def _measured(spec: Spec) -> Spec:
     gate, search = spec.get("gate") or {}, spec.get("search") or {}
     limits = {limit.get("metric"): limit.get("max") for limit in gate.get("limits") or ()}
     return {
-        **_without(spec, (*WHY, *RULE)),
+        **_without(spec, (*WHY, *_RULE)),
         "purpose": _purpose(spec),
         "parity": gate.get("parity"),
         "workloads": _workloads(spec, ENOUGH, "weight"),

@@ -12,7 +12,7 @@ from paceline.core.text import printable
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
 
-NAMES = {"try_": "attempt"}
+_NAMES = {"try_": "attempt"}
 """Field of a plan → its name in JSON, where rounds of every release must find it."""
 
 Scalar = str | int | float | bool | None
@@ -118,7 +118,7 @@ class RoundPlan:
 
     def to_json(self) -> str:
         """Leaves out defaults, and revision and commit of datasets: the client takes them from `files`."""
-        raw = {NAMES.get(name, name): value for name, value in dataclasses.asdict(self).items()}
+        raw = {_NAMES.get(name, name): value for name, value in dataclasses.asdict(self).items()}
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]

@@ -26,7 +26,7 @@ from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Replicate, RoundResult
 from paceline.evidence.round_plan import RoundPlan, Scalar
 
-TAKEN = tuple(field.name for field in fields(Numbers))
+_TAKEN = tuple(field.name for field in fields(Numbers))
 """Numbers of a point that a record takes from the round's result."""
 METRICS = {slot.wire: slot.name for slot in slots(recorded.Point) if inner(slot.type) in (int, float)}
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the
@@ -285,7 +285,7 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.P
     record = recorded.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
     if judged.point is None:
         return record
-    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in TAKEN}
+    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in _TAKEN}
     proposed, length = drafts or judged.point.draft_tokens, judged.point.accept_length
     return replace(
         record,

@@ -13,9 +13,9 @@ AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
 the mean: the p95 of some hundred requests varies by 10 % and more between rounds and would decide nothing in eight.
 25 %, because a draft head has its own prefill: a first token after 200 ms may come after 250 ms."""
-LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
+_LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
 BOUNDED_BY: Mapping[str, str] = {
-    **dict.fromkeys(LATENCIES, "maxIncrease"),
+    **dict.fromkeys(_LATENCIES, "maxIncrease"),
     "kvTokens": "maxDecrease",
     "retractions": "max",
 }

@@ -15,16 +15,16 @@ from paceline.gate.rates import rate_misses
 from paceline.gate.rounds import Rounds, table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
-CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
+_CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
 """Undecided for good: a baseline whose own answers vary will go on varying, and one that keeps none of the rates will
 keep none in later rounds."""
-LENGTH = "outputTokens"
+_LENGTH = "outputTokens"
 """The metric whose change shows that a candidate's answers are longer or shorter."""
 
 
 def _open(verdict: ArmVerdict) -> bool:
     """More rounds may decide this candidate."""
-    return verdict.outcome in OPEN and verdict.reason not in CLOSED
+    return verdict.outcome in OPEN and verdict.reason not in _CLOSED
 
 
 def decide(
@@ -216,7 +216,7 @@ def _interim_bounds(
     means = [bounds(weighted_means(kind, logs)) for kind in kinds if math.fsum(kind.values()) > 0]
     if not means:
         return None
-    lengths = {w: rounds.changes(arm, numbers, w, LENGTH) for w in rounds.workloads}
+    lengths = {w: rounds.changes(arm, numbers, w, _LENGTH) for w in rounds.workloads}
     return InterimBounds(
         rounds=len(numbers),
         mean=means[0],

@@ -24,7 +24,7 @@ WANTED = frozenset(
 )
 """Fields, wherever they stand, of a list, of an event, of an object and of a Status that says what is wrong."""
 
-LONGEST_PAGE = 4 * LONGEST_LINE
+_LONGEST_PAGE = 4 * LONGEST_LINE
 """Bytes of a list. Who asks for lists limits the number of objects."""
 
 LIST, OBJECT = (
@@ -84,7 +84,7 @@ class _Names:
 
     async def read(self, _: int = -1) -> bytes:
         with _as_a_broken_connection():
-            return await _cut(await whole(self._content, LONGEST_PAGE))
+            return await _cut(await whole(self._content, _LONGEST_PAGE))
 
     async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
         with _as_a_broken_connection():

@@ -10,8 +10,8 @@ ORDERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 APPS = "compute-apps", "name,used_memory"
-LONGEST_NAME = 80
-MOST = 16
+_LONGEST_NAME = 80
+_MOST = 16
 """Named programs, as of neighbours in a cluster."""
 
 
@@ -51,8 +51,8 @@ def beside(devices: Sequence[str]) -> tuple[str, ...]:
     the processes of others, as from a container."""
     if not devices:
         return ()
-    found = (f"{name.rpartition('/')[2][:LONGEST_NAME]} ({used})" for name, used in _asked(*APPS, devices))
-    return tuple(sorted(found)[:MOST])
+    found = (f"{name.rpartition('/')[2][:_LONGEST_NAME]} ({used})" for name, used in _asked(*APPS, devices))
+    return tuple(sorted(found)[:_MOST])
 
 
 def _gpus() -> dict[str, str]:

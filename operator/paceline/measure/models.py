@@ -22,7 +22,7 @@ from paceline.pods.fetch.request import FetchError
 
 KEEP = 1_000_000
 """Revisions of a repository that a download leaves: all of them, it is a person's disk."""
-ENDING_SECONDS = 5.0
+_ENDING_SECONDS = 5.0
 """For a download to end: it keeps what it has, and nothing waits for it."""
 Key = tuple[str, str]
 """Source and revision."""
@@ -121,7 +121,7 @@ def _digest_of(file: Path) -> str:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        process.wait(ENDING_SECONDS)
+        process.wait(_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -23,9 +23,9 @@ from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest, parse_time, timestamp
 from paceline.render.files import files_in
 
-ENDING_SECONDS = 180.0
+_ENDING_SECONDS = 180.0
 """More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
-LONGEST_MESSAGE = 4096
+_LONGEST_MESSAGE = 4096
 LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
 LONGEST_LOG = 8 << 20
@@ -75,7 +75,7 @@ class Pod:
         for process in reversed(tuple(self.processes.values())):
             if process.poll() is None:
                 process.terminate()
-        deadline = time.monotonic() + ENDING_SECONDS
+        deadline = time.monotonic() + _ENDING_SECONDS
         for process in self.processes.values():
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))
@@ -92,7 +92,7 @@ class Pod:
 
     def _end_of(self, name: str) -> Ended:
         code = self.processes[name].returncode
-        message = _beginning(self.folder / f"{name}.message", LONGEST_MESSAGE)
+        message = _beginning(self.folder / f"{name}.message", _LONGEST_MESSAGE)
         code = 128 - code if code < 0 else code
         return Ended(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
 

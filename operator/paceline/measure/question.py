@@ -23,7 +23,7 @@ from paceline.render import Settings
 from paceline.render import benchmark_run as owned_run
 from paceline.render.common import API_VERSION
 
-RUN = "BenchmarkRun"
+_RUN = "BenchmarkRun"
 IN_MEMORY = {"namespace": "default", "uid": "not-in-a-cluster"}
 """Of an object that no API server has."""
 SETTINGS = Settings(image="paceline")
@@ -73,7 +73,7 @@ class Question:
 
 def asked(manifest: Object, pool: str | None) -> Question:
     """Raises QuestionError."""
-    if manifest["kind"] == RUN:
+    if manifest["kind"] == _RUN:
         spec = api.run(manifest)
         if pool not in (None, spec.pool):
             raise QuestionError(f"--pool: the run is of {spec.pool}, not of {pool}")
@@ -114,7 +114,7 @@ def benchmark_run(
     snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=SETTINGS)
     if search:
         kept = owned_run(snapshot.owner, question.spec.pools[0].name, search["metadata"]["name"], search["spec"], {})
-        snapshot = replace(snapshot, children={RUN: (kept | {"status": search["status"]},)})
+        snapshot = replace(snapshot, children={_RUN: (kept | {"status": search["status"]},)})
     (view,) = pools(snapshot, pin(question.spec, commits), now)
     if all(name == BASELINE for name in view.arms):
         raise QuestionError(f"spec.pools: {view.name} has no candidates: there is nothing to compare")
@@ -130,7 +130,7 @@ def found_by(search: Object) -> str:
 def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
     """Rounds that were measured before are none of it. The operator gives no run of its own such a name."""
     asked = {key: value for key, value in spec.items() if key != "measured"}
-    return {"apiVersion": API_VERSION, "kind": RUN, "metadata": {"name": name}, "spec": asked}
+    return {"apiVersion": API_VERSION, "kind": _RUN, "metadata": {"name": name}, "spec": asked}
 
 
 def paths(

@@ -23,7 +23,7 @@ from paceline.plan.step import Apply, Delete, Manifest, Plan
 from paceline.pods.round.__main__ import check
 from paceline.render.benchmark import round_plan
 
-POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Rounds:
                     ask = self._follow(plan, now)
                     due = plan.requeue_at
                 yield self.moment()
-                time.sleep(0 if ask or finished(self.run) else POLL_SECONDS)
+                time.sleep(0 if ask or finished(self.run) else _POLL_SECONDS)
         finally:
             if self.pod is not None:
                 self.pod.stop()

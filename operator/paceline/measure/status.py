@@ -8,7 +8,7 @@ from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest, timestamp
 
 FAILED = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
-LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
+_LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,13 @@ def over(
 ) -> RoundJob:
     """Its containers have ended; `log` is the client's, `late`: because activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
-    outcome = {"type": "Complete"} if good else {"type": "Failed", **(LATE if late else FAILED)}
+    outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]
     status = {
         "phase": "Succeeded" if good else "Failed",
         "containerStatuses": states,
         **_placed(began),
-        **(LATE if late else {}),
+        **(_LATE if late else {}),
     }
     condition = {**outcome, "status": "True", "lastTransitionTime": timestamp(ended)}
     return RoundJob(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status), log=log)

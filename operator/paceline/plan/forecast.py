@@ -38,15 +38,15 @@ UNDECIDED: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
 
 BASELINE_SPEED = 100.0
 """Output tokens per second. Only ratios count."""
-NODE = "simulated"
+_NODE = "simulated"
 """It stands for all nodes: accelerators are a number here."""
-CLAIM = "PersistentVolumeClaim"
+_CLAIM = "PersistentVolumeClaim"
 MOST_WAITS = 64
 """How often time passes for a loan: once for each run."""
 OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
 """Kind → the label by which its children name it."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
-NEVER = ("NotMeasurable",)
+_NEVER = ("NotMeasurable",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def forecast(
     simulation = Simulation(
         cluster=Cluster(
             now=now,
-            nodes={NODE: available},
+            nodes={_NODE: available},
             objects={key_of(one): deepcopy(dict(one)) for one in stored},
             one_round_per_node=False,
             unplaced={"message": f"no accelerators are left for it: {_lacking(manifest)}"},
@@ -133,7 +133,7 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
     children = [
         stored
         for stored in existing
-        if stored["kind"] == CLAIM
+        if stored["kind"] == _CLAIM
         or (stored["metadata"].get("labels") or {}).get(OWNED[kind]) == name
         or key_of(stored) == source
     ]
@@ -344,7 +344,7 @@ def _loan_is_due(simulation: Simulation) -> bool:
 
 
 def _placed_servers(cluster: Cluster) -> list[Manifest]:
-    return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == NODE]
+    return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == _NODE]
 
 
 def _accelerators(cluster: Cluster, pods: Collection[Object]) -> int:
@@ -366,7 +366,7 @@ def _forecast(simulation: Simulation, status: Object) -> Forecast:
         pools=costs,
         steps=tuple(simulation.steps),
         waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
-        never=tuple(c["message"] for c in conditions if c["reason"] in NEVER),
+        never=tuple(c["message"] for c in conditions if c["reason"] in _NEVER),
         stalled=_stalled(status),
         serving=_accelerators(simulation.cluster, _placed_servers(simulation.cluster)),
         most_at_once=simulation.most_at_once,

@@ -5,7 +5,7 @@ A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was l
 two of the same kind can be compared.
 """
 
-PARTS = ("", "+", ".", "-", "r", "a", "b")
+_PARTS = ("", "+", ".", "-", "r", "a", "b")
 """What may follow a release in the version of the same: `0.5.23.post1`, `0.33.0+cu130`, `0.1.0rc0`."""
 
 
@@ -21,4 +21,4 @@ def differ(image: str, other: str) -> bool:
 
 
 def same_release(reported: str, wanted: str) -> bool:
-    return reported.startswith(wanted) and reported.removeprefix(wanted)[:1] in PARTS
+    return reported.startswith(wanted) and reported.removeprefix(wanted)[:1] in _PARTS

@@ -77,7 +77,7 @@ HEADS_OF = {
 EAGLE_CLASS, EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
 """The first heads announce the class of their target; SGLang wants the head's: one of HEADS_OF, or these."""
 
-MANY = 8
+_MANY = 8
 """Layers: more than any head has."""
 
 
@@ -114,7 +114,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
         return
     layers, (made_of, *_) = pair.head.num_hidden_layers or 0, (*pair.head.architectures, "")
     whole_models = ENGINES[engine.type].whole_models(engine.version)
-    is_target = made_of in pair.target.architectures[:1] and layers >= MANY
+    is_target = made_of in pair.target.architectures[:1] and layers >= _MANY
     whole = made_of and made_of not in ALGORITHM_OF and (is_target or made_of in whole_models)
     alone = draft.algorithm == "STANDALONE"
     fix, why = "name a draft head; a small model of its own drafts with STANDALONE", ""

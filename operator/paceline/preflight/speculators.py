@@ -22,7 +22,7 @@ from paceline.engines.model_rules import (
     of_head,
 )
 
-LAYER = "transformer_layer_config"
+_LAYER = "transformer_layer_config"
 TYPE = "speculators_model_type"
 
 
@@ -32,10 +32,10 @@ def plain(config: Mapping[str, Any]) -> Mapping[str, Any]:
     Here a named layer is the one *before* which a state is taken (`algos.py`: update_dflash), elsewhere the one whose
     output the state is.
     """
-    layer = config.get(LAYER)
+    layer = config.get(_LAYER)
     if TYPE not in config or not isinstance(layer, Mapping):
         return config
-    above = {key: value for key, value in config.items() if value is not None and key != LAYER}
+    above = {key: value for key, value in config.items() if value is not None and key != _LAYER}
     eagle, block = (above.pop(key, None) for key in ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids"))
     named = {
         "eagle_config": {"eagle_aux_hidden_state_layer_ids": _before(eagle)},
@@ -77,7 +77,7 @@ def target_is_no_speculator(pool: PoolFacts) -> Iterator[ModelFinding]:
     )
 
 
-def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
+def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.head.speculators is None or EXPORTED in pair.head.architectures:
         return
     readers = " or ".join(engines_with(lambda capabilities: capabilities.speculators))
@@ -104,7 +104,7 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(
         id=SPECULATOR_IS_READ,
         why=SPECULATOR_IS_READ_WHY,
-        check=speculator_is_read,
+        check=_speculator_is_read,
     ),
     ModelRule(
         id="speculator-fits-algorithm",

@@ -14,12 +14,12 @@ ROOM = "paceline.dev/room"
 FETCH_RETRIES = 3
 CA, CA_DIRECTORY = "ca", "/etc/paceline/ca"
 """Volume and place of the installation's certificates."""
-CONTAINER = "fetch"
+_CONTAINER = "fetch"
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code if another try would fail, too: no such repository, no token."""
 STOP_WHERE_A_PERSON_MUST_ACT: Manifest = {
     "action": "FailJob",
-    "onExitCodes": {"containerName": CONTAINER, "operator": "In", "values": [A_PERSON_MUST_ACT]},
+    "onExitCodes": {"containerName": _CONTAINER, "operator": "In", "values": [A_PERSON_MUST_ACT]},
 }
 
 
@@ -116,7 +116,7 @@ def _pod(server: Server, request: FetchRequest, settings: Settings) -> Manifest:
 
 def _container(server: Server, request: FetchRequest, settings: Settings) -> Manifest:
     return {
-        "name": CONTAINER,
+        "name": _CONTAINER,
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.fetch"],

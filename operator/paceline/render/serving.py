@@ -73,7 +73,7 @@ def servers(
     of several nodes are replaced in place: a group more would take all of its nodes at once."""
     if "workers" in kept:
         return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
-    return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
+    return _deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
 
 
 def claim_templates(owner: Owner, pool: str, kept: Mapping[str, Any]) -> tuple[Manifest, ...]:
@@ -147,7 +147,7 @@ def _leave(interrupted: str) -> Manifest:
     return {"exec": {"command": ["sh", "-c", f"sleep {ENDPOINT_REMOVAL_SECONDS}; {signal}"]}}
 
 
-def deployment(
+def _deployment(
     owner: Owner,
     pool: str,
     template: Manifest,

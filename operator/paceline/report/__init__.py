@@ -14,13 +14,13 @@ from paceline.report.markdown import markdown
 from paceline.report.model import Report
 
 
-def html(report: Report) -> str:
+def _html(report: Report) -> str:
     from paceline.report.html import html as write
 
     return write(report)
 
 
-FORMATS: Mapping[str, Callable[[Report], str]] = {"html": html, "md": markdown, "json": json}
+FORMATS: Mapping[str, Callable[[Report], str]] = {"html": _html, "md": markdown, "json": json}
 """By the ending of a file's name."""
 
 __all__ = ["FORMATS", "Report", "report", "runs"]

@@ -33,7 +33,7 @@ def pools(of: Deployment, runs: Sequence[Run]) -> Table:
             Cell(text=pool.arm or "nothing yet", note=marks(pool)),
             Cell(text=speed_up(pool), note=interval(pool.bounds) if pool.bounds else ""),
             *_measured(pool, by_name.get(pool.evidence)),
-            Cell(text=servers(pool)),
+            Cell(text=_servers(pool)),
             Cell(text=_short(pool.since)),
         )
         for pool in of.pools
@@ -81,7 +81,7 @@ def _speed(value: float | None, *, emulated: bool, imported: bool) -> str:
     return f"{ratio(value)} ({', '.join(kinds)})" if kinds else ratio(value)
 
 
-def servers(pool: Pool) -> str:
+def _servers(pool: Pool) -> str:
     return str(pool.ready) if pool.asked is None else f"{pool.ready} of {pool.asked}"
 
 

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from paceline.report.model import Run
 
 ARM_COLOURS = 6
-NAMES = ("ink", "quiet", "line", "paper", "good", "bad", "open", "warn", *(f"arm{i}" for i in range(ARM_COLOURS)))
-COLOUR: Mapping[str, str] = {name: f"#0a{i:02x}c7" for i, name in enumerate(NAMES)}
+_NAMES = ("ink", "quiet", "line", "paper", "good", "bad", "open", "warn", *(f"arm{i}" for i in range(ARM_COLOURS)))
+COLOUR: Mapping[str, str] = {name: f"#0a{i:02x}c7" for i, name in enumerate(_NAMES)}
 """A name as matplotlib takes it: a colour of no meaning that is put back into the name in what it writes."""
 
 FONT = 12

@@ -23,7 +23,7 @@ def axes_in(figure: Figure, left: float, bottom: float, right: float, top: float
     return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
 
 
-def fitting(text: str, pixels: float) -> str:
+def _fitting(text: str, pixels: float) -> str:
     """Without its middle if it is too long; its end is a concurrency."""
     most = int(pixels / (0.62 * FONT))
     return text if len(text) <= most else f"{text[: most - 6]}…{text[-5:]}"
@@ -47,7 +47,7 @@ class Layout:
 WIDE = Layout(width=860, left=170, right=170, row=30, words=0)
 NARROW = Layout(width=350, left=6, right=6, row=52, words=22)
 BOTTOM, TOP, HEAD, GAP = 54, 4, 34, 6
-KEY = 48
+_KEY = 48
 """From the axes down to the line that says what the colours mean."""
 AT_SIDE: dict[str, Any] = {
     "xycoords": ("axes fraction", "data"),
@@ -110,7 +110,7 @@ def _key(axes: Axes, key: tuple[str, str, str], layout: Layout) -> None:
     x = 6 - layout.left
     for shown, word in zip((Shown.KEPT, Shown.BROKEN, Shown.OPEN), key, strict=True):
         word = f"{'○' if shown is Shown.OPEN else '●'} {word}"
-        axes.annotate(word, (0, 0), (x, -KEY), xycoords="axes fraction", textcoords="offset points", color=TONE[shown])
+        axes.annotate(word, (0, 0), (x, -_KEY), xycoords="axes fraction", textcoords="offset points", color=TONE[shown])
         x += 0.55 * FONT * len(word) + 14
 
 
@@ -193,7 +193,7 @@ def _words(axes: Axes, effect: Effect, y: float, layout: Layout) -> None:
     right, room = layout.right - 2, layout.left if layout is WIDE else layout.width - 155
     side: dict[str, Any] = {"va": "center", **AT_SIDE}
     axes.annotate(
-        fitting(workload(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
+        _fitting(workload(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
     )
     axes.annotate(interval(bounds, 3), (1, y), (right, 0), ha="right", color=COLOUR["quiet"], **side)
     axes.annotate(
@@ -256,7 +256,7 @@ def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
 
 # A metric by workload.
 
-SMALL = 380
+_SMALL = 380
 BAND = 15
 
 
@@ -275,7 +275,7 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(unit, fontsize=FONT - 1)
         for row, name in enumerate(names):
-            axes.annotate(fitting(name, 92), (0, step * (row + 0.5)), (-90, 0), ha="left", va="center", **AT_SIDE)
+            axes.annotate(_fitting(name, 92), (0, step * (row + 0.5)), (-90, 0), ha="left", va="center", **AT_SIDE)
             if row:
                 axes.axhline(step * row, color=COLOUR["line"], linewidth=1, xmin=-0.4, clip_on=False)
             for place, arm in enumerate(arms):
@@ -296,7 +296,7 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
 
     return svg(
         run,
-        SMALL,
+        _SMALL,
         step * len(names) + 36,
         draw,
         title=title,

@@ -59,7 +59,7 @@ def _pools(report: Report) -> Iterator[tuple[str, str]]:
             yield deployment_tables.of_pool(deployment, pool), _anchor(f"deployment-{number}-pool", place)
 
 
-TONES = {
+_TONES = {
     **dict.fromkeys(("Promote", "Found", "promotable", "kept", "rose", "good"), "good"),
     "Reject": "stays",
     **dict.fromkeys(("rejected", "broken", "Error", "error", "fell", "bad"), "bad"),
@@ -68,4 +68,4 @@ TONES = {
 
 def _tone(word: str) -> str:
     """The class of an outcome, of a candidate's or of what an interval shows."""
-    return TONES.get(word, "open")
+    return _TONES.get(word, "open")

@@ -12,16 +12,16 @@ from paceline.evidence import round_status
 from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
 
-ELSEWHERE = frozenset({
+_ELSEWHERE = frozenset({
     "offered_rate", "goodput", "good_throughput", "worst_decile", "median_prompt", "best_decile", "slower_prompts",
     "request_spread",
 })  # fmt: skip
 """What was not measured, and what has a table of its own, for its zeros count too (`by_request`)."""
-METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name not in ELSEWHERE)
+_METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name not in _ELSEWHERE)
 """What is shown of a point: what was measured, by its name in status."""
 
 
-def judged(point: Point) -> float | None:
+def _judged(point: Point) -> float | None:
     """Output tokens per second, as the gate compares them."""
     speed = round_status.judged_speed(point)
     return speed if speed and speed > 0 else None
@@ -32,11 +32,11 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
     seen: dict[tuple[str, str, str], dict[int, float]] = {}
     for entry in round_status.last_tries(rounds):
         for point in entry.points:
-            for metric in METRICS if not why(point) else ():
+            for metric in _METRICS if not why(point) else ():
                 value = finite(getattr(point, round_status.METRICS[metric]))
                 if value is not None and value > 0:
                     seen.setdefault((metric, point.workload, point.arm), {})[entry.round] = value
-    for metric in METRICS:
+    for metric in _METRICS:
         for workload in workloads:
             base = seen.get((metric, workload, arms[0]), {})
             for arm in arms:
@@ -167,7 +167,7 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                 dot
                 for entry in round_status.last_tries(rounds)
                 for dot in _dots(entry, arm, (workload,))
-                if dot.why != ABSENT
+                if dot.why != _ABSENT
             ]
             valid = [dot.speed for dot in dots if not dot.why and dot.speed]
             if dots:
@@ -232,21 +232,21 @@ def unused(replicates: Iterable[Replicate], workloads: Sequence[str]) -> Iterato
             yield f"{where}, {replicate.arm}{on}: {reason}"
 
 
-ABSENT = "not measured"
+_ABSENT = "not measured"
 
 
 def why(point: Point) -> str:
     """Why the gate does not use it; empty if it does."""
     if not point.valid:
-        return point.why or ABSENT
-    return "" if judged(point) else "no throughput"
+        return point.why or _ABSENT
+    return "" if _judged(point) else "no throughput"
 
 
 def _dots(entry: Round, arm: str, workloads: Sequence[str]) -> Iterator[Dot]:
     points = {(point.arm, point.workload): point for point in entry.points}
     for workload in workloads:
         point = points.get((arm, workload), Point())
-        yield Dot(round=entry.round, speed=judged(point), why=why(point))
+        yield Dot(round=entry.round, speed=_judged(point), why=why(point))
 
 
 def _order(entry: Round) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from paceline.report.model import Run
 from paceline.report.search_model import Throughput
 from paceline.report.text import number
 
-SIZE = (420.0, 280.0)
-HEAD = 22
+_SIZE = (420.0, 280.0)
+_HEAD = 22
 """Room above the axes for the depths of a schedule, in pixels."""
 
 
@@ -20,7 +20,7 @@ def chart(run: Run, of: Throughput) -> str:
     """Both axes are logarithmic: equal distances are equal factors at every load."""
 
     def draw(figure: Figure) -> None:
-        axes = axes_in(figure, 56, 40, 14, HEAD if of.thresholds else 12)
+        axes = axes_in(figure, 56, 40, 14, _HEAD if of.thresholds else 12)
         places = sorted({load for line in of.lines.values() for load in line})
         speeds = [speed for line in of.lines.values() for speed in line.values()]
         axes.set_xscale("log", base=2)
@@ -47,7 +47,7 @@ def chart(run: Run, of: Throughput) -> str:
 
     return svg(
         run,
-        *SIZE,
+        *_SIZE,
         draw,
         title=f"{of.dataset}: throughput over concurrency",
         description=" ".join(

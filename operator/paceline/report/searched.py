@@ -9,14 +9,14 @@ from paceline.report.model import Manifest
 from paceline.report.search_model import Search, SearchArm
 from paceline.report.text import count, interval, ratio
 
-COMPARED = 8
+_COMPARED = 8
 """Arms whose settings stand side by side: of more no page is wide enough."""
 ASKED = (
     "Nothing is asked of a candidate here: a Search finds which one is worth a comparison with the baseline. The best "
     "of many is always lucky, too, so what it finds goes to a Gate, which decides about it on other prompts. Intervals "
     "are of 95 %, if the noise is what the points show."
 )
-SHAPES = ("numSteps", "topK", "numDraftTokens")
+_SHAPES = ("numSteps", "topK", "numDraftTokens")
 
 
 def searches(manifest: Manifest) -> bool:
@@ -34,7 +34,7 @@ def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:
 
 def narrowed(manifest: Manifest) -> Manifest:
     """The run with as many of its first arms as a page can show side by side."""
-    return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:COMPARED]}}
+    return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:_COMPARED]}}
 
 
 def search(manifest: Manifest, status: BenchmarkRunStatus) -> Search:
@@ -67,7 +67,7 @@ def _arm(arm: SearchedArm, shape: str) -> SearchArm:
 def shape(arm: Manifest) -> str:
     """3 steps, top 4, 8 tokens."""
     if tree := arm.get("tree"):
-        steps, top_k, tokens = (tree.get(key) for key in SHAPES)
+        steps, top_k, tokens = (tree.get(key) for key in _SHAPES)
         return f"{steps} deep, {top_k} wide, {tokens} tokens"
     return "the engine's own depth" if arm.get("adaptive") is not None else ""
 

@@ -20,9 +20,9 @@ class Section:
 def sections(run: Run) -> tuple[Section, ...]:
     """Those with a row."""
     every = (
-        Section(heading="Acceptance by position", says=POSITIONS, table=positions(run)),
+        Section(heading="Acceptance by position", says=POSITIONS, table=_positions(run)),
         Section(heading="Goodput", says=GOODPUT, table=goodput(run)),
-        Section(heading="Speed-up prompt by prompt", says=PROMPTS, table=prompts(run)),
+        Section(heading="Speed-up prompt by prompt", says=_PROMPTS, table=prompts(run)),
         Section(heading="Lengths", says=LENGTHS, table=lengths(run), caption="Lengths of prompts and answers"),
     )
     return tuple(section for section in every if section.table.rows)
@@ -36,7 +36,7 @@ GOODPUT = (
     "Requests that met the slo, of all that were sent in valid rounds; per second over the client's time, its ramp and "
     "tail included, as vLLM and AIPerf count it. ITL is a request's mean time per token after the first."
 )
-PROMPTS = (
+_PROMPTS = (
     "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the baseline "
     "in the same round. What else happened while the two were under way is in it: beside a server of equal speed, too, "
     "the worst tenth is below 1x and the best above."
@@ -47,7 +47,7 @@ LENGTHS = (
 )
 
 
-def positions(run: Run) -> Table:
+def _positions(run: Run) -> Table:
     """Of a verify step, how often it accepted the first draft token, the second, …"""
     most = max((len(one.accepted) for one in run.positions), default=0)
     rows = (

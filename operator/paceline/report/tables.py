@@ -136,7 +136,7 @@ def _against(effect: Effect | LimitEffect, sign: str) -> tuple[Cell, ...]:
 def latencies(run: Run) -> Table:
     """Throughput, acceptance and every latency that was measured, arm by arm; changes are those of paired rounds."""
     values = {(v.metric, v.arm, v.workload): v for v in run.values}
-    columns = [column for column in COLUMNS if any(metric == column.metric for metric, _, _ in values)]
+    columns = [column for column in _COLUMNS if any(metric == column.metric for metric, _, _ in values)]
     longest = {c.metric: max(v.typical for v in run.values if v.metric == c.metric) for c in columns}
     units = [c.unit(longest[c.metric]) for c in columns]
     rows = tuple(
@@ -180,7 +180,7 @@ class Column:
     """By the largest value."""
 
 
-COLUMNS = (
+_COLUMNS = (
     Column(head="Tokens/s, steady", metric="steadyThroughput"),
     Column(head="Under way", metric="meanConcurrency"),
     Column(head="Tokens/s, ramp and tail included", metric="outputThroughput"),

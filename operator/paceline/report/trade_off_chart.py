@@ -7,7 +7,7 @@ from paceline.report.figures import axes_in
 from paceline.report.model import Run, TradeOff
 from paceline.report.text import number
 
-SIZE = (420.0, 280.0)
+_SIZE = (420.0, 280.0)
 ABOVE = 1.12
 """Room beyond the largest value, for the words at its dot."""
 
@@ -41,7 +41,7 @@ def chart(run: Run, of: TradeOff) -> str:
 
     return svg(
         run,
-        *SIZE,
+        *_SIZE,
         draw,
         title=f"{of.dataset}: throughput over latency",
         description="Tokens per second per GPU and per user. "

@@ -29,14 +29,14 @@ DEEP = 8
 """The reference is the deepest chain up to this: beyond, most steps are lost, and one cannot tell where."""
 TWO = 2
 """Workloads, or repetitions, before anything is left behind."""
-PROBES = 3
+_PROBES = 3
 """Branchings that are tried before any guess is believed about them: a head that branches can be slow for reasons that
 no chain shows."""
 ENTRY_POINTS, ENTRY_ROUNDS, GUESSED = 4, 10, 3
 """Workloads of a tree that enters; rounds in which one enters, at most; and in how many the guess alone says who."""
 RACING = 3
 """Arms in the last rounds."""
-RESERVED = 1
+_RESERVED = 1
 """Server starts kept for them."""
 REPEATS = 2
 """Times that a workload is measured on arms that are too close."""
@@ -141,10 +141,10 @@ class _Round:
             if tree and tree.top_k > 1:
                 best.setdefault(tree.top_k, int(row))
         widths = sorted(best)
-        if len(widths) > PROBES:
-            widths = [widths[i * (len(widths) - 1) // (PROBES - 1)] for i in range(PROBES)]
+        if len(widths) > _PROBES:
+            widths = [widths[i * (len(widths) - 1) // (_PROBES - 1)] for i in range(_PROBES)]
         rows = [best[width] for width in widths]
-        return [*rows, *self._promising(PROBES - len(rows), [*taken, *rows], worth=0.0)]
+        return [*rows, *self._promising(_PROBES - len(rows), [*taken, *rows], worth=0.0)]
 
     def _always(self) -> list[int]:
         """What is measured whatever a guess says, as long as it runs."""
@@ -171,7 +171,7 @@ class _Round:
 
     def enter(self, stage: int) -> Measure | None:
         """The most promising tree; from some round on who is next to the leader first, unless it is behind for sure."""
-        if self._starts_left() <= RESERVED:
+        if self._starts_left() <= _RESERVED:
             return None
         near = self._near() if stage > GUESSED else []
         rows = near[:1] or self._promising(1, (), worth=WORTH)
@@ -263,7 +263,7 @@ class _Round:
             return Measure(round=0, cells=again, why="who is too close to call, once more")
         limits = table.question.limits
         points = limits.points is not None and table.points + len(table.question.loads) > limits.points
-        if points or (limits.starts is not None and table.starts + RESERVED >= limits.starts):
+        if points or (limits.starts is not None and table.starts + _RESERVED >= limits.starts):
             return found(table, now, complete=False, notes=(_spent(table),))
         return found(table, now)
 

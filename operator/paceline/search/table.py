@@ -11,7 +11,7 @@ from paceline.core import BASELINE
 from paceline.search.belief import Array
 from paceline.search.question import Point, Question
 
-TRIES = 2
+_TRIES = 2
 """Rounds in which an arm may fail before it is out, as in the gate: one may be the node's fault."""
 
 
@@ -75,7 +75,7 @@ class Table:
         return table
 
     def out(self, row: int) -> bool:
-        return len(self.failed.get(self.question.names[row], ())) >= TRIES
+        return len(self.failed.get(self.question.names[row], ())) >= _TRIES
 
     @property
     def usable(self) -> NDArray[np.bool_]:

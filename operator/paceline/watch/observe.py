@@ -14,7 +14,7 @@ LONGEST_PERIOD, LEAST_PERIOD = 30.0, 1.0
 READINGS = 20
 """Of a window, at least: ten of each half. A window of ten minutes is read every 30 seconds."""
 
-PATIENCE = 0.5
+_PATIENCE = 0.5
 """Of a window: a server that cannot be read for so long is forgotten, a pool of such servers is Unreadable."""
 
 
@@ -63,7 +63,7 @@ def observe(
     missed = {
         process: server
         for process, server in known.items()
-        if process in seen.keys() - counted.keys() and at - server.last.at < PATIENCE * watched.window.total_seconds()
+        if process in seen.keys() - counted.keys() and at - server.last.at < _PATIENCE * watched.window.total_seconds()
     }
     read_at = before.read_at if before and errors and not counted else at
     facts = Facts(

@@ -16,7 +16,7 @@ from paceline.engines.importing import Note, UnansweredError
 ROWS = {name: engine.importing for name, engine in ENGINES.items()}
 MODULES = {module: name for name, row in ROWS.items() for module in row.modules}
 PROGRAMS = {program: name for name, row in ROWS.items() for program in row.programs}
-IMAGES = {row.entry_point: name for name, row in ROWS.items() if row.entry_point}
+_IMAGES = {row.entry_point: name for name, row in ROWS.items() if row.entry_point}
 
 SHELLS = ("sh", "bash", "ash", "dash")
 TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
@@ -24,7 +24,7 @@ TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
 IS_A_SCRIPT = re.compile(r"[-+][elux]*c[eluxo]*")
 SET = re.compile(r"[-+]([eux]+o?|o)|pipefail|errexit|nounset|xtrace")
 """Words of `set` that change nothing of a command's words."""
-DECIDING = frozenset({
+_DECIDING = frozenset({
     "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "function",
     "time", "coproc", "!", "{", "}", "[", "[[", "test", "eval", "read", "shift", "unset", "readonly", "local",
     "declare", "typeset", "alias", "getopts", "let", "shopt", "mapfile", "readarray", "exit", "return", "break",
@@ -35,7 +35,7 @@ STARTS = re.compile("|".join([*map(re.escape, MODULES), *(rf"\b{program}\s+{firs
 """In a script that starts an engine."""
 KUBELETS = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet fills in, in command, arguments and variables; two dollars are one."""
-SILENT = (":", "exec", "set", "true", "wait")
+_SILENT = (":", "exec", "set", "true", "wait")
 """Programs of a script that do nothing which a rendered command lacks."""
 PRINT = ("echo", "printf")
 """Programs whose words start nothing."""
@@ -79,7 +79,7 @@ def launch(container: Mapping[str, Any]) -> Launch | None:
         notes = tuple(_before(before, path))
         return Launch(engine=engine, args=tuple(words[end:]), env=env, notes=notes)
     image = str(container.get("image", ""))
-    by_image = next((engine for part, engine in IMAGES.items() if part in image), None)
+    by_image = next((engine for part, engine in _IMAGES.items() if part in image), None)
     return None if by_image is None or command else Launch(engine=by_image, args=tuple(words))
 
 
@@ -197,19 +197,19 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
             downloads[directory] = source, revision
             text = f"downloads {source} to {directory}: the prefetch does that, where it is the model or its head"
             notes.append(Note(path=at, text=text))
-        elif program not in SILENT:
+        elif program not in _SILENT:
             text = f"the script also runs {program}: put that into the image, or into an init container in"
             text = f"{text} spec.engine.podTemplate"
             if of_engine:
                 text = f"the pipe to {program} is left out: the log goes to the container's output"
             notes.append(Note(path=at, text=text))
-        ran |= program not in SILENT
+        ran |= program not in _SILENT
     return found and replace(found, notes=tuple(notes), downloads=downloads)
 
 
 def _refuse(program: str, words: Sequence[str], one: Command) -> None:
     """What decides about the commands that follow."""
-    if program in DECIDING:
+    if program in _DECIDING:
         raise UnreadableError(f"has `{program}`")
     if program == "set" and not all(SET.fullmatch(word) for word in words[1:]):
         raise UnreadableError("has `set` with other options than -e, -u, -x and -o pipefail")

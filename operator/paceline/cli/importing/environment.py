@@ -9,10 +9,10 @@ from paceline.cli.importing.secret import shown
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note
 
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *PROXIES, *map(str.lower, PROXIES))
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *_PROXIES, *map(str.lower, _PROXIES))
 """Also for the prefetch, which downloads in place of the server."""
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 KEYS = {row.importing.key_variable: name for name, row in ENGINES.items() if row.importing.key_variable}
@@ -36,10 +36,10 @@ def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) 
     for variable in {one["name"]: one for one in variables}.values():
         name, secret = str(variable["name"]), _secret(variable)
         said = ""
-        if name in TOKENS and secret:
+        if name in _TOKENS and secret:
             token = token or secret
             said = "the prefetch downloads, so the token is spec.cache.tokenSecretRef and no server has it"
-        elif name in TOKENS:
+        elif name in _TOKENS:
             said = (
                 "is written out: put it into a Secret and name that in spec.cache.tokenSecretRef, if the model needs it"
             )

@@ -16,8 +16,8 @@ from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, 
 Manifest = dict[str, Any]
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 RESOURCES = {row.capabilities.resource for row in ENGINES.values()}
-LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
-          "amd.com/gpu.product-name")  # fmt: skip
+_LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator",
+           "gpu.nvidia.com/class", "amd.com/gpu.product-name")  # fmt: skip
 """Labels of nodes that tell what accelerators they have; the first that a pod selects is `productLabel`."""
 DEFAULTS: Mapping[str, Any] = {
     "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
@@ -29,9 +29,9 @@ DEFAULTS: Mapping[str, Any] = {
 PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 NOISE = ("kubectl.kubernetes.io/", "deployment.kubernetes.io/", "pod-template-hash")
 SHM = "shm"
-OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
+_OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
 """Names of volumes of Paceline's own."""
-ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
+_ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
 """Fields of the engine's container that are carried one by one."""
 
 
@@ -85,13 +85,13 @@ def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
 def _product(pod: Mapping[str, Any]) -> tuple[str, str]:
     """Label and value; ("", "") if nothing selects one product."""
     selector = pod.get("nodeSelector") or {}
-    if label := next((each for each in LABELS if each in selector), ""):
+    if label := next((each for each in _LABELS if each in selector), ""):
         return label, str(selector[label])
     affinity = (pod.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
     chosen = [one for term in terms for one in term.get("matchExpressions") or () if len(terms) == 1]
     for one in chosen:
-        if one["operator"] == "In" and len(one["values"]) == 1 and (one["key"] in LABELS or "gpu-name" in one["key"]):
+        if one["operator"] == "In" and len(one["values"]) == 1 and (one["key"] in _LABELS or "gpu-name" in one["key"]):
             return one["key"], str(one["values"][0])
     return "", ""
 
@@ -173,7 +173,7 @@ def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Ite
             volume["emptyDir"] = {key: value for key, value in (volume["emptyDir"] or {}).items() if key != "medium"}
             names[name], text = SHM, "" if same else f"is the volume {SHM}, memory that servers have at {SHARED_MEMORY}"
         else:
-            names[name], text = f"own-{name}" if name in OURS else name, f"is called own-{name}: {name} is Paceline's"
+            names[name], text = f"own-{name}" if name in _OURS else name, f"is called own-{name}: {name} is Paceline's"
             if name in shared:
                 text = f"is not mounted at {SHARED_MEMORY}: servers have memory of their own there, the volume {SHM}"
         if text and (names[name] != name or (name in shared and names[name] != SHM)):
@@ -219,7 +219,7 @@ def _server(
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
     path, notes = f"containers[{container['name']}]", list[Note]()
-    own = {key: value for key, value in _bare(container).items() if key not in ELSEWHERE}
+    own = {key: value for key, value in _bare(container).items() if key not in _ELSEWHERE}
     resource = taken.field.get("resourceName", GPU)
     asked = {
         part: kept

@@ -24,14 +24,14 @@ TO_REMOVE = re.compile(r"[;:] (remove it|leave it out)$")
 """What a rule says to do, and is done."""
 OF_AN_ITEM = ("name", "mountPath", "readOnly")
 """Fields without which the item of a list that they stand in is none."""
-MOST = 500
+_MOST = 500
 """Refusals of one resource; each is taken out by itself, as paths move."""
 
 
 def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
     """The resource without them, their notes, and the problems that are left."""
     manifest, notes = deepcopy(manifest), list[Note]()
-    for _ in range(MOST):
+    for _ in range(_MOST):
         faults = problems(manifest)
         try:
             refused = places.refused(api.deployment(manifest, ruled=False), manifest["spec"])

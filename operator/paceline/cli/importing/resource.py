@@ -25,7 +25,7 @@ from paceline.engines.importing import Note, Speculating, UnansweredError
 
 T = TypeVar("T")
 Manifest = dict[str, Any]
-API_VERSION = "paceline.dev/v1alpha1"
+_API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]
 """Repositories of images whose tags are an engine's versions; the tag of another may count its own releases."""
@@ -148,7 +148,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         **_promotion(longest_start(deployment, container)),
     }
     metadata = _filled({"name": name, "namespace": deployment["metadata"].get("namespace", "")})
-    manifest = {"apiVersion": API_VERSION, "kind": "SpeculativeDeployment", "metadata": metadata, "spec": spec}
+    manifest = {"apiVersion": _API_VERSION, "kind": "SpeculativeDeployment", "metadata": metadata, "spec": spec}
     manifest, out, left = pruned(manifest)
     every = (
         *run.notes,

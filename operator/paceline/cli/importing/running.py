@@ -17,7 +17,7 @@ from paceline.engines.importing import Note, UnansweredError
 from paceline.kube import ApiError, Forbidden, Manifest, Ref, Resource, Transport, selector
 from paceline.kube.resources import DEPLOYMENT, POD, REPLICA_SET
 
-SECRET = Resource("", "v1", "secrets", "Secret")
+_SECRET = Resource("", "v1", "secrets", "Secret")
 READ = (
     'for f in $1; do [ -e "$f" ] || continue; printf "%s%s\\n" "$0" "$f"; '
     'readlink "$f" || head -c 2000000 "$f"; done 2>/dev/null; exit 0'
@@ -224,7 +224,7 @@ async def _of_secrets(api: Transport, namespace: str, container: Manifest) -> di
     for one in container.get("envFrom") or ():
         name = (one.get("secretRef") or {}).get("name")
         try:
-            secret = await api.get(Ref(SECRET, namespace, name)) if name else None
+            secret = await api.get(Ref(_SECRET, namespace, name)) if name else None
         except Forbidden as error:
             text = f"envFrom takes variables from the Secret {name}, and you may not read which: ask for get of secrets"
             raise ValueError(f"{text} in namespace {namespace}, or {WRITE}") from error

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-IGNORED = re.compile(r"(?:[ \t]|\\\n)+|#[^\n]*")
+_IGNORED = re.compile(r"(?:[ \t]|\\\n)+|#[^\n]*")
 """Between words, where alone # begins a comment."""
 OPERATOR = re.compile(r"&&|\|(?![|&])|;(?![;&])|\n|\d*(?:>>|>\||[<>]&|<>|>(?!\()|<(?![<(]))")
 _VARIABLE = (
@@ -20,13 +20,13 @@ OUTSIDE = re.compile(
     % r"""(?::-(?:(?P<default>[^"'`$\\{}~]*)|"(?P<quoted>[^"`$\\]*)"))?""",
     re.DOTALL | re.ASCII,
 )
-INSIDE = re.compile(
+_INSIDE = re.compile(
     r"""(?P<joined>\\\n)|\\(?P<escaped>[$`"\\])|(?P<plain>[^$`\\]+|\\(?![$`"\\\n])|\$(?![\w{(\[@*#?$!-]))|"""
     + _VARIABLE % r"""(?::-(?P<quoted>[^"'`$\\{}]*))?""",
     re.DOTALL | re.ASCII,
 )
 """A part of a word outside of quotes, and inside of double ones."""
-UNREAD = re.compile(r"\$\(\(?|\$\{[!#]?\w*[^\w}]{0,2}|\$.|&&|\|\||[|;&<]{2}|.", re.DOTALL)
+_UNREAD = re.compile(r"\$\(\(?|\$\{[!#]?\w*[^\w}]{0,2}|\$.|&&|\|\||[|;&<]{2}|.", re.DOTALL)
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\[|\+?=)", re.ASCII)
 FILES, OWN = re.compile(r"[*?[]"), re.compile(r"[*?[~{}]")
 """What a shell matches with files or fills in: in what a variable holds, and where it is written."""
@@ -97,7 +97,7 @@ def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
     """Words, and operators as they are written."""
     at, pieces = 0, list[Piece]()
     while at < len(script):
-        if not pieces and (match := IGNORED.match(script, at)):
+        if not pieces and (match := _IGNORED.match(script, at)):
             pass
         elif not pieces and (match := OPERATOR.match(script, at)):
             yield match[0]
@@ -116,11 +116,11 @@ def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
 
 def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
     kind, found = str(match.lastgroup), match.groupdict()
-    text, quoted, at = str(found[kind]), match.re is INSIDE or kind != "plain", 0
+    text, quoted, at = str(found[kind]), match.re is _INSIDE or kind != "plain", 0
     if kind == "double":
         yield Piece(quoted=True)
         while at < len(text):
-            if (inner := INSIDE.match(text, at)) is None:
+            if (inner := _INSIDE.match(text, at)) is None:
                 raise _unreadable(text, at)
             yield from _pieces(inner, kubelets)
             at = inner.end()
@@ -129,7 +129,7 @@ def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
         default = next(
             (Piece(text=said, quoted=key == "quoted") for key, said in written.items() if said is not None), None
         )
-        yield Piece(quoted=match.re is INSIDE, name=name, default=default)
+        yield Piece(quoted=match.re is _INSIDE, name=name, default=default)
     elif kind == "variable" and found["kubelets"] not in kubelets:
         raise UnreadableError("has `$(`")
     elif kind != "joined":
@@ -137,7 +137,7 @@ def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
 
 
 def _unreadable(script: str, at: int) -> UnreadableError:
-    match = UNREAD.match(script, at)
+    match = _UNREAD.match(script, at)
     assert match
     return UnreadableError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
 

@@ -9,11 +9,11 @@ from paceline.cli.live.errors import said
 from paceline.cli.live.find import load
 from paceline.kube import Api, TooManyRequests, Unavailable
 
-SECONDS = 2.0
+_SECONDS = 2.0
 """Between two looks."""
 
 
-async def looks(api: Api, namespace: str, name: str, every: float = SECONDS) -> AsyncIterator[Deployment]:
+async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) -> AsyncIterator[Deployment]:
     """The deployment as it is, every so many seconds. An API server that does not answer is asked again."""
     silent = False
     while True:

@@ -25,7 +25,7 @@ WIDTH = 40
 """Columns of a bar."""
 RULERS = 6
 """Arms of a search that are drawn: the best that may be the best."""
-STEPS = (": ready after ", " tok/s")
+_STEPS = (": ready after ", " tok/s")
 """In the client's lines: a server has started, a workload is measured."""
 
 
@@ -57,7 +57,7 @@ def seen(moment: Moment, now: datetime) -> Progress | None:
 def steps(moment: Moment) -> tuple[int, int]:
     """Of the round: done, and in all. Each server starts once and is measured on its workloads."""
     assert moment.plan
-    done = sum(any(step in line for step in STEPS) for line in moment.said)
+    done = sum(any(step in line for step in _STEPS) for line in moment.said)
     return done, sum(1 + len(moment.plan.workloads_of(arm)) for arm in moment.plan.arms)
 
 

@@ -26,7 +26,7 @@ FAVOURABLE = {"Ready": "True", "CacheReady": "True", "Reconciling": "False", "St
 """Condition → its status while all is well; of others neither is better."""
 NEEDS_SOMEBODY = ("Ready", "Stalled", "SpeculationDegraded")
 """Of these the ones that are trouble where they are not so."""
-TONES = {
+_TONES = {
     **dict.fromkeys(("Promoted", "PromotedAnyway"), GOOD),
     **dict.fromkeys(("Demoted", "TakenDown", "Fallback", "RolledBack", "Aborted", "Stopped"), BAD),
 }
@@ -241,7 +241,7 @@ def _change(pool: Pool, change: Change) -> said.Event:
         run=evidence.run,
         revision=change.revision,
         request=change.request,
-        tone=TONES.get(change.reason or "", ""),
+        tone=_TONES.get(change.reason or "", ""),
     )
 
 

@@ -12,7 +12,7 @@ from paceline.core.record import from_status
 from paceline.plan import objects
 from paceline.report import read
 
-WAITS = ("WaitingForCapacity", "PodRefused", "Suspended")
+_WAITS = ("WaitingForCapacity", "PodRefused", "Suspended")
 """Reasons of a run's condition Complete for which no round goes on."""
 
 
@@ -54,7 +54,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
         return None
     at = status.progress or RunProgress()
     complete = next((condition for condition in status.conditions if condition.type == "Complete"), None)
-    waits = (at.message or complete.message).rstrip(".") if complete and complete.reason in WAITS else ""
+    waits = (at.message or complete.message).rstrip(".") if complete and complete.reason in _WAITS else ""
     since = started.get(at.job) if at.job and not waits else None
     spent = max(0, round((now - since).total_seconds())) if since else 0
     searches = purpose_of(run["spec"]) is Purpose.SEARCH

@@ -10,7 +10,7 @@ from paceline.cli.live.deployment import Deployment, Pool
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.kube import Api
 
-MANAGER = "kubectl-paceline"
+_MANAGER = "kubectl-paceline"
 """Each request has a field manager of its own, so that it can be taken back and takes no other away."""
 
 
@@ -55,7 +55,7 @@ async def _apply(api: Api, deployment: Deployment, asked: Asked, annotations: Ma
         "kind": SPECULATIVE_DEPLOYMENT.kind,
         "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
     }
-    await api.apply(manifest, manager=f"{MANAGER}-{asked.verb}-{asked.pool}")
+    await api.apply(manifest, manager=f"{_MANAGER}-{asked.verb}-{asked.pool}")
 
 
 async def answer(seen: AsyncIterator[Deployment], asked: Asked) -> Deployment:

@@ -14,7 +14,7 @@ from paceline.watch.windows import read as one_more
 
 LONG_AGO = 1e9
 """Seconds: two readings are a window, however far apart."""
-METRICS = {
+_METRICS = {
     "acceptLength": "accept_length",
     "outputThroughput": "tokens_per_second",
     "meanTTFT": "ttft_seconds",
@@ -109,7 +109,7 @@ def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
     typical = {(value.workload, value.metric): value.typical for value in values if value.arm == arm}
     for workload in spec["workloads"]:
         name = read.workload(workload)
-        found = {field: typical[name, metric] for metric, field in METRICS.items() if (name, metric) in typical}
+        found = {field: typical[name, metric] for metric, field in _METRICS.items() if (name, metric) in typical}
         yield Measured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
 
 

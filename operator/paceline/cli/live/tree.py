@@ -23,13 +23,13 @@ AT_REST = {("Ready", "Serving"), ("CacheReady", "Cached")}
 OF_POOLS = ("Measuring", "Decided", "Promoted", "SpeculationDegraded")
 """Conditions of which the lines of each pool say more."""
 
-IDLE = {"Suspended": "suspended: spec.suspend is set"}
+_IDLE = {"Suspended": "suspended: spec.suspend is set"}
 """Step of a pool that has no message → what it means."""
-PATIENCE = 120
+_PATIENCE = 120
 """Seconds without progress of a roll-out that are nothing to speak of."""
 TAIL = 3
 """Changes that the tree shows."""
-LABEL = 9
+_LABEL = 9
 """Characters of the longest label."""
 
 
@@ -39,7 +39,7 @@ def tree(deployment: Deployment, now: datetime) -> Tree:
         root.add(line)
     for pool in deployment.pools:
         branch = root.add(Text(pool.name, style="bold"))
-        for label, say in PARTS.items():
+        for label, say in _PARTS.items():
             if lines := tuple(say(deployment, pool, now)):
                 branch.add(_part(label, *lines))
     return root
@@ -61,7 +61,7 @@ def _style_of(deployment: Deployment) -> str:
 def _part(label: str, *lines: tuple[str, str]) -> Table:
     """Lines, each a text and its style, beside their label: what is too long for a terminal goes on below itself."""
     grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(min_width=LABEL, style=FAINT)
+    grid.add_column(min_width=_LABEL, style=FAINT)
     grid.add_column()
     for number, (text, style) in enumerate(lines):
         grid.add_row("" if number else label, Text(text, style=style))
@@ -127,7 +127,7 @@ def _target(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     target, serving = pool.status.target, pool.status.serving
     if target and not (serving and serving.revision == target.revision):
         yield f"{target.arm} at {target.revision}, because {target.message}", BUSY
-        if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= PATIENCE:
+        if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= _PATIENCE:
             yield f"no progress for {span(stood)}", BUSY
 
 
@@ -135,7 +135,7 @@ def _run(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     progress, step = pool.progress, pool.status.progress
     if progress is None:
         if step and step.step != "Decided":
-            yield step.message or IDLE.get(step.step, step.step), BUSY
+            yield step.message or _IDLE.get(step.step, step.step), BUSY
         return
     yield progress.run, ""
     yield f"{cells(progress)} {rounds(progress)}", BUSY
@@ -187,7 +187,7 @@ def _address(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
 
 
 Part = Callable[[Deployment, Pool, datetime], Lines]
-PARTS: dict[str, Part] = {
+_PARTS: dict[str, Part] = {
     "serves": _serves,
     "target": _target,
     "degraded": _degraded,

@@ -13,7 +13,7 @@ from paceline.engines.sglang import moves
 from paceline.engines.sglang.backends import PINNED_BY as BACKENDS_PINNED_BY
 from paceline.engines.sglang.candidate import RUNS_AS, Candidate, candidates
 
-PINNED_BY = "--mem-fraction-static"
+_PINNED_BY = "--mem-fraction-static"
 LIKE = (
     (re.compile(r"\bG?B[23]00\b"), "B200"),
     (re.compile(r"\bH200\b|\bGH200\b"), "H200"),
@@ -24,7 +24,7 @@ LIKE = (
 
 def _memory(configuration: Configuration) -> Iterator[Refusal]:
     moving = moves.of(configuration.version)
-    if moving is None or any(configuration.find(PINNED_BY)):
+    if moving is None or any(configuration.find(_PINNED_BY)):
         return
     moved = moving.moved_by(moves.MEMORY)
     arm = next((arm for arm in configuration.arms if arm.draft and _kind(arm) in moved), None)
@@ -35,7 +35,7 @@ def _memory(configuration: Configuration) -> Iterator[Refusal]:
         path="engine.args",
         message=f"{configuration.engine} keeps another share of the memory where it speculates (on four H200 "
         f"mem_fraction_static is {shares['baseline']:.3f}, and {shares[_kind(arm)]:.3f} with {arm.draft.algorithm}, "
-        f"which {arm.name} has), and arms must be equal; add {PINNED_BY}=0.85, or a share that leaves the draft enough",
+        f"which {arm.name} has), and arms must be equal; add {_PINNED_BY}=0.85, or a share with room for the draft",
     )
 
 

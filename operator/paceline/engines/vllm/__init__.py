@@ -23,16 +23,16 @@ from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals, running_requests
 from paceline.engines.vllm.targets import loses, tools_need, without_hidden_states
 
-BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
+_BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
 AUTO = ("--max-model-len=-1",)
 """config/model.py:2642."""
 
 
-def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.bounds(FLAGS.parse(server.engine.args), BOUNDS, auto=AUTO)
+def _bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.bounds(FLAGS.parse(server.engine.args), _BOUNDS, auto=AUTO)
 
 
-PARALLELISM = Parallelism(
+_PARALLELISM = Parallelism(
     copies=(
         "--data-parallel-size",
         "--pipeline-parallel-size",
@@ -55,9 +55,9 @@ ADAPTER = Adapter(
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,
-    bounds=bounds,
-    parallel=lambda server: PARALLELISM.refusals(server, FLAGS),
-    attention_groups=lambda server: PARALLELISM.attention_groups(server, FLAGS),
+    bounds=_bounds,
+    parallel=lambda server: _PARALLELISM.refusals(server, FLAGS),
+    attention_groups=lambda server: _PARALLELISM.attention_groups(server, FLAGS),
     eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see without_hidden_states
     model_rules=MODEL_RULES,
     memory_flags=MemoryFlags(

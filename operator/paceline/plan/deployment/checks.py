@@ -25,11 +25,11 @@ from paceline.render.devices import KIND as CLAIM_TEMPLATE
 from paceline.render.group import KIND as GROUPS
 from paceline.render.pull import COMPONENT
 
-KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)
-RELEASE = "v0.10.0"
+_KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)
+_RELEASE = "v0.10.0"
 """The latest release of kubernetes-sigs/lws in August 2026; any since v0.5 will do."""
-INSTALL = (
-    f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{RELEASE}/manifests.yaml"
+_INSTALL = (
+    f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{_RELEASE}/manifests.yaml"
 )
 NEVER_OWNED = {"Pod", "PersistentVolumeClaim"}
 """Kinds that a SpeculativeDeployment does not own."""
@@ -51,7 +51,7 @@ def end_dropped_pools(snapshot: Snapshot, _: datetime) -> StepResult:
     if snapshot.spec is None:
         return StepResult()
     pools = {pool.name for pool in snapshot.spec.pools}
-    dropped = snapshot.of_no_pool(KINDS, pools)
+    dropped = snapshot.of_no_pool(_KINDS, pools)
     # The prefetch is of no pool, and stays.
     jobs = snapshot.of_no_pool(["Job"], pools)
     dropped += [job for job in jobs if job["metadata"]["labels"].get(COMPONENT_LABEL) == COMPONENT]
@@ -93,7 +93,7 @@ def check_kinds(snapshot: Snapshot, _: datetime) -> StepResult:
         return StepResult(causes=(Cause(Reason.NoResourceClaims, None, f"spec.{WITHOUT_CLAIMS}"),), blocks=True)
     if spec is None or spec.server.accelerator.nodes == 1 or GROUPS not in snapshot.absent:
         return StepResult()
-    note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {INSTALL}"
+    note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {_INSTALL}"
     return StepResult(causes=(Cause(Reason.NoLeaderWorkerSet, None, note),), blocks=True)
 
 

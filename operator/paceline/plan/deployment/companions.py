@@ -101,7 +101,7 @@ def unrouted(snapshot: Snapshot) -> Iterator[str]:
 def _obstacle(snapshot: Snapshot, kind: str, pool: str) -> str:
     """Why the object cannot be made; "" if it can."""
     if kind in snapshot.absent:
-        return f"no {kind} is made: {INSTALL[kind]}, or the operator may not list it; nothing waits for it"
+        return f"no {kind} is made: {_INSTALL[kind]}, or the operator may not list it; nothing waits for it"
     if not _can_be_made(snapshot, kind, pool):
         name = child_name(snapshot.name, pool)
         return f"{kind} {name} is not managed by Paceline and stays as it is; rename the pool or remove the object"
@@ -113,7 +113,7 @@ def _can_be_made(snapshot: Snapshot, kind: str, pool: str) -> bool:
     return kind not in snapshot.absent and (existing is None or owned_by(existing, snapshot.owner.uid))
 
 
-INSTALL = {
+_INSTALL = {
     HTTP_ROUTE: "the cluster lacks gateway.networking.k8s.io/v1 (kubernetes-sigs/gateway-api)",
     INFERENCE_POOL: "the cluster lacks inference.networking.k8s.io/v1"
     " (kubernetes-sigs/gateway-api-inference-extension, v1.0 or later)",

@@ -46,7 +46,7 @@ def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
     if lost := _lost_volume(snapshot, prefetch):
         causes = (Cause(Reason.Fetching, None, lost), Cause(Reason.Prefetching, None, lost))
         actions = tuple(Delete(job, lost) for job in prefetch.jobs)
-        return StepResult(causes=causes, actions=actions, status=NOWHERE, blocks=True)
+        return StepResult(causes=causes, actions=actions, status=_NOWHERE, blocks=True)
     if not prefetch.missing:
         return StepResult(
             causes=(Cause(Reason.Cached),),
@@ -156,7 +156,7 @@ def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) ->
         actions=tuple(
             Delete(job, f"it keeps claim {name}") for job in prefetch.jobs if "deletionTimestamp" not in job["metadata"]
         ),
-        status=NOWHERE,
+        status=_NOWHERE,
         blocks=True,
     )
 
@@ -288,7 +288,7 @@ def _artifact(report: FetchResult, fetched: FetchedModel) -> Artifact:
     return Artifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
 
 
-NOWHERE = {"volume": ""}
+_NOWHERE = {"volume": ""}
 """Fields of status once the volume is another one: the commits stay known."""
 
 

@@ -31,7 +31,7 @@ from paceline.plan.objects import Object, finished
 from paceline.plan.step import StepResult, parse_time, timestamp
 from paceline.watch import Expected, Judgement, JudgementKind, Watched
 
-REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrossover"]] = {
+_REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrossover"]] = {
     JudgementKind.ACCEPTANCE_DROPPED: "AcceptanceDropped",
     JudgementKind.HUNG: "Hung",
     JudgementKind.BEYOND_CROSSOVER: "BeyondCrossover",
@@ -54,7 +54,7 @@ def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
 
 def _unread(rollout: Rollout) -> Iterator[str]:
     """That the servers cannot be watched; as it was said first, since the message counts the time."""
-    pool, judgement = rollout.pool, judged(rollout)
+    pool, judgement = rollout.pool, _judged(rollout)
     if judgement and judgement.kind is JudgementKind.UNREADABLE:
         begins = f"spec.guard: pool {pool.name} cannot be watched: "
         before = (note for note in pool.snapshot.status.notes if note.startswith(begins))
@@ -75,7 +75,7 @@ def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
         yield f"spec.guard: pool {pool.name} is not watched while its servers are replaced, by {by}"
 
 
-def judged(rollout: Rollout) -> Judgement | None:
+def _judged(rollout: Rollout) -> Judgement | None:
     """The judgement on what is served; None if there is none, or if it is about another revision."""
     pool = rollout.pool
     judgement = pool.snapshot.judgements.get(pool.name)
@@ -86,7 +86,7 @@ def judged(rollout: Rollout) -> Judgement | None:
 
 def falls_back(rollout: Rollout) -> Judgement | None:
     """The judgement for which the baseline is to be served instead."""
-    judgement, pool = judged(rollout), rollout.pool
+    judgement, pool = _judged(rollout), rollout.pool
     wanted = pool.deployment.guard.action is GuardAction.FALLBACK and not pool.frozen and rollout.choice.arm != BASELINE
     return judgement if judgement and wanted and judgement.kind in SERVED_BETTER_BY_THE_BASELINE else None
 
@@ -98,12 +98,12 @@ def _degraded(rollout: Rollout, now: datetime) -> Degraded | None:
     before = pool.remembered.degraded
     if pool.deployment.guard.action is GuardAction.NONE or (before and before.revision != choice.revision):
         before = None
-    judgement = judged(rollout)
+    judgement = _judged(rollout)
     if judgement is None or judgement.kind is JudgementKind.UNREADABLE:
         return before
     if judgement.kind is JudgementKind.IDLE:
         return before if before and before.reason == "AcceptanceDropped" else None
-    reason = REASONS.get(judgement.kind)
+    reason = _REASONS.get(judgement.kind)
     if reason is None:
         return None
     if before and before.reason == reason:

@@ -22,7 +22,7 @@ Key = tuple[str, str]
 """Source and revision."""
 Commits = Mapping[Key, str]
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
-UNKNOWN = "0" * 40
+_UNKNOWN = "0" * 40
 """Commit of what was not resolved yet."""
 JOB_NAME = "batch.kubernetes.io/job-name"
 
@@ -63,7 +63,7 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
     """The spec with each model and each dataset of the hub at its commit; at none that exists where it is not known."""
 
     def commit(unpinned: Model | Dataset) -> str:
-        return commits.get(key_of(unpinned), UNKNOWN)
+        return commits.get(key_of(unpinned), _UNKNOWN)
 
     def model(unpinned: Model) -> Model:
         return replace(unpinned, commit=unpinned.address.digest or commit(unpinned))

@@ -32,7 +32,7 @@ PATIENCE = timedelta(minutes=1)
 NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                         "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"})  # fmt: skip
 """Reasons of a waiting container without its image (Kubernetes, pkg/kubelet/images/types.go)."""
-ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+_ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def _has_image(pod: Object) -> bool:
     waiting: Any = status.get("state", {}).get("waiting")
     if waiting is None:
         return bool(status.get("state"))
-    return waiting.get("reason", "ContainerCreating") not in NOT_PULLED | ON_ITS_WAY
+    return waiting.get("reason", "ContainerCreating") not in NOT_PULLED | _ON_ITS_WAY
 
 
 def _pods(pool: Pool, job: Object) -> Iterator[Object]:

@@ -18,7 +18,7 @@ from paceline.plan.pods import Trouble
 from paceline.plan.step import Apply, Manifest, parse_time, timestamp
 from paceline.render import Owner, benchmark_run
 
-DECIDING = ("Promote", "Reject")
+_DECIDING = ("Promote", "Reject")
 """Outcomes that decide every candidate, or promote one."""
 
 
@@ -143,7 +143,7 @@ class Run:
     @cached_property
     def decides(self) -> bool:
         """For or against its candidates."""
-        return self.outcome in DECIDING
+        return self.outcome in _DECIDING
 
     @cached_property
     def imported(self) -> bool:

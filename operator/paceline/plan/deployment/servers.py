@@ -23,13 +23,13 @@ from paceline.render import group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
-GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
-LATE = timedelta(minutes=1)
+_LATE = timedelta(minutes=1)
 """How long after its deletionTimestamp, which has its grace in it, a pod may still be ending."""
 QUOTA = "exceeded quota"
 """In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
-AUTOSCALER = "HorizontalPodAutoscaler"
+_AUTOSCALER = "HorizontalPodAutoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def unplaced_servers(pods: Iterable[Object]) -> int:
     """How many servers have a pod that waits for capacity."""
     staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
     waiting = (pod for pod in staying if (problem := unplaced(pod)) and problem.reason is Reason.NoCapacity)
-    return len({pod["metadata"].get("labels", {}).get(GROUP, pod["metadata"]["name"]) for pod in waiting})
+    return len({pod["metadata"].get("labels", {}).get(_GROUP, pod["metadata"]["name"]) for pod in waiting})
 
 
 def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) -> bool:
@@ -182,7 +182,7 @@ def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
 def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
     """Until when a pod that is ending is thought to make room; None if none is, or only such as should have ended long
     ago: on a node that is silent a pod ends never."""
-    due = (parse_time(at) + LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
+    due = (parse_time(at) + _LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
     return max((at for at in due if now < at), default=None)
 
 
@@ -214,7 +214,7 @@ def short(ready: int, wanted: int, why: str) -> str:
 def autoscaler_of(snapshot: Snapshot, pool: str) -> str | None:
     """The name of one that has the pool's servers for its target. KEDA makes such an object, too."""
     servers = {("Deployment", child_name(snapshot.name, pool)), (GROUPS, group_name(snapshot.name, pool))}
-    for autoscaler in snapshot.of(AUTOSCALER):
+    for autoscaler in snapshot.of(_AUTOSCALER):
         target = autoscaler["spec"]["scaleTargetRef"]
         if (target.get("kind"), target.get("name")) in servers:
             return str(autoscaler["metadata"]["name"])
@@ -234,6 +234,6 @@ def ignored(snapshot: Snapshot, pool: str) -> str:
     if asked is None or autoscaler is None:
         return ""
     return (
-        f"replicas is {asked}, but {AUTOSCALER} {autoscaler} decides: remove replicas from the pool, "
+        f"replicas is {asked}, but {_AUTOSCALER} {autoscaler} decides: remove replicas from the pool, "
         "or delete the autoscaler"
     )

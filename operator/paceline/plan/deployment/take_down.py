@@ -134,14 +134,14 @@ CLUSTER_AT_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady, Reason.Pau
 PLACE_AT_FAULT = frozenset({Reason.Unplaceable, Reason.PodRefused})
 """Reasons that concern where a server runs, which a candidate shares with its baseline: only a changed spec can be the
 cause."""
-SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
+_SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
 """Reasons that a candidate shares with its baseline, which has the same image, Secrets and volumes. A registry that is
 down while a node is drained would otherwise take down every promoted candidate, and give no pool a server."""
 
 
 def not_its_fault(choice: Choice) -> frozenset[Reason]:
     """Reasons that any arm of this spec would have in its place."""
-    return CLUSTER_AT_FAULT | (PLACE_AT_FAULT if choice.arm == BASELINE else SHARED)
+    return CLUSTER_AT_FAULT | (PLACE_AT_FAULT if choice.arm == BASELINE else _SHARED)
 
 
 def deadline(pool: Pool, since: str) -> datetime | None:

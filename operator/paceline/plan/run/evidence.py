@@ -12,7 +12,7 @@ from paceline.evidence.round_status import answers, last_tries, measurements
 from paceline.gate import Crossover, Load, crossover, decide
 from paceline.plan.run.searching import Searching
 
-ACCEPT_LENGTH = "acceptLength"
+_ACCEPT_LENGTH = "acceptLength"
 """The metric's name in a measurement."""
 
 
@@ -102,9 +102,9 @@ class Evidence:
         """(arm, workload) → mean acceptance length of its valid measurements."""
         lengths: dict[tuple[str, str], list[float]] = {}
         for measurement in self.measurements:
-            if measurement.valid and ACCEPT_LENGTH in measurement.metrics:
+            if measurement.valid and _ACCEPT_LENGTH in measurement.metrics:
                 key = measurement.arm, measurement.workload
-                lengths.setdefault(key, []).append(measurement.metrics[ACCEPT_LENGTH])
+                lengths.setdefault(key, []).append(measurement.metrics[_ACCEPT_LENGTH])
         return {key: sum(values) / len(values) for key, values in lengths.items()}
 
     def failures(self, arm: str) -> tuple[FailedReplicate, ...]:

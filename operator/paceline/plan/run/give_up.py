@@ -8,7 +8,7 @@ from paceline.gate import undecided
 from paceline.plan.run.evidence import Evidence, FailedReplicate, failure
 from paceline.plan.run.origin import own
 
-PATIENCE: Mapping[int, str] = {
+_PATIENCE: Mapping[int, str] = {
     ONCE: "trying again would change nothing: ",
     FEW: f"{FEW} tries in a row gave no result; the last: ",
     MANY: f"the cluster ended {MANY} tries in a row; the last: ",
@@ -29,7 +29,7 @@ def voided(evidence: Evidence) -> tuple[str, str] | None:
 def given_up(evidence: Evidence) -> tuple[str, str] | None:
     """Why further rounds are pointless: message and reason. None while they are not."""
     tries = [(failure(record.reason), record) for record in evidence.since_result]
-    for permitted, sentence in PATIENCE.items():
+    for permitted, sentence in _PATIENCE.items():
         alike = [(kind, record) for kind, record in tries if kind.tries == permitted]
         if len(alike) >= permitted:
             kind, record = alike[0]

@@ -36,7 +36,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     images = {"server": last.image, "client": last.client_image}
     return {
         **measured,
-        **RESULTS[evidence.spec.purpose](evidence),
+        **_RESULTS[evidence.spec.purpose](evidence),
         "arm_rounds": _arm_rounds(evidence),
         "first_measured_time": min(ends),
         "last_measured_time": max(ends),
@@ -98,7 +98,7 @@ def _sweep_results(evidence: Evidence) -> dict[str, Any]:
     return {"results": tuple(_result(evidence, arm, workload, bounds) for arm, workload, bounds in rows)}
 
 
-RESULTS: Mapping[Purpose, Callable[[Evidence], dict[str, Any]]] = {
+_RESULTS: Mapping[Purpose, Callable[[Evidence], dict[str, Any]]] = {
     Purpose.GATE: _gate_results,
     Purpose.SEARCH: _search_results,
     Purpose.SWEEP: _sweep_results,

@@ -18,7 +18,7 @@ Admission = Callable[[Object, Manifest], Manifest | None]
 
 ROUND = "BenchmarkRound"
 SERVERS = ("Deployment", LEADER_WORKER_SET)
-KEPT = ("uid", "generation", "creationTimestamp")
+_KEPT = ("uid", "generation", "creationTimestamp")
 """Metadata that the API server sets and no apply changes."""
 
 
@@ -76,7 +76,7 @@ class Cluster:
         if wanted["kind"] in SERVERS:  # the executor hands the number of replicas over
             wanted["spec"].setdefault("replicas", current["spec"].get("replicas", 1))
             wanted["spec"] |= {"paused": True} if current["spec"].get("paused") else {}  # a person's field
-        wanted["metadata"] |= {name: current["metadata"][name] for name in KEPT if name in current["metadata"]}
+        wanted["metadata"] |= {name: current["metadata"][name] for name in _KEPT if name in current["metadata"]}
         if current.get("spec") != wanted.get("spec"):
             wanted["metadata"]["generation"] = current["metadata"].get("generation", 0) + 1
         self.objects[key] = wanted | ({"status": current["status"]} if "status" in current else {})

@@ -6,7 +6,7 @@ from paceline.plan.simulation.scheduler import is_round
 from paceline.plan.step import Manifest, timestamp
 from paceline.render.pull import COMPONENT
 
-READY = ("PodScheduled", "Ready")
+_READY = ("PodScheduled", "Ready")
 
 
 def start_rounds(cluster: Cluster) -> bool:
@@ -45,7 +45,7 @@ def _pull(cluster: Cluster, job: Manifest, pod: Manifest) -> bool:
 
 def mark_ready(pod: Manifest) -> None:
     """The server in it answers its readiness probe."""
-    pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in READY]}
+    pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in _READY]}
 
 
 def end(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:

@@ -12,7 +12,7 @@ from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
-OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *PROTECTION, *ROUTES)
+_OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *PROTECTION, *ROUTES)
 """Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
 LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun", "ResourceClaimTemplate")
 SETTINGS = Settings(image="paceline")
@@ -34,7 +34,7 @@ def deployment_snapshot(cluster: Cluster, name: str, settings: Settings = SETTIN
     manifest = cluster.objects["SpeculativeDeployment", name]
     profile = cluster.objects.get(("BenchmarkProfile", api.profile_of(manifest)))
     manifest, spec, invalid, refused = read(manifest, profile, settings)
-    children = {kind: tuple(cluster.of(kind)) for kind in OF_ANYBODY} | {
+    children = {kind: tuple(cluster.of(kind)) for kind in _OF_ANYBODY} | {
         kind: tuple(cluster.of(kind, deployment=name)) for kind in LABELLED
     }
     return deployment.Snapshot(

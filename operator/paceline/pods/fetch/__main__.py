@@ -32,9 +32,9 @@ from paceline.pods.fetch.lock import BEAT, STALE, holding
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError, read_request
 
-MESSAGE_PATH = "/dev/termination-log"
+_MESSAGE_PATH = "/dev/termination-log"
 
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 """Variables with a token: a hub, or a proxy, may answer with what it was sent."""
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """Errors of the volume that only a person can mend; others (a stale handle, I/O) may be gone with the next try."""
@@ -42,7 +42,7 @@ UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 def main(environment: Mapping[str, str]) -> int:
     """The exit code; the termination message is written."""
-    message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", MESSAGE_PATH))
+    message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", _MESSAGE_PATH))
     try:
         with ExitStack() as locks:
             _release_on_sigterm(locks)
@@ -58,7 +58,7 @@ def main(environment: Mapping[str, str]) -> int:
 
 
 def _failed(message: Path, failure: FetchFailure, code: int) -> int:
-    tokens = [os.environ[name] for name in TOKENS if os.environ.get(name)]
+    tokens = [os.environ[name] for name in _TOKENS if os.environ.get(name)]
     shown = replace(failure, sentence=without_secrets(without(printable(failure.sentence), tokens)))
     print(shown.sentence, file=sys.stderr, flush=True)
     message.write_bytes(shown.to_message().encode()[:LARGEST_MESSAGE])

@@ -36,7 +36,7 @@ from paceline.pods.prompt_file import LARGEST_FILE
 PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
 """One for each page that a list may still have; None: no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
+_NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
 """A file or a commit, as a hub may name it in a header: the client makes a path of it."""
 PLAIN = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\\0]+(?:/(?!\.{1,2}(?:/|$))[^/\\\0]+)*")
 """A path below the repository."""
@@ -45,11 +45,11 @@ MOST_PAGES = 1000
 """Of a list of files; the hub itself puts a thousand files on one."""
 LARGEST_SIZE = 1 << 50
 """Bytes of a file that a hub may list: a petabyte."""
-AT_ONCE = 8
+_AT_ONCE = 8
 SLACK = 1 << 20
 """Bytes beside the models: what the client and the prefetch write themselves."""
 ENLARGE_CLAIM = "enlarge the cache claim (spec.cache.claim.size)"
-TOKEN = "give a token in spec.cache.tokenSecretRef"
+_TOKEN = "give a token in spec.cache.tokenSecretRef"
 
 
 def grant_access() -> str:
@@ -179,7 +179,7 @@ def download_first(listing: Listing, cache: Path) -> None:
 
 def download(listing: Listing, cache: Path) -> None:
     """Download the listed files, and no others, even if the hub lists more by now. Files that exist are kept."""
-    with explained(listing.pinned.artifact), ThreadPoolExecutor(AT_ONCE) as pool:
+    with explained(listing.pinned.artifact), ThreadPoolExecutor(_AT_ONCE) as pool:
         downloads = [pool.submit(_download, listing, name, cache) for name in listing.files]
         try:
             for pending in downloads:
@@ -229,7 +229,7 @@ def _refuse(response: httpx2.Response) -> None:
         raise ValueError(f"the hub's list of files has more than {MOST_PAGES} pages")
     for header in ("ETag", "X-Linked-ETag", "X-Repo-Commit"):
         value = response.headers.get(header, "a")
-        if not NAME.fullmatch(value.removeprefix("W/").strip('"')):
+        if not _NAME.fullmatch(value.removeprefix("W/").strip('"')):
             raise ValueError(f"the hub sent {header}: {value!r:.80}, which names no file")
 
 
@@ -255,9 +255,9 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
     revision = f"{artifact.revision} ({artifact.commit})" if artifact.commit else artifact.revision
     match error:
         case GatedRepoError():
-            return FetchError(f"gated; accept its terms on the hub and {TOKEN}", final=True, source=source)
+            return FetchError(f"gated; accept its terms on the hub and {_TOKEN}", final=True, source=source)
         case RepositoryNotFoundError():
-            sentence = f"no such repository, or a private one; correct the source or {TOKEN}"
+            sentence = f"no such repository, or a private one; correct the source or {_TOKEN}"
             return FetchError(sentence, final=True, source=source)
         case RevisionNotFoundError():
             sentence = f"no revision {revision}; name a branch, tag or commit it has"
@@ -267,7 +267,7 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
         case DisabledRepoError():
             return FetchError("disabled on the hub; name another repository", final=True, source=source)
         case HfHubHTTPError(response=response) if response.status_code in (401, 403):
-            return FetchError(f"the hub refused the token; {TOKEN} that may read it", final=True, source=source)
+            return FetchError(f"the hub refused the token; {_TOKEN} that may read it", final=True, source=source)
         case HfHubHTTPError(response=response):
             return FetchError(f"{ENDPOINT} answered {response.status_code}", final=False, source=source)
         case httpx2.HTTPError() | LocalEntryNotFoundError() | ConnectionError():

@@ -16,11 +16,11 @@ INDEX = "model.safetensors.index.json"
 LARGEST_CONFIG = 16 << 20
 LARGEST_INDEX = 256 << 20
 """Bytes. The largest known index has some 200,000 tensors of 100 bytes."""
-ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What comes of a file that has its form and means nothing."""
 LONGEST_HEADER = 100_000_000
 """Bytes, of the format's own definition."""
-NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
+_NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
 """Types of the format that hold one number in a cell; in others, several may be packed into one."""
 
 
@@ -30,7 +30,7 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
     code = has_code or any(folder.glob("*.py"))
     try:
         return model_facts(config, found.bytes, found.tensors, found.shapes, has_code=code)
-    except ODD as error:
+    except _ODD as error:
         sentence = f"config.json is not a model's: {type(error).__name__}: {error}"
         raise FetchError(sentence, final=True, source=source) from error
 
@@ -59,7 +59,7 @@ def weights(source: str, folder: Path) -> Weights:
             return Weights(tensors=frozenset(mapped), shapes=_shapes(headers), bytes=size)
     except FileNotFoundError:
         pass
-    except ODD as error:
+    except _ODD as error:
         raise FetchError(f"{INDEX} names no weights: {error!r:.200}", final=True, source=source) from error
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
     headers = {name: entry for path in files for name, entry in _header(source, path).items()}
@@ -71,7 +71,7 @@ def _shapes(headers: Mapping[str, Any]) -> dict[str, Shape]:
     return {
         name: tuple(entry["shape"])
         for name, entry in headers.items()
-        if sized(name) and isinstance(entry, dict) and entry.get("dtype") in NUMBERS and _is_shape(entry.get("shape"))
+        if sized(name) and isinstance(entry, dict) and entry.get("dtype") in _NUMBERS and _is_shape(entry.get("shape"))
     }
 
 
@@ -89,7 +89,7 @@ def _header(source: str, path: Path) -> dict[str, Any]:
         if not isinstance(named, dict):
             raise TypeError(f"a header of {type(named).__name__}")
         return {name: entry for name, entry in named.items() if name != "__metadata__"}
-    except ODD as error:
+    except _ODD as error:
         sentence = f"{path.name} has no safetensors header; name a repository whose weights are whole"
         raise FetchError(sentence, final=True, source=source) from error
 

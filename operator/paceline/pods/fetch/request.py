@@ -7,8 +7,8 @@ from paceline.fetching.failure import Part
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
 """No pickled weights: they can run code, and every engine reads safetensors."""
-NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl", ".pt",
-         ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
+_NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl",
+          ".pt", ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
 """Endings of files that may run code when they are read, whatever the rest of the name."""
 CODE = "*.py"
 
@@ -40,6 +40,6 @@ def covers(request: FetchRequest, path: str) -> bool:
     """Whether a file of a model's repository is downloaded. `tokenizer*` also matches tokenizer.py and tokenizer.pkl,
     which are not tokenizers' data."""
     name = path.lower()
-    if name.endswith(NEVER) or (name.endswith(".py") and not request.trust_remote_code):
+    if name.endswith(_NEVER) or (name.endswith(".py") and not request.trust_remote_code):
         return False
     return any(fnmatchcase(path, pattern) for pattern in patterns(request))

@@ -16,7 +16,7 @@ from pathlib import Path
 from paceline.pods.fetch.hub import Listing
 from paceline.pods.fetch.request import FetchError
 
-READERS = 4
+_READERS = 4
 """Files read at once: hashing takes a core for one or two GB a second."""
 RUNS_CODE = {
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle"),
@@ -37,7 +37,7 @@ def check(listing: Listing, snapshot: Path) -> None:
     for file in _unlisted(listing, snapshot):
         print(f"{source}: {file.relative_to(snapshot)} is not on the hub, removed", flush=True)
         file.unlink()
-    with ThreadPoolExecutor(READERS) as readers:
+    with ThreadPoolExecutor(_READERS) as readers:
         wrong = list(filter(None, readers.map(partial(_remove_if_wrong, listing, snapshot), listing.files)))
     if wrong:
         raise FetchError(

@@ -19,7 +19,7 @@ from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.runner import Runner, say
 
 CONTROL_DIRECTORY = "PACELINE_CTL"
-MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
+_MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
 LONGEST_SENTENCE = 2048
 """Bytes; the kubelet keeps 12 KiB of all messages of a pod."""
 
@@ -28,7 +28,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
     server_keys = keys.read(os.environ)
     control = Control(Path(os.environ.get(CONTROL_DIRECTORY, "/ctl")), server_keys)
-    message = Path(os.environ.get(MESSAGE_PATH, "/dev/termination-log"))
+    message = Path(os.environ.get(_MESSAGE_PATH, "/dev/termination-log"))
     try:
         keep_beating(control)
         plan = RoundPlan.from_json(os.environ[ENVIRONMENT])

@@ -27,11 +27,11 @@ import uvloop
 from paceline.pods.round.answers import LONGEST_ERROR, UNREADABLE, Answered, Chunk, Reader, events, malformed, refusal
 from paceline.pods.round.answers import report as report_of
 
-KEY = "OPENAI_API_KEY"
+_KEY = "OPENAI_API_KEY"
 """The variable with the server's key."""
 LARGEST_ANSWER = 64 << 20
 """Bytes of one stream."""
-AT_ONCE = 50
+_AT_ONCE = 50
 """Events that are read before other requests have their turn: a quarter of a millisecond."""
 TICK = 0.01
 """Seconds between two looks at how late the loop is."""
@@ -195,7 +195,7 @@ class Sender:
         try:
             for count, (came, event) in enumerate(events(ended.chunks), 1):
                 reader.read(came, event)
-                if count % AT_ONCE == 0:
+                if count % _AT_ONCE == 0:
                     await asyncio.sleep(0)
             may_call = "tools" in self.requests.bodies[ended.number]
             return reader.answered(start=start, due=ended.due, ended=ended.ended, may_call=may_call)
@@ -230,4 +230,4 @@ def send_file(source: Path, target: Path, key: str) -> None:
 
 
 if __name__ == "__main__":
-    send_file(Path(sys.argv[1]), Path(sys.argv[2]), os.environ.get(KEY, ""))
+    send_file(Path(sys.argv[1]), Path(sys.argv[2]), os.environ.get(_KEY, ""))

@@ -22,14 +22,14 @@ from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline.pods.round.steps import Ended, ServerFailed
 
 HEARTBEAT_SECONDS = 3.0
-POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 STOP_SECONDS = 300.0
 """More than the wrapper needs: its grace periods, and the wait for the GPUs' memory."""
 ALIVE_SECONDS = 30.0
 """The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
 CLOCKS_SECONDS = 15.0
 """More than the 10 after which the wrapper gives nvidia-smi up: it never runs beside a load."""
-LONGEST_LINE = 200
+_LONGEST_LINE = 200
 LONGEST_FILE = 64 << 10
 LONGEST_LOG = 64 << 20
 """Bytes. An engine that logs a line each step writes a few MB an hour."""
@@ -138,7 +138,7 @@ class Control:
     def last_words(self) -> str:
         """The line of the server's log that tells why it ended."""
         ending = self._bytes("log", LONGEST_ENDING, from_the_end=True).decode(errors="replace")
-        return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), LONGEST_LINE))
+        return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), _LONGEST_LINE))
 
     def _exit(self) -> str | None:
         """Exit status and manner; None until there is one with this server's seal."""
@@ -183,7 +183,7 @@ def _words(argv: Sequence[str]) -> Iterator[str]:
 def _pause(deadline: float, otherwise: str, error: type[Exception] = WrapperError) -> None:
     if time.monotonic() > deadline:
         raise error(otherwise)
-    time.sleep(POLL_SECONDS)
+    time.sleep(_POLL_SECONDS)
 
 
 def keep_beating(control: Control) -> None:

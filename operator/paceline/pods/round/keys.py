@@ -10,7 +10,7 @@ from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
 from paceline.evidence.round_plan import Scalar
 
-SHORTEST = 6
+_SHORTEST = 6
 """Characters of a variable of the server that is hidden: "1" or "true" would be hidden in every number and word."""
 
 
@@ -79,5 +79,5 @@ NO_KEYS = Keys()
 
 
 def read(environ: Mapping[str, str]) -> Keys:
-    others = (value for name, value in environ.items() if name.startswith(HIDE) and len(value) >= SHORTEST)
+    others = (value for name, value in environ.items() if name.startswith(HIDE) and len(value) >= _SHORTEST)
     return Keys(api=environ.get(API_KEY, ""), admin=environ.get(ADMIN_KEY, ""), others=tuple(others))

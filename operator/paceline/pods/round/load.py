@@ -124,7 +124,7 @@ def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
     """The requests of a `Sample`: the workload's first prompts, as its load had them."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     assert probe.histogram
-    name, tokens = f"{name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
+    name, tokens = f"{_name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, workload, name=name, tokens=tokens), **probe.histogram.body}
     return [{**fields, **json.loads(prompt)} for prompt in prompts(plan, workload)[: positions.SAMPLES]]
 
@@ -156,7 +156,7 @@ def _built_in(name: str) -> Prompts:
     return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(texts).encode()).hexdigest())
 
 
-def name_of(workload: Workload, *, warm_up: bool) -> str:
+def _name_of(workload: Workload, *, warm_up: bool) -> str:
     """The name of a load, unique on its server process. It adds letters, digits and "-" to the dataset's name."""
     return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
 
@@ -180,7 +180,7 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
 
 def requests(plan: RoundPlan, workload: Workload) -> Requests:
     """Of a load: the same ones for every arm, with the same arrivals, or the same `levels` of a ramp."""
-    name, tokens = name_of(workload, warm_up=False), workload.dataset.max_tokens
+    name, tokens = _name_of(workload, warm_up=False), workload.dataset.max_tokens
     bodies = _bodies(plan, workload, prompts(plan, workload), name=name, tokens=tokens)
     return Requests(
         url=_url(plan),
@@ -194,7 +194,7 @@ def requests(plan: RoundPlan, workload: Workload) -> Requests:
 def warm_up_requests(plan: RoundPlan, workload: Workload) -> Requests:
     """The last one is bare: it tells how long a template is (`contamination`)."""
     chosen = warm_up_prompts(plan, workload)
-    name, tokens = name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
+    name, tokens = _name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
     bodies = _bodies(plan, workload, [*chosen, bare(prompts(plan, workload))], name=name, tokens=tokens)
     return Requests(url=_url(plan), bodies=bodies, concurrency=workload.concurrency)
 

@@ -92,7 +92,7 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
     return Answer(text=text, cut=finish == "length", tokens=tokens)
 
 
-def digest(answer: Answer) -> str:
+def _digest(answer: Answer) -> str:
     return hashlib.sha256(answer.text.encode()).hexdigest()[:DIGEST]
 
 
@@ -104,7 +104,7 @@ def outputs(parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], bas
         if isinstance(own, str):
             compared[arm] = Outputs(unknown=own)
         elif arm == baseline:
-            compared[arm] = Outputs(digests=tuple(map(digest, own)))
+            compared[arm] = Outputs(digests=tuple(map(_digest, own)))
         elif isinstance(reference, str):
             compared[arm] = Outputs(unknown=reference)
         else:

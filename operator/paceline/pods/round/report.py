@@ -14,9 +14,9 @@ from paceline.pods.round.requests import Row, good, lengths, most_under_way, row
 
 STEADY = 0.9
 """Share of the concurrency: the steady-state window is the time with at least this share."""
-STEPS = 1000
+_STEPS = 1000
 """Number of equal steps into which the time of the first prefills is divided, to search the start of counting."""
-FEWEST = 8
+_FEWEST = 8
 """Fewest requests in the second half of an open loop from which its rate is computed."""
 
 
@@ -124,7 +124,7 @@ def _beginning(
     latest = min(max(one.arrivals[0] for one in first), (start + end) / 2)
 
     def at(step: int) -> float:
-        return start + max(0.0, latest - start) * step / STEPS
+        return start + max(0.0, latest - start) * step / _STEPS
 
     def balanced(step: int) -> bool:
         of_prefills, of_pieces = (
@@ -132,7 +132,7 @@ def _beginning(
         )
         return of_prefills <= of_pieces
 
-    return at(bisect_left(range(STEPS), True, key=balanced))
+    return at(bisect_left(range(_STEPS), True, key=balanced))
 
 
 def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
@@ -157,7 +157,7 @@ def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
     sent = rows(report)
     times = [one.seconds for one in sent]
     half = len(times) // 2
-    if len(times) - half < FEWEST:
+    if len(times) - half < _FEWEST:
         return None
     growth, error = _slope(times[half:], [one.tokens for one in sent[half:]])
     return rate / (1 + rate * max(0.0, growth - 2 * error))

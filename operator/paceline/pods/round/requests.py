@@ -13,7 +13,7 @@ from paceline.evidence import Point
 
 Report = Mapping[str, Any]
 """Of a load: a column per number, a row per request, in the order of the prompts (`answers.report`)."""
-FEWEST = 8
+_FEWEST = 8
 """Requests of which a spread is computed."""
 
 
@@ -92,7 +92,7 @@ def speeds(report: Report) -> tuple[float, ...]:
 def spread(report: Report) -> float | None:
     """Standard deviation of ln(speed of a request); None for fewer than eight, or if one failed."""
     logs = [math.log(speed) for speed in speeds(report)]
-    return stdev(logs) if len(logs) >= FEWEST else None
+    return stdev(logs) if len(logs) >= _FEWEST else None
 
 
 def beside(point: Point, mine: Sequence[float], baseline: Sequence[float]) -> Point:

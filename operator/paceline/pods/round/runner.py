@@ -37,7 +37,7 @@ from paceline.pods.round.steps import (
 )
 
 READY_POLL_SECONDS = 0.2
-EMULATED = "emulated"
+_EMULATED = "emulated"
 """In the version an emulator gives of itself."""
 
 
@@ -79,7 +79,7 @@ class Runner:
             prompts=load.sizes(self.plan),
             engine_version=versions[0] if versions else "",
             paceline=__version__,
-            emulated=any(EMULATED in version for version in versions),
+            emulated=any(_EMULATED in version for version in versions),
             started=started,
             finished=time.time(),
             overhead_seconds=max(0.0, time.monotonic() - began - self.useful_seconds),

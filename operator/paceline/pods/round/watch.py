@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from paceline.engines import Probe
 from paceline.pods.round.steps import Load, ServerFailed
 
-METRICS = "/metrics"
+_METRICS = "/metrics"
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 5.0
 """Until the first sample, and between two samples."""
@@ -46,7 +46,7 @@ def depth(step: Load, probe: Probe, get: Callable[[str], str]) -> Iterator[Sampl
         while not ended.wait(pause):
             pause = EVERY_SECONDS
             try:
-                value = read(get(METRICS))
+                value = read(get(_METRICS))
             except ServerFailed:
                 continue
             if value is not None:

@@ -8,7 +8,7 @@ from paceline.plan.deployment.snapshot import Snapshot
 
 DOMAIN = ".paceline.dev/"
 SUSPENDED = "nothing is promoted while spec.suspend is set; remove that first"
-LONGEST = 253
+_LONGEST = 253
 """Characters of a value that count: the limit of a run's `trigger.token`."""
 
 Effect = Mapping[str, Any]
@@ -46,5 +46,7 @@ def requests(snapshot: Snapshot) -> tuple[Request, ...]:
     """All requests, by name; an annotation with an empty value is none."""
     parts = ((key.partition(DOMAIN), value) for key, value in sorted(snapshot.annotations.items()) if value)
     return tuple(
-        Request(verb=verb, pool=pool, value=value[:LONGEST]) for (verb, domain, pool), value in parts if verb and domain
+        Request(verb=verb, pool=pool, value=value[:_LONGEST])
+        for (verb, domain, pool), value in parts
+        if verb and domain
     )

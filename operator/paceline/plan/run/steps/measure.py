@@ -127,7 +127,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     if due is not None and now < due:
         return _wait(evidence, due)
     cells = evidence.searching.cells if evidence.searches else NO_CELLS
-    arms = searched(spec, cells) if cells else _in_turn(evidence)
+    arms = _searched(spec, cells) if cells else _in_turn(evidence)
     plan = round_plan(snapshot.owner, spec, arms, number, try_, cells)
     job = round_job(snapshot.owner, spec, plan, where(evidence.records, snapshot.namespaces), snapshot.settings)
     order = ", ".join(arm.name for arm in arms)
@@ -171,7 +171,7 @@ def _wait(evidence: Evidence, due: datetime) -> StepResult:
     )
 
 
-def searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm, ...]:
+def _searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm, ...]:
     """The arms of a search's round, in its order."""
     arms = {arm.name: arm for arm in spec.arms}
     return tuple(arms[name] for name in cells)
