@@ -8,7 +8,7 @@ import pytest
 from tests.support.rendered import example
 
 from paceline import api
-from paceline.api.round import Point, Round
+from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Limit, Purpose, RunSpec
 from paceline.evidence import ArmCommand, RoundPlan, judge
 from paceline.evidence.round_status import round_record
@@ -32,7 +32,7 @@ def asked(**changes: Any) -> RunSpec:
 
 def measured(number: int, spread: float | None, ratio: float = 1.3, *, valid: bool = True) -> Round:
     points = tuple(
-        Point(
+        PointRecord(
             arm=arm,
             workload=workload.name,
             valid=valid,

@@ -16,7 +16,7 @@ from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
 from paceline import api
-from paceline.api.status import Expected, SpeculativeDeploymentStatus
+from paceline.api.status import ExpectedTraffic, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
 from paceline.core.record import from_status
 from paceline.plan.deployment.guard import watched
@@ -301,8 +301,8 @@ def test_while_the_held_candidate_is_measured_again_the_verdict_stands() -> None
 # What the guard expects.
 
 
-def expected(world: World) -> Expected:
-    return from_status(Expected, world.memory("latency")["expected"])
+def expected(world: World) -> ExpectedTraffic:
+    return from_status(ExpectedTraffic, world.memory("latency")["expected"])
 
 
 def test_what_the_evidence_measured_is_kept_and_outlives_the_run() -> None:

@@ -16,7 +16,7 @@ from paceline.evidence import question
 from paceline.plan import deployment, run
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
-from paceline.plan.simulation.cluster import Key
+from paceline.plan.simulation.cluster import Handle
 from paceline.plan.simulation.reconciler import OURS, ours
 from paceline.plan.step import Action, Manifest
 from paceline.render.serving import ARM_LABEL
@@ -189,7 +189,7 @@ def test_what_was_planned_and_done_is_not_planned_again(world: World) -> None:
             assert act(world, key) == []
 
 
-def act(world: World, key: Key) -> list[str]:
+def act(world: World, key: Handle) -> list[str]:
     """What one pass did."""
     before = len(world.told)
     world.reconcile(key)
@@ -321,9 +321,9 @@ def promoted(world: World, pool: str, still: bool) -> bool:
     )
 
 
-def outline(world: World) -> Mapping[Key, Any]:
+def outline(world: World) -> Mapping[Handle, Any]:
     """What there is, but for times, nodes and the order of things."""
-    found: dict[Key, Any] = {}
+    found: dict[Handle, Any] = {}
     for key, one in world.cluster.objects.items():
         status = one.get("status") or {}
         match key[0]:

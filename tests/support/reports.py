@@ -10,7 +10,7 @@ from tests.support.runs import latency, lost_round
 from paceline.api.round import with_rounds
 from paceline.measure import record
 from paceline.report import report
-from paceline.report.model import Run, Value
+from paceline.report.model import RunView, Value
 
 DEMO = Path(__file__).with_name("demo.yaml")
 EVIL = "</title><script>alert(1)</script>$x^2$ |\n# <img src=x onerror=alert(2)>`"
@@ -33,11 +33,11 @@ def listed(*objects: dict[str, Any]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-def said(run: dict[str, Any]) -> Run:
+def said(run: dict[str, Any]) -> RunView:
     return report([run]).runs[0]
 
 
-def value(run: Run, metric: str, arm: str, workload: str) -> Value:
+def value(run: RunView, metric: str, arm: str, workload: str) -> Value:
     return next(v for v in run.values if (v.metric, v.arm, v.workload) == (metric, arm, workload))
 
 

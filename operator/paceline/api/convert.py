@@ -12,7 +12,7 @@ from paceline.api.draft import DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import BudgetSpec, GateSpec
 from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent, with_defaults
@@ -247,11 +247,11 @@ def _refuse(broken: Iterable[Problem]) -> None:
 
 def _pool(
     pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec, server: core.Server
-) -> core.PoolSpec:
+) -> core.PoolSettings:
     named = tuple(_arm(one, one.draft or spec.draft) for one in _candidates(spec) if _is_of(pool, one))
     search = _search(pool, spec)
     found = searched(server, search, named) if search else named
-    return core.PoolSpec(
+    return core.PoolSettings(
         name=pool.name,
         replicas=pool.replicas,
         header_value=pool.header_value,
@@ -362,7 +362,7 @@ def _engine(engine: EngineSpec) -> core.Engine:
     )
 
 
-def _plain(objects: Iterable[Model]) -> tuple[dict[str, Any], ...]:
+def _plain(objects: Iterable[SchemaModel]) -> tuple[dict[str, Any], ...]:
     """As Kubernetes takes them."""
     return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)
 

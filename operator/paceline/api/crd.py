@@ -11,7 +11,7 @@ import yaml
 
 from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, window
 from paceline.api.deployment import SpeculativeDeploymentSpec
-from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
+from paceline.api.model import AN_OBJECT, GROUP, VERSION, SchemaModel, as_sent
 from paceline.api.profile import BenchmarkProfileSpec
 from paceline.api.round import Round
 from paceline.api.rules import DeskRule, Rule, validations
@@ -133,7 +133,7 @@ RULES: Mapping[type[Any], tuple[Rule | DeskRule, ...]] = {
 
 
 def rules_of(kind: type[Any]) -> tuple[Rule | DeskRule, ...]:
-    return kind.rules if issubclass(kind, Model) else RULES.get(kind, ())
+    return kind.rules if issubclass(kind, SchemaModel) else RULES.get(kind, ())
 
 
 _KEPT = frozenset((

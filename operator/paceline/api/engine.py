@@ -8,7 +8,7 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of, is_of
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.pod import Env
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.core import SecretKey
@@ -31,7 +31,7 @@ def _vast(engine: "EngineSpec") -> Iterator[Violation]:
         yield ".podTemplate", f"{SMALL_TEMPLATE}; got {size}"
 
 
-class EngineSpec(Model):
+class EngineSpec(SchemaModel):
     """The inference engine and the arguments that every arm starts with."""
 
     rules = (

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, rules_of, schema
-from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
+from paceline.api.model import API_VERSION, GROUP, SchemaModel, as_sent, fields_of
 from paceline.api.reasons import Reason
 from paceline.api.round import KIND
 from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=SchemaModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
     if kind not in KINDS:
         return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
-    if not issubclass(spec := KINDS[kind].spec, Model):
+    if not issubclass(spec := KINDS[kind].spec, SchemaModel):
         return [*_metadata(manifest)]  # written by Paceline, and read as leniently as a status
     try:
         text = sent(manifest)
@@ -87,7 +87,7 @@ def read(model: type[M], spec: str) -> M:
         raise InvalidManifestError([_problem(error, model) for error in errors]) from None
 
 
-def broken_rules(spec: Model, text: str) -> Iterator[Problem]:
+def broken_rules(spec: SchemaModel, text: str) -> Iterator[Problem]:
     """The rules that a spec, read from `text`, and everything in it break; those of the desk only where the API server
     would accept it."""
     document = _defaulted(json.loads(text), schema(type(spec)))
@@ -173,7 +173,7 @@ def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(path="metadata.name", message=f"must {NAME.must}, at most {LONGEST_NAME}; got {name}")
 
 
-def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
+def _problem(details: ErrorDetails, model: type[SchemaModel]) -> Problem:
     path = "spec" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in details["loc"])
     match details["type"]:
         case "missing":

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from paceline.cli import options
 from paceline.cli.live import command
 from paceline.cli.live.advice import promotable
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.find import load, named
 from paceline.cli.live.look import looks
 from paceline.cli.live.payload import pool_payload
@@ -78,7 +78,7 @@ async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
     return await _answered(api, args, asked, pool, await heard(seen, asked, args.timeout))
 
 
-def one_pool(deployment: Deployment, name: str | None) -> Pool:
+def one_pool(deployment: ObservedDeployment, name: str | None) -> ObservedPool:
     """A request is for one pool."""
     found = deployment.chosen(name)
     if len(found) > 1:
@@ -86,7 +86,7 @@ def one_pool(deployment: Deployment, name: str | None) -> Pool:
     return found[0]
 
 
-def request(pool: Pool, args: argparse.Namespace) -> Asked:
+def request(pool: ObservedPool, args: argparse.Namespace) -> Asked:
     """Raises ValueError for what must be said first."""
     verb, token = args.command, args.token
     if verb == "promote-anyway" and not args.knowingly:
@@ -100,7 +100,7 @@ def request(pool: Pool, args: argparse.Namespace) -> Asked:
     return Asked(verb=verb, pool=pool.name, value=written)
 
 
-async def heard(seen: AsyncIterator[Deployment], asked: Asked, longest: float) -> Deployment | None:
+async def heard(seen: AsyncIterator[ObservedDeployment], asked: Asked, longest: float) -> ObservedDeployment | None:
     """The deployment with its answer; None if there was none in so many seconds."""
     try:
         async with asyncio.timeout(longest):
@@ -109,7 +109,9 @@ async def heard(seen: AsyncIterator[Deployment], asked: Asked, longest: float) -
         return None
 
 
-async def _answered(api: Api, args: argparse.Namespace, asked: Asked, before: Pool, found: Deployment | None) -> int:
+async def _answered(
+    api: Api, args: argparse.Namespace, asked: Asked, before: ObservedPool, found: ObservedDeployment | None
+) -> int:
     if found is None:
         raise ValueError(
             f"{asked} is written, and the operator has not answered in {args.timeout} s: is it running? It will act "
@@ -129,7 +131,7 @@ async def _answered(api: Api, args: argparse.Namespace, asked: Asked, before: Po
     raise ValueError(f"{asked.pool}: {why} (the request is taken back)")
 
 
-def _said(args: argparse.Namespace, asked: Asked, pool: Pool, text: str) -> int:
+def _said(args: argparse.Namespace, asked: Asked, pool: ObservedPool, text: str) -> int:
     if args.output == "json":
         done = {"request": asked.key, "value": asked.value, "handled": not args.no_wait, "refused": ""}
         command.print_json({**done, "pool": pool_payload(pool)})

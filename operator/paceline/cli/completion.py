@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _whole(program: str, commands: Mapping[str, cli.Command]) -> argparse.ArgumentParser:
+def _whole(program: str, commands: Mapping[str, cli.Subcommand]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program)
     subparsers = parser.add_subparsers(dest="command", action=cli._Parsers)
     for module in dict.fromkeys(command.module for command in commands.values()):

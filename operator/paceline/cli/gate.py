@@ -13,7 +13,7 @@ from typing import Any
 
 from paceline import core, gate
 from paceline.cli import options
-from paceline.cli.gate_case import Case, read
+from paceline.cli.gate_case import CaseInput, read
 
 _EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
@@ -162,7 +162,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _gate(case: Case) -> core.Gate:
+def _gate(case: CaseInput) -> core.Gate:
     return core.Gate(
         min_improvement=case.gate.min_improvement,
         max_regression=case.gate.max_regression,
@@ -175,7 +175,7 @@ def _gate(case: Case) -> core.Gate:
     )
 
 
-def _measurements(case: Case) -> list[core.Measurement]:
+def _measurements(case: CaseInput) -> list[core.Measurement]:
     return [
         core.Measurement(
             round=m.round,

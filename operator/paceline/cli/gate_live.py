@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.deployment import ObservedDeployment
 from paceline.cli.live.find import load, named
 from paceline.cli.live.look import looks
 from paceline.cli.live.verdicts import PoolResult, exit_code, payload, results
@@ -32,11 +32,11 @@ async def _gate(api: Api, namespace: str, args: argparse.Namespace) -> int:
 
 
 async def wait(
-    seen: AsyncIterator[Deployment], pool: str | None, longest: float, tell: Callable[[str], None]
-) -> Deployment | None:
+    seen: AsyncIterator[ObservedDeployment], pool: str | None, longest: float, tell: Callable[[str], None]
+) -> ObservedDeployment | None:
     """The deployment once every pool that is asked for has its result, or as it was last seen when so many seconds have
     passed; None if it was not. `tell` hears what is waited for, each time that it changes."""
-    last: Deployment | None = None
+    last: ObservedDeployment | None = None
     told: tuple[PoolResult, ...] = ()
     try:
         async with asyncio.timeout(longest):

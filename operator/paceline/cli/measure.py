@@ -26,11 +26,11 @@ from paceline.measure import emulated, models, ports, prompts, record
 from paceline.measure.devices import DevicesError
 from paceline.measure.emulated import EmulatorError
 from paceline.measure.machine import Machine, UnsetVariableError, from_secrets, left_out, read_by_engines
-from paceline.measure.models import DownloadError, Found, MissingError
+from paceline.measure.models import DownloadError, LocalModels, MissingError
 from paceline.measure.ports import NoPortError
-from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
+from paceline.measure.question import PoolQuestion, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
 from paceline.measure.record import RecordError
-from paceline.measure.rounds import Rounds
+from paceline.measure.rounds import LocalRun
 from paceline.plan.objects import finished
 from paceline.plan.speeds import Size, size_in_name
 from paceline.plan.step import Manifest
@@ -206,7 +206,7 @@ def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Mani
     """The run with its end, as the file has it. Each file has a folder of logs of its own beside it."""
     machine = replace(machine, folder=record.folder_of(file).resolve())
     going = record.gone_on_with(record.load(file), wanted, machine.note, file)
-    rounds = Rounds(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
+    rounds = LocalRun(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
     if finished(going):
         tell(f"{file}: it has its end already; remove it to measure it again")
     else:
@@ -240,8 +240,8 @@ def _only(objects: tuple[Manifest, ...]) -> Manifest:
 
 
 def _found(
-    args: argparse.Namespace, question: Question, objects: tuple[Manifest, ...], folder: Path, lock: int
-) -> Found:
+    args: argparse.Namespace, question: PoolQuestion, objects: tuple[Manifest, ...], folder: Path, lock: int
+) -> LocalModels:
     """The question's models, and its prompts that are not built in."""
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
@@ -252,12 +252,12 @@ def _found(
         found = models.in_directory(question.models, of_the_hub, args.models.resolve())
     else:
         found = _downloaded(args, question, of_the_hub, folder, lock)
-    return Found(commits=found.commits, places={**found.places, **files}, facts=found.facts)
+    return LocalModels(commits=found.commits, places={**found.places, **files}, facts=found.facts)
 
 
 def _downloaded(
-    args: argparse.Namespace, question: Question, datasets: list[Dataset], folder: Path, lock: int
-) -> Found:
+    args: argparse.Namespace, question: PoolQuestion, datasets: list[Dataset], folder: Path, lock: int
+) -> LocalModels:
     for model in question.models:
         if where := _OF_THE_CLUSTER.get(model.address.scheme):
             raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
@@ -272,7 +272,7 @@ def _downloaded(
     return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, lock, **options)
 
 
-def _emulated(args: argparse.Namespace, question: Question, found: Found) -> tuple[str, Mapping[str, str]]:
+def _emulated(args: argparse.Namespace, question: PoolQuestion, found: LocalModels) -> tuple[str, Mapping[str, str]]:
     """The mark of an emulated run, and variables for its servers that an invented target needs."""
     if not args.emulated:
         return "", {}
@@ -281,12 +281,18 @@ def _emulated(args: argparse.Namespace, question: Question, found: Found) -> tup
     return emulated.mark(question.server, found.places[target.source, target.revision], size)
 
 
-def _size_of(args: argparse.Namespace, question: Question) -> Size | None:
+def _size_of(args: argparse.Namespace, question: PoolQuestion) -> Size | None:
     return args.emulated_size or size_in_name(question.server.target.source)
 
 
 def _machine(
-    args: argparse.Namespace, question: Question, found: Found, folder: Path, ours: Equipment, port: int, mark: str
+    args: argparse.Namespace,
+    question: PoolQuestion,
+    found: LocalModels,
+    folder: Path,
+    ours: Equipment,
+    port: int,
+    mark: str,
 ) -> Machine:
     adapter = ENGINES[question.server.engine.type]
     here = {str(place): place for place in found.places.values()}

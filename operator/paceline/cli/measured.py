@@ -10,7 +10,7 @@ from pathlib import Path
 from paceline.core.text import printable
 from paceline.measure import record
 from paceline.measure.applying import applying
-from paceline.measure.rounds import Rounds
+from paceline.measure.rounds import LocalRun
 from paceline.plan.step import Manifest
 
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
@@ -24,7 +24,7 @@ def tell(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def watch(rounds: Rounds) -> None:
+def watch(rounds: LocalRun) -> None:
     """Drawn in place on a terminal; elsewhere a line for what has happened since."""
     from paceline.cli.live.screen import draws_in_place
 
@@ -49,7 +49,7 @@ def watch(rounds: Rounds) -> None:
             screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
 
 
-def _lines(rounds: Rounds) -> Iterator[str]:
+def _lines(rounds: LocalRun) -> Iterator[str]:
     from paceline.cli.live.measuring import seen, so_far, standing
     from paceline.cli.live.progress import spent, time_left
 

@@ -22,13 +22,13 @@ from paceline.cli.manifests import RUN, Manifest, RefusedError, concerned, every
 from paceline.cli.patience import too_slow
 from paceline.cli.profiles import may_meet
 from paceline.cli.rows import HEAD, by_pool, row, span, total
-from paceline.cli.smallest import Shown, noises, smallest, table
+from paceline.cli.smallest import Detectable, noises, smallest, table
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read, wrong
 from paceline.core import (
     DeploymentSpec,
     Parity,
-    PoolSpec,
+    PoolSettings,
     PromotionMode,
     Purpose,
     Scheme,
@@ -60,7 +60,7 @@ large a one that they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class CostRange:
     """The likely and the worst case, and the source of their numbers."""
 
     lower: Assumptions
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _cases(
     args: argparse.Namespace, manifest: Manifest, existing: Sequence[Manifest], now: datetime
-) -> tuple[list[Manifest], Bounds, Forecast, Forecast]:
+) -> tuple[list[Manifest], CostRange, Forecast, Forecast]:
     """What there is in its namespace, what is assumed, and the likely and the worst case."""
     there = [one for one in existing if may_meet(one, manifest)]
     bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
@@ -148,7 +148,7 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
         return api.deployment(manifest)
     run = api.run(manifest)
     workloads = tuple(map(_in_full, run.workloads)) if run.purpose is not Purpose.GATE else run.workloads
-    pool = PoolSpec(name=run.pool, replicas=0, arms=run.arms, workloads=workloads, gate=run.gate)
+    pool = PoolSettings(name=run.pool, replicas=0, arms=run.arms, workloads=workloads, gate=run.gate)
     return DeploymentSpec(
         suspend=False,
         server=run.server,
@@ -165,7 +165,7 @@ def _in_full(workload: Workload) -> Workload:
 
 
 def costs(
-    manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds, existing: Sequence[Manifest] = ()
+    manifest: Manifest, lower: Forecast, upper: Forecast, bounds: CostRange, existing: Sequence[Manifest] = ()
 ) -> Iterator[str]:
     """The table of costs, what they buy, the steps, and what they assume."""
     spec, purpose = spec_of(manifest), purpose_of(manifest["spec"])
@@ -211,7 +211,7 @@ def costs(
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
 
 
-def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: Bounds, purpose: Purpose) -> str:
+def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: CostRange, purpose: Purpose) -> str:
     """The answer in a sentence."""
     if not any(cost.jobs for cost in upper.pools.values()):
         return "nothing is measured"
@@ -224,7 +224,7 @@ def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: Bo
     )
 
 
-def _too_few(pool: PoolSpec, lower: Forecast) -> bool:
+def _too_few(pool: PoolSettings, lower: Forecast) -> bool:
     """Whether no round is left for the first look: a budget alone can take one away."""
     cost = lower.pools[pool.name]
     return not (cost.search or cost.reused) and 0 < cost.jobs < pool.gate.decide_after_rounds[0]
@@ -266,7 +266,7 @@ def _shown(
     upper: Forecast,
     existing: Sequence[Manifest],
     spread: float | None,
-) -> dict[str, Shown]:
+) -> dict[str, Detectable]:
     """Of each pool that is measured for a verdict, which a Sweep has none of."""
     if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
@@ -309,7 +309,7 @@ def _steps(forecast: Forecast) -> Iterator[str]:
         yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
 
 
-def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -> Iterator[str]:
+def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostRange) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
     starts, streams = span(lower.start_seconds, upper.start_seconds), span(upper.stream, lower.stream)
     alone = " that is alone" if lower.shared else ""
@@ -332,7 +332,7 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
         yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
 
-def enough(workload: Workload, pool: PoolSpec, spread: float | None) -> int | None:
+def enough(workload: Workload, pool: PoolSettings, spread: float | None) -> int | None:
     """Requests of rounds after the first, at this spread of the baseline's; None if they send as many."""
     weights = [one.weight for one in pool.workloads if not one.rate]
     fewer = sized(workload, spread, weights).dataset.requests if by_noise(pool.gate) else workload.dataset.requests
@@ -356,7 +356,7 @@ def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
 
 def _bounds(
     start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], server: Server
-) -> Bounds:
+) -> CostRange:
     """From the arguments, else from earlier runs, else a guess by the model's size."""
     measured = sorted(
         float(replicate["startSeconds"])
@@ -378,7 +378,7 @@ def _bounds(
         Assumptions(start_seconds=start, stream=stream, spread=spread, shared=shared)
         for start, stream, spread in zip(starts, streams, SPREADS, strict=True)
     )
-    return Bounds(lower=lower, upper=upper, starts=first, streams=second)
+    return CostRange(lower=lower, upper=upper, starts=first, streams=second)
 
 
 def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float, float], str, bool]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from paceline import api, gate
 from paceline.api.round import KIND, rounds_of, with_rounds
 from paceline.cli.manifests import RUN, Manifest
-from paceline.core import BASELINE, PoolSpec, Workload
+from paceline.core import BASELINE, PoolSettings, Workload
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
-from paceline.plan.costs import Cost, RoundCost
+from paceline.plan.costs import EvidenceCost, RoundCost
 from paceline.plan.run.enough import by_noise, sized
 
 ASSUMED = (
@@ -23,7 +23,7 @@ AFTER_A_SEARCH = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Detectable:
     """What a pool's verdict can show, with the noise that this holds for and its source."""
 
     noise: Noise
@@ -35,8 +35,12 @@ class Shown:
 
 
 def smallest(
-    pool: PoolSpec, least: Cost, most: Cost, existing: Collection[Manifest], spread: float | None = None
-) -> Shown:
+    pool: PoolSettings,
+    least: EvidenceCost,
+    most: EvidenceCost,
+    existing: Collection[Manifest],
+    spread: float | None = None,
+) -> Detectable:
     """`least` is the cost of a verdict at the first look, `most` of one at the last. `spread` decides how many requests
     rounds send."""
     noise, source = _observed(pool, existing) or (_assumed(pool, spread), ASSUMED)
@@ -48,7 +52,7 @@ def smallest(
         looks[0]: (_total(least.by_round), _total(worst[: len(worst) - between])),
         looks[-1]: (_total((*least.by_round, *least.by_round[-1:] * between)), _total(worst)),
     }
-    return Shown(
+    return Detectable(
         cut=len(most.by_round) if len(most.by_round) < looks[-1] else None,
         noise=noise,
         source=source,
@@ -58,7 +62,7 @@ def smallest(
     )
 
 
-def table(shown: Mapping[str, Shown]) -> Iterator[str]:
+def table(shown: Mapping[str, Detectable]) -> Iterator[str]:
     """The smallest differences, and beside each the physical floor: no verdict at that look costs less than the starts
     of its servers and the tokens of its answers."""
     if not shown:
@@ -78,7 +82,7 @@ def table(shown: Mapping[str, Shown]) -> Iterator[str]:
             yield f"At worst the budget ends {pool} after round {of_pool.cut} of {last}, before later looks."
 
 
-def noises(shown: Mapping[str, Shown]) -> Iterator[str]:
+def noises(shown: Mapping[str, Detectable]) -> Iterator[str]:
     """Of what is assumed: how much a speed-up varies between rounds."""
     for source in dict.fromkeys(of_pool.source for of_pool in shown.values()):
         yield f"  Between rounds a speed-up varies (standard deviations), {source}:"
@@ -88,7 +92,7 @@ def noises(shown: Mapping[str, Shown]) -> Iterator[str]:
                 yield f"    {pool:<16} {noise.mean:.1%} in the mean over workloads, {noise.workload:.1%} on one of them"
 
 
-def _assumed(pool: PoolSpec, spread: float | None) -> Noise:
+def _assumed(pool: PoolSettings, spread: float | None) -> Noise:
     """Of the rounds after the first, which may send fewer requests."""
     judged = _judged(pool.workloads)
     weights = [workload.weight for workload in pool.workloads if not workload.rate]
@@ -104,7 +108,7 @@ def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
     return [workload for workload in workloads if not workload.rate] or workloads
 
 
-def _observed(pool: PoolSpec, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
+def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
     """From runs of a pool of this name that measured the same workloads."""
     names = {workload.name for workload in pool.workloads}
     rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == KIND]

@@ -12,7 +12,7 @@ import aiohttp
 
 from paceline.cli import options
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.find import load, measured, named
 from paceline.cli.live.traffic import Page, Traffic, payload, traffic
 from paceline.controller.pages import FAILURES, LONGEST_PAGE, PATIENCE
@@ -61,7 +61,11 @@ async def top(api: Transport, namespace: str, args: argparse.Namespace) -> int:
 
 
 async def readings(
-    api: Transport, deployment: Deployment, pools: Sequence[Pool], runs: Sequence[Manifest], interval: float
+    api: Transport,
+    deployment: ObservedDeployment,
+    pools: Sequence[ObservedPool],
+    runs: Sequence[Manifest],
+    interval: float,
 ) -> list[Traffic]:
     """Two of every server, so many seconds apart. Raises ValueError if no server of this engine can be read."""
     if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
@@ -88,7 +92,9 @@ def _leads(labels: Mapping[str, str]) -> bool:
     return all(labels.get(name, value) == value for name, value in LEADER.items())
 
 
-async def pages(api: Transport, deployment: Deployment, pods: list[Manifest]) -> Mapping[str, Mapping[str, Page]]:
+async def pages(
+    api: Transport, deployment: ObservedDeployment, pods: list[Manifest]
+) -> Mapping[str, Mapping[str, Page]]:
     """Pool → pod → its counts, or why they could not be read."""
     found: dict[str, dict[str, Page]] = {}
     async with api.session() as http:
@@ -98,7 +104,7 @@ async def pages(api: Transport, deployment: Deployment, pods: list[Manifest]) ->
     return found
 
 
-async def _page(http: aiohttp.ClientSession, server: str, deployment: Deployment, pod: Manifest) -> Page:
+async def _page(http: aiohttp.ClientSession, server: str, deployment: ObservedDeployment, pod: Manifest) -> Page:
     adapter, name = ENGINES[deployment.engine], pod["metadata"]["name"]
     monitor = adapter.monitor(deployment.version)
     url = f"{server}{POD.path(deployment.namespace, f'{name}:{adapter.port}', 'proxy')}{monitor.path}"

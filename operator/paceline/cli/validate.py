@@ -136,7 +136,7 @@ def _printable(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class FileText:
     """A file as it was read."""
 
     file: str
@@ -147,23 +147,23 @@ class Text:
     """By its own name, not by its directory's."""
 
 
-def _texts(name: str, recursive: bool) -> Iterator[Text]:
+def _texts(name: str, recursive: bool) -> Iterator[FileText]:
     """A file, or the files of a directory."""
     if not Path(name).is_dir():
         yield _text(name, named=True)
         return
     paths = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
     if not paths:
-        yield Text(file=name, fault=f"has no file that ends in {', '.join(SUFFIXES)}")
+        yield FileText(file=name, fault=f"has no file that ends in {', '.join(SUFFIXES)}")
     for path in paths:
         yield _text(str(path), named=False)
 
 
-def _text(file: str, *, named: bool) -> Text:
+def _text(file: str, *, named: bool) -> FileText:
     try:
-        return Text(file=file, text=read(file), named=named)
+        return FileText(file=file, text=read(file), named=named)
     except (OSError, ValueError) as error:
-        return Text(file=file, fault=options.reason(error))
+        return FileText(file=file, fault=options.reason(error))
 
 
 def _profiles(text: str) -> list[Any]:
@@ -174,7 +174,7 @@ def _profiles(text: str) -> list[Any]:
         return []
 
 
-def _of_file(one: Text, models: Path | None, profiles: Collection[Any]) -> Checked:
+def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> Checked:
     """Of a named file standard error says so if nothing in it was checked."""
     if one.fault:
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))

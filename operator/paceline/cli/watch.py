@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.deployment import ObservedDeployment
 from paceline.cli.live.find import named
 from paceline.cli.live.look import looks
 from paceline.cli.live.payload import payload
@@ -38,7 +38,7 @@ async def _watch(api: Api, namespace: str, args: argparse.Namespace) -> int:
     return 0
 
 
-async def changes(seen: AsyncIterator[Deployment]) -> AsyncIterator[Deployment]:
+async def changes(seen: AsyncIterator[ObservedDeployment]) -> AsyncIterator[ObservedDeployment]:
     """Those that differ from the one before in more than the time that has passed."""
     before: object = None
     async for deployment in seen:
@@ -53,7 +53,7 @@ async def changes(seen: AsyncIterator[Deployment]) -> AsyncIterator[Deployment]:
         before = now
 
 
-async def _print(seen: AsyncIterator[Deployment]) -> None:
+async def _print(seen: AsyncIterator[ObservedDeployment]) -> None:
     from paceline.cli.live.screen import plain
     from paceline.cli.live.tree import tree
 
@@ -62,7 +62,7 @@ async def _print(seen: AsyncIterator[Deployment]) -> None:
         print(f"{now:%H:%M:%S} UTC\n{plain(tree(deployment, now))}\n", flush=True)
 
 
-async def _draw(seen: AsyncIterator[Deployment]) -> None:
+async def _draw(seen: AsyncIterator[ObservedDeployment]) -> None:
     from rich.console import Console
     from rich.live import Live
 

@@ -29,7 +29,7 @@ class Gauge:
     labels: list[str]
 
 
-Series = tuple[Gauge, tuple[str, ...], float]
+GaugeValue = tuple[Gauge, tuple[str, ...], float]
 """Gauge, its labels after namespace and name, value."""
 
 SPEEDUP = Gauge(
@@ -65,7 +65,7 @@ RATIOS: Mapping[str, Gauge] = {
 }
 """Field of a result → its gauge."""
 
-_SHOWN: dict[tuple[str, str, str], tuple[Series, ...]] = {}
+_SHOWN: dict[tuple[str, str, str], tuple[GaugeValue, ...]] = {}
 """Kind, namespace and name → what is exported of it."""
 
 
@@ -91,7 +91,7 @@ def forget(kind: str, namespace: str, name: str) -> None:
     _SHOWN.pop((kind, namespace, name), None)
 
 
-def _of_deployment(_: Manifest, status: Status) -> Iterator[Series]:
+def _of_deployment(_: Manifest, status: Status) -> Iterator[GaugeValue]:
     for pool in status.get("pools", ()):
         name = pool["name"]
         if "readyReplicas" in pool:
@@ -103,7 +103,7 @@ def _of_deployment(_: Manifest, status: Status) -> Iterator[Series]:
             yield CHANGED, labels, parse_time(change["time"]).timestamp()
 
 
-def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
+def _of_run(manifest: Manifest, status: Status) -> Iterator[GaugeValue]:
     spec = manifest.get("spec") or {}
     purpose = purpose_of(spec).value
     deployment = (manifest["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL, "")
@@ -122,7 +122,7 @@ def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
                     yield gauge, (result["arm"],), float(value)
 
 
-OF_KIND: Mapping[str, Callable[[Manifest, Status], Iterator[Series]]] = {
+OF_KIND: Mapping[str, Callable[[Manifest, Status], Iterator[GaugeValue]]] = {
     SPECULATIVE_DEPLOYMENT.plural: _of_deployment,
     BENCHMARK_RUN.plural: _of_run,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
 from paceline.plan.objects import Object
@@ -13,7 +13,7 @@ MAX_LOOKUPS = 6
 """Objects to look up in one pass: those that wait longest usually explain the others."""
 
 
-async def warnings(cluster: Cluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
+async def warnings(cluster: WatchedCluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
     """Uid → last warning. Empty if nothing waits for long, or if the rights (of an older release) forbid it."""
     warnings = {}
     for obj in silent(waiting, now)[:MAX_LOOKUPS]:

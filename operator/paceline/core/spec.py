@@ -99,7 +99,7 @@ class ClaimTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSpec:
+class PoolSettings:
     """Identical replicas with their own traffic and their own best configuration."""
 
     name: str
@@ -174,7 +174,7 @@ class DeploymentSpec:
 
     suspend: bool
     server: Server
-    pools: tuple[PoolSpec, ...]
+    pools: tuple[PoolSettings, ...]
     cache_claim: ClaimTemplate | None
     promotion: PromotionSpec = field(default_factory=PromotionSpec)
     guard: GuardSpec = field(default_factory=GuardSpec)

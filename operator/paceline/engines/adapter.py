@@ -7,7 +7,7 @@ from typing import Any
 from paceline.core import Arm, Server, Workload
 from paceline.engines.capabilities import Capabilities
 from paceline.engines.importing import Importing
-from paceline.engines.known_problems import Problem
+from paceline.engines.known_problems import KnownProblem
 from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.monitor import Monitor
 from paceline.engines.probe import Probe
@@ -128,7 +128,7 @@ class Adapter:
     """Target architecture → the first known release that hands its hidden states to an EAGLE3 head."""
     whole_models: Callable[[str], frozenset[str]] = lambda _: frozenset()
     """Engine version → classes that are known to be whole models, never a draft head."""
-    known_problems: tuple[Problem, ...] = ()
+    known_problems: tuple[KnownProblem, ...] = ()
     variables: tuple[str, ...] = ()
     """How the names of its own environment variables begin, before an underscore."""
     emulator: Emulator | None = None

@@ -11,12 +11,12 @@ from paceline.core import Arm, Server
 from paceline.engines.arguments import UNLISTED
 from paceline.engines.release import release
 
-Problem = Mapping[str, Any]
+KnownProblem = Mapping[str, Any]
 """A row of an engine's `data/known-problems.json`."""
 
 
 def found(
-    problems: Iterable[Problem], server: Server, arms: Iterable[Arm], classes: Iterable[str] = ()
+    problems: Iterable[KnownProblem], server: Server, arms: Iterable[Arm], classes: Iterable[str] = ()
 ) -> Iterator[str]:
     """One sentence a problem; `classes` are the target's, where they are known."""
     model = " ".join((server.target.source, *classes))

@@ -14,7 +14,7 @@ from paceline.engines.importing import (
     CURRENT,
     GUESSED_STEPS,
     Note,
-    Place,
+    SourceOf,
     Speculating,
     UnansweredError,
     text_of,
@@ -46,7 +46,7 @@ class Speculative:
     layers: bool
     """The engine drafts with layers of the target where EAGLE or NEXTN names no other model."""
 
-    def speculating(self, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculating:
+    def speculating(self, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str) -> Speculating:
         said = {parsed.name: parsed for parsed in flags}
         algorithm = value_of(flags, ALGORITHM)
         if algorithm.upper() in ("", "NONE"):

@@ -13,7 +13,7 @@
 Why the rule is what it is, and how often it errs: docs/gate.md.
 """
 
-from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
+from paceline.gate.crossover import Crossing, Crossover, LoadLevel, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
@@ -29,7 +29,7 @@ __all__ = [
     "Crossing",
     "Crossover",
     "Finding",
-    "Load",
+    "LoadLevel",
     "Noise",
     "OutputComparison",
     "Pace",

@@ -13,7 +13,7 @@ from paceline.gate.rounds import Rounds, table, weighted_means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class LoadLevel:
     """The load of a workload."""
 
     concurrency: int
@@ -84,7 +84,7 @@ class Crossover:
 
 
 def crossover(
-    gate: Gate, arms: Sequence[str], loads: Mapping[str, Load], measurements: Sequence[Measurement]
+    gate: Gate, arms: Sequence[str], loads: Mapping[str, LoadLevel], measurements: Sequence[Measurement]
 ) -> Crossover:
     """`arms` starts with the baseline; `loads` has every workload by name, at least one.
 

@@ -7,14 +7,14 @@ from typing import cast
 
 from paceline.kube.resources import Manifest, matches, version_of
 
-Key = tuple[str, str]
+NamespacedName = tuple[str, str]
 """Namespace ("" for cluster-scoped kinds) and name."""
 
 OnChange = Callable[[str, Manifest, Manifest | None], None]
 """Called with ADDED, MODIFIED or DELETED, the object, and what the store held of it before."""
 
 
-def _key_of(manifest: Manifest) -> Key:
+def _key_of(manifest: Manifest) -> NamespacedName:
     return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
 
 
@@ -130,7 +130,7 @@ class Store:
         for known in self._entries():
             self._drop(known)
 
-    def _entry(self, key: Key) -> Entry | None:
+    def _entry(self, key: NamespacedName) -> Entry | None:
         return self._objects.get(key[0], {}).get(key[1])
 
     def _entries(self) -> list[Entry]:
@@ -168,7 +168,7 @@ class Store:
         return [(label, entry.labels[label]) for label in self._indexed if label in entry.labels]
 
 
-def _remove(spaces: Spaces, key: Key) -> None:
+def _remove(spaces: Spaces, key: NamespacedName) -> None:
     namespace, name = key
     del spaces[namespace][name]
     if not spaces[namespace]:

@@ -52,7 +52,7 @@ _config: Any = kubernetes.aio.config
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-Answered = Callable[[str, int], None]
+OnAnswer = Callable[[str, int], None]
 """Told of each request: its method, and the status of the answer; 0 if there was none."""
 
 
@@ -69,7 +69,7 @@ class Transport:
         *,
         kinds: Kinds = KINDS,
         throttle: Throttle | None = None,
-        answered: Answered = _nothing,
+        answered: OnAnswer = _nothing,
         tries: int = 1,
     ) -> None:
         self._client = client
@@ -320,7 +320,7 @@ async def connect(
     context: str | None = None,
     kinds: Kinds = KINDS,
     throttle: Throttle | None = None,
-    answered: Answered = _nothing,
+    answered: OnAnswer = _nothing,
     tries: int = 1,
 ) -> Transport:
     """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""

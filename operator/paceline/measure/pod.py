@@ -18,7 +18,7 @@ from pathlib import Path
 
 from paceline.measure import devices, status
 from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies, to_hide
-from paceline.measure.status import Ended
+from paceline.measure.status import ContainerEnd
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Manifest, parse_time, timestamp
 from paceline.render.files import files_in
@@ -90,11 +90,11 @@ class Pod:
     def _deadline(self) -> float:
         return float(self.job["spec"]["template"]["spec"]["activeDeadlineSeconds"])
 
-    def _end_of(self, name: str) -> Ended:
+    def _end_of(self, name: str) -> ContainerEnd:
         code = self.processes[name].returncode
         message = _beginning(self.folder / f"{name}.message", _LONGEST_MESSAGE)
         code = 128 - code if code < 0 else code
-        return Ended(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
+        return ContainerEnd(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
 
 
 def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:

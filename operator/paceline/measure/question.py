@@ -34,7 +34,7 @@ class QuestionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PoolQuestion:
     """A pool of a SpeculativeDeployment, alone in its manifest, or a BenchmarkRun."""
 
     manifest: Object
@@ -71,13 +71,13 @@ class Question:
         return tuple(workload.dataset for workload in workloads)
 
 
-def asked(manifest: Object, pool: str | None) -> Question:
+def asked(manifest: Object, pool: str | None) -> PoolQuestion:
     """Raises QuestionError."""
     if manifest["kind"] == _RUN:
         spec = api.run(manifest)
         if pool not in (None, spec.pool):
             raise QuestionError(f"--pool: the run is of {spec.pool}, not of {pool}")
-        return _measurable(Question(manifest=manifest, spec=spec))
+        return _measurable(PoolQuestion(manifest=manifest, spec=spec))
     names = [one["name"] for one in manifest["spec"]["pools"]]
     if pool is None and len(names) > 1:
         raise QuestionError(f"--pool: name one of {', '.join(names)}; each is a run of its own")
@@ -85,16 +85,16 @@ def asked(manifest: Object, pool: str | None) -> Question:
     if not chosen:
         raise QuestionError(f"--pool: there is no {pool}; there are {', '.join(names)}")
     alone = {**manifest, "spec": {**manifest["spec"], "pools": chosen}}
-    return _measurable(Question(manifest=alone, spec=api.deployment(alone)))
+    return _measurable(PoolQuestion(manifest=alone, spec=api.deployment(alone)))
 
 
-def _measurable(question: Question) -> Question:
+def _measurable(question: PoolQuestion) -> PoolQuestion:
     if why := unmeasurable(question.server):
         raise QuestionError(f"spec.{why}")
     return question
 
 
-def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tuple[str, bool], ...]:
+def found_wrong(question: PoolQuestion, facts: Mapping[str, ModelFacts]) -> tuple[tuple[str, bool], ...]:
     """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
     if isinstance(question.spec, RunSpec):
         return ()
@@ -102,7 +102,7 @@ def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tu
 
 
 def benchmark_run(
-    question: Question, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
+    question: PoolQuestion, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
 ) -> Manifest:
     """The run that answers it, without a status. That of a pool has the spec that the operator would write, and `now`
     in its name: another one, of another day, may be in the same cluster. Of a pool with a search it is the search, and
@@ -134,7 +134,7 @@ def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
 
 
 def paths(
-    question: Question, commits: Mapping[tuple[str, str], str], places: Mapping[tuple[str, str], Path]
+    question: PoolQuestion, commits: Mapping[tuple[str, str], str], places: Mapping[tuple[str, str], Path]
 ) -> dict[str, str]:
     """Where a round's pod has a model → where it is here."""
     return {

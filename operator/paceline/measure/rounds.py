@@ -37,7 +37,7 @@ class Moment:
 
 
 @dataclass(kw_only=True)
-class Rounds:
+class LocalRun:
     """A run, the file that remembers it, and its pod, if a round is under way. `lock` is inherited by its processes."""
 
     run: Manifest

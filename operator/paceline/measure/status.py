@@ -12,7 +12,7 @@ _LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node lo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ContainerEnd:
     """Of a container: its exit code, and the last that it had to say."""
 
     code: int
@@ -36,7 +36,7 @@ def over(
     node: str,
     began: datetime,
     ended: datetime,
-    how: Mapping[str, Ended],
+    how: Mapping[str, ContainerEnd],
     log: str,
     *,
     late: bool = False,
@@ -55,7 +55,7 @@ def over(
     return RoundJob(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status), log=log)
 
 
-def _terminated(one: Ended, began: datetime, ended: datetime) -> Manifest:
+def _terminated(one: ContainerEnd, began: datetime, ended: datetime) -> Manifest:
     return {
         "exitCode": one.code,
         "reason": "Error" if one.code else "Completed",

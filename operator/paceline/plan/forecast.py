@@ -15,7 +15,7 @@ from paceline.core import CapacityPolicy, Workload, rounds_of
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.core.record import from_status
 from paceline.evidence import ArmCommand, RoundPlan, encode
-from paceline.plan.costs import Assumptions, Cost, RoundCost
+from paceline.plan.costs import Assumptions, EvidenceCost, RoundCost
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
 from paceline.plan.deployment.servers import one_more_waits, pod_template
 from paceline.plan.deployment.workload import PATIENCE as SURGE_PATIENCE
@@ -25,7 +25,7 @@ from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
-from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Key, admitted, key_of
+from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Handle, admitted, key_of
 from paceline.plan.simulation.scheduler import accelerators, is_round
 from paceline.plan.step import Action, Adopt, Apply, Manifest
 
@@ -54,8 +54,8 @@ class Forecast:
     """`steps` are what was applied or deleted, except rounds, each with its reason. `waiting`, `never` (pools that
     cannot be measured) and `stalled` are messages of the planners' conditions."""
 
-    pools: Mapping[str, Cost]
-    steps: tuple[tuple[Key, str], ...]
+    pools: Mapping[str, EvidenceCost]
+    steps: tuple[tuple[Handle, str], ...]
     waiting: tuple[str, ...]
     never: tuple[str, ...]
     stalled: str
@@ -75,9 +75,9 @@ class Simulation:
     scenario: Scenario
     assumptions: Assumptions
     free: float
-    costs: dict[str, Cost]
+    costs: dict[str, EvidenceCost]
     watch: Watch
-    steps: list[tuple[Key, str]] = field(default_factory=list)
+    steps: list[tuple[Handle, str]] = field(default_factory=list)
     runs: set[str] = field(default_factory=set)
     """BenchmarkRuns that were made here: their measurements are invented."""
     most_at_once: int = 0
@@ -116,7 +116,7 @@ def forecast(
         scenario=scenario,
         assumptions=assumptions,
         free=available,
-        costs={pool: Cost() for pool in _pools(manifest)},
+        costs={pool: EvidenceCost() for pool in _pools(manifest)},
         watch=Watch(start_seconds=assumptions.start_seconds),
     )
     _start_servers(simulation.cluster)
@@ -255,11 +255,11 @@ def _count(simulation: Simulation, job: Manifest) -> None:
     plan, pool = RoundJob(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
     each = accelerators(pod_template(job), simulation.cluster.objects)
     before, assumed = simulation.costs[pool], simulation.assumptions
-    search = _and(before.search or Cost(), plan, each, assumed) if plan.cells else before.search
+    search = _and(before.search or EvidenceCost(), plan, each, assumed) if plan.cells else before.search
     simulation.costs[pool] = replace(_and(before, plan, each, assumed), search=search)
 
 
-def _and(before: Cost, plan: RoundPlan, each: int, assumed: Assumptions) -> Cost:
+def _and(before: EvidenceCost, plan: RoundPlan, each: int, assumed: Assumptions) -> EvidenceCost:
     """With one round more, on `each` accelerators."""
     return replace(
         before,

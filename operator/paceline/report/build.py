@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from paceline import __version__, core
 from paceline.api.round import rounds_of
-from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunProgress, RunVerdict
+from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result, RunProgress, RunVerdict
 from paceline.api.status import Condition
 from paceline.core.record import finite, from_status
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
 from paceline.report.crossover import crossover
-from paceline.report.deployment_model import Deployment
-from paceline.report.model import MEANS, PROVISIONAL, Candidate, Effect, Manifest, Report, Run, Shown
+from paceline.report.deployment_model import DeploymentView
+from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Manifest, Report, RunView, Shown
 from paceline.report.outputs import outputs
 from paceline.report.over_loads import over_loads
 from paceline.report.text import capital, count, interval, ratio
@@ -19,19 +19,19 @@ from paceline.report.trade_off import trade_offs
 from paceline.report.under_way import provisional
 
 
-def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence[Deployment] = ()) -> Report:
+def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
     """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. `deployments` come first."""
     found = runs(manifests)
     named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
     return Report(title=title or ", ".join(named), paceline=__version__, runs=found, deployments=tuple(deployments))
 
 
-def runs(manifests: Sequence[Manifest]) -> tuple[Run, ...]:
+def runs(manifests: Sequence[Manifest]) -> tuple[RunView, ...]:
     """What a terminal or a browser would obey is taken out here: names and errors are other people's."""
     return tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
 
 
-def _read(manifest: Manifest) -> Run:
+def _read(manifest: Manifest) -> RunView:
     read.refuse(manifest)
     try:
         return run(manifest)
@@ -40,7 +40,7 @@ def _read(manifest: Manifest) -> Run:
         raise ValueError(f"{name}: is not as the API server stores a BenchmarkRun: {error!r}") from error
 
 
-def run(manifest: Manifest) -> Run:
+def run(manifest: Manifest) -> RunView:
     status = from_status(BenchmarkRunStatus, manifest.get("status"))
     searching = searched.search(manifest, status) if searched.searches(manifest) else None
     if searching:
@@ -64,7 +64,7 @@ def run(manifest: Manifest) -> Run:
     if searching:
         head, rest = searched.heading(verdict), searched.found(searching, status)
     series = tuple(measured.series(arms, workloads, rounds))
-    return Run(
+    return RunView(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),
         pool=spec["pool"],
@@ -126,10 +126,10 @@ def _asked(rule: core.Gate) -> str:
 # Candidates.
 
 
-def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> Candidate:
-    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), ArmVerdict(arm=name))
+def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> CandidateView:
+    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), CandidateVerdict(arm=name))
     effects = sorted(_effects(verdict, status.results or (), rule), key=lambda effect: effect.workload not in MEANS)
-    return Candidate(
+    return CandidateView(
         name=name,
         outcome=verdict.outcome,
         reason=verdict.reason,
@@ -138,13 +138,13 @@ def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) ->
     )
 
 
-def _effects(of: ArmVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[Effect]:
+def _effects(of: CandidateVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[EffectView]:
     """Nothing is shown by bounds that are provisional."""
     for result in results:
         bounds = read.bounds(result.ratio, result.lower, result.upper)
         if result.arm == of.arm and bounds:
             threshold = _threshold(result.workload, rule) if rule else None
-            yield Effect(
+            yield EffectView(
                 workload=result.workload,
                 bounds=bounds,
                 threshold=threshold,
@@ -165,7 +165,7 @@ def _above(bounds: core.Bounds, threshold: float) -> Shown:
     return Shown.BROKEN if bounds.upper < threshold else Shown.OPEN
 
 
-def _speed_up(winner: str, candidates: Sequence[Candidate]) -> core.Bounds | None:
+def _speed_up(winner: str, candidates: Sequence[CandidateView]) -> core.Bounds | None:
     asked = [one for one in candidates if one.name == winner] if winner else candidates
     means = [one.mean.bounds for one in asked if one.mean]
     return means[0] if len(asked) == 1 and means else None
@@ -191,7 +191,7 @@ def _decision(status: BenchmarkRunStatus, told: str) -> str:
     return "No decision yet" if ended is None else "Ended without a verdict" if ended.type == "Failed" else "Measured"
 
 
-def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: str) -> str:
+def _found(status: BenchmarkRunStatus, candidates: Sequence[CandidateView], told: str) -> str:
     verdict = status.verdict or RunVerdict()
     best = _best(verdict.winner or "", candidates)
     if verdict.outcome == "Error":
@@ -211,13 +211,13 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: st
     return f"{after} so far{': ' if so_far else ''}{', '.join(so_far)}."
 
 
-def _best(winner: str, candidates: Sequence[Candidate]) -> Candidate | None:
+def _best(winner: str, candidates: Sequence[CandidateView]) -> CandidateView | None:
     """The winner, else the candidate with the highest mean."""
     means = {one.mean.bounds.ratio: one for one in candidates if one.mean and winner in ("", one.name)}
     return means[max(means)] if means else None
 
 
-def _speed(one: Candidate) -> str:
+def _speed(one: CandidateView) -> str:
     """1.37x (1.36–1.37); worst workload chat@1 1.18x (1.16–1.19)."""
     said = [("", one.mean), (f"worst workload {one.worst.workload} " if one.worst else "", one.worst)]
     return "; ".join(f"{name}{ratio(e.bounds.ratio)} ({interval(e.bounds)})" for name, e in said if e)

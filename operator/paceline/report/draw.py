@@ -14,7 +14,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from paceline.report.model import Run
+from paceline.report.model import RunView
 
 ARM_COLOURS = 6
 _NAMES = ("ink", "quiet", "line", "paper", "good", "bad", "open", "warn", *(f"arm{i}" for i in range(ARM_COLOURS)))
@@ -62,7 +62,9 @@ def tooltip(text: str) -> str:
     return TOOLTIP + text
 
 
-def svg(run: Run, width: float, height: float, draw: Callable[[Figure], None], *, title: str, description: str) -> str:
+def svg(
+    run: RunView, width: float, height: float, draw: Callable[[Figure], None], *, title: str, description: str
+) -> str:
     """What `draw` draws on a figure of so many pixels, with a name and a text in its place for who does not see it."""
     with rc_context({**STYLE, "svg.hashsalt": f"{run.namespace} {run.name} {title} {width}"}):
         figure = Figure(figsize=(width / 72, height / 72))

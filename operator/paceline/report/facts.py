@@ -13,14 +13,14 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
 from paceline.engines import ENGINES
-from paceline.report.model import Configuration, Cost, Difference, Manifest
+from paceline.report.model import ConfigurationView, CostView, Difference, Manifest
 from paceline.report.read import model, workload
 from paceline.report.text import count
 
 ABSENT = ""
 
 
-def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
+def configuration(manifest: Manifest, rounds: Sequence[Round]) -> ConfigurationView:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
     requested, reported = [_asked(arm) for arm in spec["arms"]], resolved(arms, rounds)
@@ -28,7 +28,7 @@ def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
     engine = ENGINES.get(spec["engine"].get("type", ""))
-    return Configuration(
+    return ConfigurationView(
         arms=tuple(arms),
         asked=tuple(_differences(dict.fromkeys(key for column in requested for key in column), requested)),
         resolved=tuple(_differences([key for key in keys if key in differ], reported)),
@@ -108,15 +108,15 @@ def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ()
 
 
-def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> Cost:
+def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView:
     """Of its own rounds: those that are judged again have cost another run."""
     rounds = [entry for entry in measured if not entry.run]
-    took = status.cost or run_status.Cost()
+    took = status.cost or run_status.RunCost()
     replicates = [replicate for entry in rounds for replicate in entry.replicates]
     points = [point for entry in rounds for point in entry.points]
     loads = [(point.output_tokens or 0, _rate(point)) for point in points]
     times = [(_time(entry.start_time), _time(entry.completion_time)) for entry in rounds]
-    return Cost(
+    return CostView(
         gpu_seconds=took.gpu_seconds,
         idle_gpu_seconds=took.idle_gpu_seconds,
         server_starts=took.server_starts,
@@ -127,7 +127,7 @@ def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> Cost:
     )
 
 
-def _rate(point: recorded.Point) -> float:
+def _rate(point: recorded.PointRecord) -> float:
     """Over the whole time; where it is unknown, the steady window's is near enough for a sum."""
     return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 

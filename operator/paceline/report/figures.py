@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
-from paceline.report.model import MEANS, Candidate, Curve, Effect, Run, Series, Shown
+from paceline.report.model import MEANS, CandidateView, Curve, EffectView, RunView, SeriesView, Shown
 from paceline.report.text import Family, change, interval, number, ratio, workload
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
@@ -56,7 +56,7 @@ AT_SIDE: dict[str, Any] = {
 }
 
 
-def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
+def forest(run: RunView, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
     """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in. Another title
     makes it another drawing: a page may have both."""
     key = ("shown above the line", "below", "neither") if run.asks else ("shown to be faster", "slower", "neither")
@@ -64,7 +64,12 @@ def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate o
 
 
 def _rows_of_bars(
-    run: Run, candidates: Sequence[Candidate], layout: Layout, at_one: str, title: str, key: tuple[str, str, str]
+    run: RunView,
+    candidates: Sequence[CandidateView],
+    layout: Layout,
+    at_one: str,
+    title: str,
+    key: tuple[str, str, str],
 ) -> str:
     """A block for each candidate, a bar for each of its effects; `at_one` is what stands at the ratio 1, `key` what a
     green, a red and a hollow dot mean."""
@@ -114,15 +119,15 @@ def _key(axes: Axes, key: tuple[str, str, str], layout: Layout) -> None:
         x += 0.55 * FONT * len(word) + 14
 
 
-def _best_first(run: Run) -> tuple[Candidate, ...]:
+def _best_first(run: RunView) -> tuple[CandidateView, ...]:
     """The candidates of a comparison; of a search its arms as the rows of one block."""
     if run.search is None:
         return run.candidates
     means = tuple(replace(one.mean, workload=one.name) for one in run.candidates if one.mean)
-    return (Candidate(name="Best first", outcome="", reason="", effects=means, margin=None),)
+    return (CandidateView(name="Best first", outcome="", reason="", effects=means, margin=None),)
 
 
-def _ratios_across(axes: Axes, effects: Sequence[Effect]) -> list[float]:
+def _ratios_across(axes: Axes, effects: Sequence[EffectView]) -> list[float]:
     """Everything that is shown, the baseline and the thresholds; an interval beyond fourfold is cut. The ticks."""
     ratios = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold or 1)]
     low, high = _reach(ratios, 0.06)
@@ -147,7 +152,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     return [round(n * step, 2) for n in range(math.ceil(low / step), math.floor(high / step) + 1) if n > 0]
 
 
-def _ground(axes: Axes, effect: Effect, ticks: Sequence[float], top: float, bottom: float) -> None:
+def _ground(axes: Axes, effect: EffectView, ticks: Sequence[float], top: float, bottom: float) -> None:
     """What a bar lies on: round ratios, the baseline, and from a threshold on, if there is one, where it has to lie."""
     high = axes.get_xlim()[1]
     for tick in ticks:
@@ -161,7 +166,7 @@ def _ground(axes: Axes, effect: Effect, ticks: Sequence[float], top: float, bott
     )
 
 
-def _named(axes: Axes, effect: Effect, y: float, at_one: str) -> None:
+def _named(axes: Axes, effect: EffectView, y: float, at_one: str) -> None:
     """The threshold where it is met first, and above all what the ratio 1 is."""
     at: dict[str, Any] = {"textcoords": "offset points", "size": FONT - 2, "annotation_clip": False}
     if effect.threshold is not None:
@@ -172,7 +177,7 @@ def _named(axes: Axes, effect: Effect, y: float, at_one: str) -> None:
         axes.annotate(at_one, (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
 
 
-def _bar(axes: Axes, effect: Effect, y: float) -> None:
+def _bar(axes: Axes, effect: EffectView, y: float) -> None:
     bounds, tone, (low, high) = effect.bounds, TONE[effect.shown], axes.get_xlim()
     tip = tooltip(f"{workload(effect.workload)}: {ratio(bounds.ratio, 3)}, {interval(bounds, 3)}")
     ends = [max(bounds.lower, low), min(bounds.upper, high)]
@@ -188,7 +193,7 @@ def _bar(axes: Axes, effect: Effect, y: float) -> None:
         )  # fmt: skip
 
 
-def _words(axes: Axes, effect: Effect, y: float, layout: Layout) -> None:
+def _words(axes: Axes, effect: EffectView, y: float, layout: Layout) -> None:
     bounds, weight = effect.bounds, "bold" if effect.workload in MEANS else "normal"
     right, room = layout.right - 2, layout.left if layout is WIDE else layout.width - 155
     side: dict[str, Any] = {"va": "center", **AT_SIDE}
@@ -206,7 +211,7 @@ def _words(axes: Axes, effect: Effect, y: float, layout: Layout) -> None:
 CROSSING = (420.0, 240.0)
 
 
-def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
+def crossing(run: RunView, dataset: str, curves: Sequence[Curve]) -> str:
     """A dataset's ratio over the concurrency, with the range that the baseline takes over in."""
 
     def draw(figure: Figure) -> None:
@@ -260,7 +265,7 @@ _SMALL = 380
 BAND = 15
 
 
-def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: float, start: float = 0.0) -> str:
+def by_workload(run: RunView, title: str, metrics: Sequence[str], unit: str, scale: float, start: float = 0.0) -> str:
     """A dot per arm at the first of `metrics`, a line to the last that was measured; values times `scale`."""
     shown = {(v.metric, v.arm, v.workload): v for v in run.values if v.metric in metrics}
     names = [w for w in run.workloads if any((m, a, w) in shown for m in metrics for a in run.arms)]
@@ -304,13 +309,13 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
     )
 
 
-def latency(run: Run, family: Family) -> str:
+def latency(run: RunView, family: Family) -> str:
     typical = [v.typical for v in run.values if v.metric in family.metrics.values()]
     unit, scale = ("s", 1.0) if max(typical) >= 1 else ("ms", 1000.0)
     return by_workload(run, family.name, tuple(family.metrics.values()), unit, scale)
 
 
-def acceptance(run: Run) -> str:
+def acceptance(run: RunView) -> str:
     return by_workload(run, "Acceptance length", ("acceptLength",), "tokens a verify step", 1.0, start=1.0)
 
 
@@ -320,7 +325,7 @@ PANEL = (230.0, 140.0)
 LEAST_REACH = 0.01
 
 
-def panels(run: Run) -> Iterator[tuple[str, str]]:
+def panels(run: RunView) -> Iterator[tuple[str, str]]:
     """Workload and chart: every arm's throughput over its own mean, round by round; one scale for all."""
     reach = max([LEAST_REACH, *(abs(x) for one in run.series for _, x, why in _deviations(one) if not why)]) * 1.15
     last = max([1, *(dot.round for one in run.series for dot in one.dots)])
@@ -337,7 +342,7 @@ def panels(run: Run) -> Iterator[tuple[str, str]]:
             )  # fmt: skip
 
 
-def _panel(run: Run, series: Sequence[Series], reach: float, last: int) -> Callable[[Figure], None]:
+def _panel(run: RunView, series: Sequence[SeriesView], reach: float, last: int) -> Callable[[Figure], None]:
     def draw(figure: Figure) -> None:
         axes = axes_in(figure, 42, 24, 10, 8)
         axes.set_xlim(-0.3, last + 0.3)
@@ -369,6 +374,6 @@ def _dot_text(n: int, x: float, why: str) -> str:
     return f"round {n + 1} {change(x)}" + (f", not used: {why}" if why else "")
 
 
-def _deviations(one: Series) -> list[tuple[int, float, str]]:
+def _deviations(one: SeriesView) -> list[tuple[int, float, str]]:
     """Round, throughput over the series' own mean less 1, why it is not used; what has no number lies at 0."""
     return [(dot.round, dot.speed / one.typical - 1 if dot.speed and one.typical else 0.0, dot.why) for dot in one.dots]

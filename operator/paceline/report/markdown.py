@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.report import deployment_tables, tables
-from paceline.report.deployment_model import Deployment
-from paceline.report.model import Report, Run
+from paceline.report.deployment_model import DeploymentView
+from paceline.report.model import Report, RunView
 from paceline.report.sections import sections
-from paceline.report.tables import Table
+from paceline.report.tables import HtmlTable
 from paceline.report.text import EMULATED, count, key_figures, not_measured, schedules
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
@@ -29,11 +29,11 @@ def escaped(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _mark(of: Deployment | Run) -> str:
+def _mark(of: DeploymentView | RunView) -> str:
     return "Emulated: " if of.emulated else ""
 
 
-def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
+def _deployment(of: DeploymentView, runs: Sequence[RunView]) -> Iterator[str]:
     yield from (
         f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}",
         "",
@@ -61,7 +61,7 @@ def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
     yield from ("", "### Conditions", "", *_table(deployment_tables.conditions(of)))
 
 
-def _run(run: Run) -> Iterator[str]:
+def _run(run: RunView) -> Iterator[str]:
     yield from (f"## {escaped(run.pool)}: {escaped(run.decision)}", "", f"**{_mark(run)}{escaped(run.found)}**", "")
     if run.advice:
         yield from (f"{escaped(run.advice)}.", "")
@@ -107,7 +107,7 @@ def _run(run: Run) -> Iterator[str]:
     yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*tables.costs(run), *run.provenance])
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: HtmlTable) -> Iterator[str]:
     rows = [
         [escaped(cell.text) + (f" ({escaped(cell.note)})" if cell.note else "") for cell in row] for row in table.rows
     ]

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.figures import axes_in
-from paceline.report.model import Run
+from paceline.report.model import RunView
 from paceline.report.search_model import Throughput
 from paceline.report.text import number
 
@@ -16,7 +16,7 @@ _HEAD = 22
 """Room above the axes for the depths of a schedule, in pixels."""
 
 
-def chart(run: Run, of: Throughput) -> str:
+def chart(run: RunView, of: Throughput) -> str:
     """Both axes are logarithmic: equal distances are equal factors at every load."""
 
     def draw(figure: Figure) -> None:
@@ -58,7 +58,7 @@ def chart(run: Run, of: Throughput) -> str:
     )
 
 
-def _schedule(axes: Axes, run: Run, of: Throughput) -> None:
+def _schedule(axes: Axes, run: RunView, of: Throughput) -> None:
     """A dashed line where another depth begins, which stands above it."""
     for one in of.thresholds:
         colour = arm_colour(run.arms.index(one.arm)) if one.arm in run.arms else COLOUR["quiet"]

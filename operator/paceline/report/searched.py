@@ -6,7 +6,7 @@ from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm,
 from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.report import read
 from paceline.report.model import Manifest
-from paceline.report.search_model import Search, SearchArm
+from paceline.report.search_model import SearchArm, SearchView
 from paceline.report.text import count, interval, ratio
 
 _COMPARED = 8
@@ -37,11 +37,11 @@ def narrowed(manifest: Manifest) -> Manifest:
     return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:_COMPARED]}}
 
 
-def search(manifest: Manifest, status: BenchmarkRunStatus) -> Search:
+def search(manifest: Manifest, status: BenchmarkRunStatus) -> SearchView:
     now, spec = status.search or SearchProgress(), manifest["spec"]
     shapes = {arm["name"]: shape(arm) for arm in spec["arms"]}
     candidates = now.candidates or len(spec["arms"]) - 1
-    return Search(
+    return SearchView(
         candidates=candidates,
         measured=sum(arm.arm != BASELINE for arm in now.arms),
         points=now.points,
@@ -77,11 +77,11 @@ def heading(verdict: RunVerdict) -> str:
     return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
 
 
-def found(search: Search, status: BenchmarkRunStatus) -> str:
+def found(search: SearchView, status: BenchmarkRunStatus) -> str:
     return f"{(status.verdict and status.verdict.message) or '; '.join(_so_far(search))}."
 
 
-def _so_far(found: Search) -> Iterator[str]:
+def _so_far(found: SearchView) -> Iterator[str]:
     yield (
         f"{found.measured} of {found.candidates} candidates measured, in {count(found.points, 'point')} of "
         f"{count(found.server_starts, 'server start')}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.report.model import Load, Manifest, TradeOff, Value
+from paceline.report.model import LoadView, Manifest, TradeOff, Value
 from paceline.report.read import at_one_load, workload
 
 THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
@@ -20,7 +20,7 @@ def trade_offs(spec: Manifest, values: Sequence[Value]) -> Iterator[TradeOff]:
         lines = {}
         for arm in (arm["name"] for arm in spec["arms"]):
             found = [
-                Load(
+                LoadView(
                     concurrency=one["concurrency"],
                     per_gpu=typical[THROUGHPUT, arm, workload(one)] / gpus,
                     per_user=1 / typical[TPOT, arm, workload(one)],

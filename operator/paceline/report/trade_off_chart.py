@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.figures import axes_in
-from paceline.report.model import Run, TradeOff
+from paceline.report.model import RunView, TradeOff
 from paceline.report.text import number
 
 _SIZE = (420.0, 280.0)
@@ -12,7 +12,7 @@ ABOVE = 1.12
 """Room beyond the largest value, for the words at its dot."""
 
 
-def chart(run: Run, of: TradeOff) -> str:
+def chart(run: RunView, of: TradeOff) -> str:
     """A line per arm from load to load; each dot has its concurrency beside it."""
 
     def draw(figure: Figure) -> None:

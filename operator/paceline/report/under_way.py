@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from paceline import core, gate
 from paceline.api.round import Round
-from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result
+from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result
 from paceline.report.measured import verdict
 from paceline.report.model import MEANS, PROVISIONAL, Manifest
 
@@ -21,11 +21,11 @@ def provisional(
     return replace(
         status,
         results=(*of_looks, *(result for arm, one in between.items() for result in _results(arm, one))),
-        arm_verdicts=tuple(_said(known.get(arm, ArmVerdict(arm=arm)), one, rule) for arm, one in found.items()),
+        arm_verdicts=tuple(_said(known.get(arm, CandidateVerdict(arm=arm)), one, rule) for arm, one in found.items()),
     )
 
 
-def _said(known: ArmVerdict, now: core.ArmVerdict, rule: core.Gate) -> ArmVerdict:
+def _said(known: CandidateVerdict, now: core.ArmVerdict, rule: core.Gate) -> CandidateVerdict:
     """Too few rounds are no error while others follow."""
     look = next((look for look in rule.decide_after_rounds if look > now.rounds), now.rounds)
     lost = f"; {now.lost}" if now.lost else ""

@@ -11,21 +11,21 @@ The state of a search is its measured points and nothing else: it can be interru
 that are missing. Why it is as it is, and what it costs: docs/searching.md.
 """
 
-from paceline.search.question import Cell, Found, Limits, Measure, Option, Point, Question, Step
+from paceline.search.question import ArmOnWorkload, Found, Limits, Measure, NextStep, Observation, Option, Question
 from paceline.search.so_far import ArmSoFar, so_far
 from paceline.search.steps import proceed
 from paceline.search.table import Table
 
 __all__ = [
+    "ArmOnWorkload",
     "ArmSoFar",
-    "Cell",
     "Found",
     "Limits",
     "Measure",
+    "NextStep",
+    "Observation",
     "Option",
-    "Point",
     "Question",
-    "Step",
     "Table",
     "proceed",
     "so_far",

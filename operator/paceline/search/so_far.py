@@ -8,7 +8,7 @@ from enum import StrEnum
 from paceline.core import Bounds
 from paceline.gate.interval import ratio
 from paceline.search.found import Z
-from paceline.search.question import Point, Question
+from paceline.search.question import Observation, Question
 from paceline.search.rank import rank
 from paceline.search.standing import Standing, standing
 from paceline.search.steps import reference
@@ -36,7 +36,7 @@ class ArmSoFar:
     error: str = ""
 
 
-def so_far(question: Question, points: Sequence[Point]) -> tuple[ArmSoFar, ...]:
+def so_far(question: Question, points: Sequence[Observation]) -> tuple[ArmSoFar, ...]:
     """The measured arms, the best first; those that failed last."""
     table = Table.of(question, points)
     home = reference(table)

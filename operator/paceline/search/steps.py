@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from paceline.core import Tree
 from paceline.search.belief import Array, Belief, places
 from paceline.search.found import found, nothing
-from paceline.search.question import Cell, Measure, Point, Question, Step
+from paceline.search.question import ArmOnWorkload, Measure, NextStep, Observation, Question
 from paceline.search.rank import POINT_NOISE, rank
 from paceline.search.standing import Standing, standing
 from paceline.search.table import Table
@@ -48,7 +48,7 @@ POINT_SHARE, FEWEST_TIMES = 0.0575, 5
 beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
 
 
-def proceed(question: Question, points: Sequence[Point]) -> Step:
+def proceed(question: Question, points: Sequence[Observation]) -> NextStep:
     """The next round, or what was found. The points in any order are the whole state.
 
     A round that was begun goes on with the cells that are missing: its plan follows from the rounds before it.
@@ -63,13 +63,17 @@ def proceed(question: Question, points: Sequence[Point]) -> Step:
     return _round(question, points, last + 1)
 
 
-def _round(question: Question, points: Sequence[Point], number: int) -> Step:
+def _round(question: Question, points: Sequence[Observation], number: int) -> NextStep:
     table = Table.of(question, points)
     home = reference(table)
     if home is None:
         return nothing(table)
     if (missing := table.counts[home] == 0).any():
-        cells = [Cell(arm=question.names[home], workload=w) for w, m in zip(question.loads, missing, strict=True) if m]
+        cells = [
+            ArmOnWorkload(arm=question.names[home], workload=w)
+            for w, m in zip(question.loads, missing, strict=True)
+            if m
+        ]
         why = f"{question.names[home]} on every workload, for what is accepted there"
         return _affordable(table, None, Measure(round=number, cells=tuple(cells), why=why))
     now = standing(table, rank(table, home), home)
@@ -77,7 +81,7 @@ def _round(question: Question, points: Sequence[Point], number: int) -> Step:
     return _affordable(table, now, replace(step, round=number)) if isinstance(step, Measure) else step
 
 
-def _planned(this: "_Round", stage: int) -> Step:
+def _planned(this: "_Round", stage: int) -> NextStep:
     if stage == 0:
         return this.probe()
     entrants = this.enter(stage) if stage <= ENTRY_ROUNDS else None
@@ -95,10 +99,10 @@ def reference(table: Table) -> int | None:
     return min((row for row in table.question.tree_rows if not table.out(row)), key=preference, default=None)
 
 
-def _affordable(table: Table, now: Standing | None, step: Measure) -> Step:
+def _affordable(table: Table, now: Standing | None, step: Measure) -> NextStep:
     """As many arms of this round as the budget allows, the first first; without any, the best so far."""
     limits, arms = table.question.limits, list(dict.fromkeys(cell.arm for cell in step.cells))
-    kept: list[Cell] = []
+    kept: list[ArmOnWorkload] = []
     points = math.inf if limits.points is None else limits.points - table.points
     starts = math.inf if limits.starts is None else limits.starts - table.starts
     for arm in arms[: int(min(starts, len(arms)))]:
@@ -164,7 +168,9 @@ class _Round:
             short = [*short, *(int(row) for row in by_value[:RACING])]
             if any(points[row] >= TWO for row in self.now.alive if row != question.baseline):
                 short = [row for row in short if row in self._always()]
-            cells = tuple(Cell(arm=question.names[row], workload=question.loads[0]) for row in dict.fromkeys(short))
+            cells = tuple(
+                ArmOnWorkload(arm=question.names[row], workload=question.loads[0]) for row in dict.fromkeys(short)
+            )
         else:
             cells = self._cells(short, TWO)
         return Measure(round=0, cells=cells, why="a second point for who has only one") if cells else None
@@ -232,7 +238,7 @@ class _Round:
             belief.observe(row, float(belief.mean[row]), POINT_NOISE)
         return rows
 
-    def _cells(self, rows: Iterable[int], count: int) -> tuple[Cell, ...]:
+    def _cells(self, rows: Iterable[int], count: int) -> tuple[ArmOnWorkload, ...]:
         """Of each row so many workloads that it lacks, those with the least and the most acceptance first: what
         differs between trees differs most between these."""
         question, order = self.table.question, self.now.order
@@ -240,10 +246,10 @@ class _Round:
         for row in rows:
             missing = [column for column in order if not self.table.counts[row, column]]
             wanted = max(0, min(count, len(order)) - (len(order) - len(missing)))
-            cells += [Cell(arm=question.names[row], workload=question.loads[c]) for c in missing[:wanted]]
+            cells += [ArmOnWorkload(arm=question.names[row], workload=question.loads[c]) for c in missing[:wanted]]
         return tuple(cells)
 
-    def race(self) -> Step:
+    def race(self) -> NextStep:
         """Complete those who may still be best; repeat those that are too close; then decide."""
         now, table = self.now, self.table
         rows = now.alive[:RACING]
@@ -259,7 +265,7 @@ class _Round:
         affordable = left >= len(rows) and self._points_left() >= len(rows) * len(table.question.loads)
         if len(rows) > 1 and affordable and table.counts[rows].sum(axis=1).min() < enough:
             names, loads = table.question.names, table.question.loads
-            again = tuple(Cell(arm=names[row], workload=workload) for row in rows for workload in loads)
+            again = tuple(ArmOnWorkload(arm=names[row], workload=workload) for row in rows for workload in loads)
             return Measure(round=0, cells=again, why="who is too close to call, once more")
         limits = table.question.limits
         points = limits.points is not None and table.points + len(table.question.loads) > limits.points

@@ -11,7 +11,7 @@ from functools import cached_property
 from paceline.core import GuardSource
 from paceline.engines.monitor import Monitor
 from paceline.watch.expected import Expectation, at_load
-from paceline.watch.model import JudgementKind, Numbers, Watched
+from paceline.watch.model import JudgementKind, Watched, WindowNumbers
 from paceline.watch.windows import Increase, ServerWindow, halves, increase
 
 LEAST_REQUESTS = 20
@@ -66,10 +66,10 @@ class Facts:
         return at_load(self.watched.expected, self.whole.under_way)
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> WindowNumbers:
         expected = self.expected
         least = expected.accept_length and least_accept_length(expected.accept_length, self.watched.acceptance_drop)
-        return Numbers(
+        return WindowNumbers(
             accept_length=self.whole.accept_length,
             expected_accept_length=expected.accept_length,
             least_accept_length=least,

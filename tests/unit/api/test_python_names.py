@@ -41,10 +41,10 @@ def test_the_desk_refuses_the_python_name_of_every_field(kind: str, path: Path, 
 
 PLACES: dict[type[BaseModel], Path] = {
     gate_case.Thresholds: ("gate",),
-    gate_case.Limit: ("gate", "limits", 0),
-    gate_case.Workload: ("workloads", 0),
-    gate_case.Measurement: ("measurements", 0),
-    gate_case.Case: (),
+    gate_case.LimitInput: ("gate", "limits", 0),
+    gate_case.WorkloadInput: ("workloads", 0),
+    gate_case.MeasurementInput: ("measurements", 0),
+    gate_case.CaseInput: (),
 }
 NAMES_OF_A_CASE = [
     (*place, name)

@@ -28,7 +28,7 @@ from tests.unit.cli.states import (
 )
 
 from paceline.cli.gate_live import wait
-from paceline.cli.live.deployment import Deployment, deployment
+from paceline.cli.live.deployment import ObservedDeployment, deployment
 from paceline.cli.live.look import looks
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.verdicts import exit_code, payload, results
@@ -60,7 +60,7 @@ def test_the_code_tells_the_state(state: Callable[[], Simulated], code: int, say
     assert says in str(found[0])
 
 
-def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> Deployment:
+def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> ObservedDeployment:
     """A deployment with such entries of status."""
     status = {"status": "True", "message": "it is", "lastTransitionTime": "2026-11-21"}
     decided = {"type": "Decided", "reason": "AllDecided", "observedGeneration": 1, **status}
@@ -98,7 +98,7 @@ def verdict(outcome: str) -> Manifest:
         (of(("a", verdict("Promote")), ("b", {})), 13),
     ],
 )
-def test_of_several_pools_the_highest_code_counts(found: Deployment, code: int) -> None:
+def test_of_several_pools_the_highest_code_counts(found: ObservedDeployment, code: int) -> None:
     assert exit_code(results(found)) == code
 
 
@@ -179,10 +179,10 @@ def test_json_has_the_pools_and_the_worst_of_them() -> None:
 
 def waited(
     act: Callable[[World], object], longest: float, after: World | None = None
-) -> tuple[int, list[str], Deployment]:
+) -> tuple[int, list[str], ObservedDeployment]:
     """Exit code, what was told meanwhile, and the deployment in the end."""
 
-    async def story() -> tuple[int, list[str], Deployment]:
+    async def story() -> tuple[int, list[str], ObservedDeployment]:
         heard: list[str] = []
         async with after.twin() if after else World() as world:
             act(world)
@@ -232,7 +232,7 @@ class Deaf(MemoryApi):
 
 
 def test_a_server_that_does_not_answer_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
-    async def first(seen: AsyncIterator[Deployment]) -> Deployment:
+    async def first(seen: AsyncIterator[ObservedDeployment]) -> ObservedDeployment:
         return await anext(seen)
 
     world = tell_once(PROMOTED)

@@ -27,7 +27,7 @@ from paceline.evidence.round_status import judged_speed, measurements, round_rec
 from paceline.plan.costs import Assumptions
 from paceline.pods.round import client, load
 from paceline.pods.round.client import Requests
-from paceline.pods.round.requests import Row, most_under_way, rows
+from paceline.pods.round.requests import RequestRow, most_under_way, rows
 
 TO_EIGHT = Workload(
     dataset=Dataset(name="code", source="builtin://code", requests=40, max_tokens=16, ramp_from=1), concurrency=8
@@ -134,7 +134,7 @@ async def test_every_request_meets_as_many_others_whatever_the_servers_speed(sec
 
 def test_the_most_under_way_is_counted_from_when_each_was_due_and_ended() -> None:
     spans = [(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]
-    sent = [Row(start=a, first=0.0, gaps=(), seconds=b - a, tokens=1, error="") for a, b in spans]
+    sent = [RequestRow(start=a, first=0.0, gaps=(), seconds=b - a, tokens=1, error="") for a, b in spans]
     assert most_under_way(sent) == 3
     assert most_under_way([]) is None
 

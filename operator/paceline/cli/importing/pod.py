@@ -36,7 +36,7 @@ _ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerator:
+class RequestedAccelerator:
     """`selected` are the keys of nodeSelector that it takes the place of, `questions` what only a person can answer."""
 
     field: Mapping[str, Any]
@@ -44,7 +44,9 @@ class Accelerator:
     questions: tuple[str, ...] = ()
 
 
-def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None) -> Accelerator:
+def accelerator(
+    pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None
+) -> RequestedAccelerator:
     """`product` and `count` are options."""
     resource, asked = _resource(container)
     questions = list[str]()
@@ -69,7 +71,7 @@ def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: s
         field["topology"] = str(topology)
     ours = (*(() if product else (label,)), TOPOLOGY_LABEL)
     selected = tuple(key for key in ours if key in selector)
-    return Accelerator(field=field, selected=selected, questions=tuple(questions))
+    return RequestedAccelerator(field=field, selected=selected, questions=tuple(questions))
 
 
 def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
@@ -100,7 +102,7 @@ PLACED = ("nodeSelector", "tolerations")
 """Fields of a pod that a resource has at the top of its spec."""
 
 
-def placed(pod: Mapping[str, Any], taken: Accelerator) -> Manifest:
+def placed(pod: Mapping[str, Any], taken: RequestedAccelerator) -> Manifest:
     """Without what `spec.accelerator` says."""
     ours = {"key": taken.field.get("resourceName", GPU), "operator": "Exists", "effect": "NoSchedule"}
     selector = {key: value for key, value in (pod.get("nodeSelector") or {}).items() if key not in taken.selected}
@@ -112,7 +114,7 @@ def pod_template(
     template: Mapping[str, Any],
     container: Mapping[str, Any],
     engine: tuple[str, str],
-    taken: Accelerator,
+    taken: RequestedAccelerator,
     cache: Mount | None,
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
@@ -214,7 +216,7 @@ def _bare(container: Mapping[str, Any]) -> Manifest:
 def _server(
     container: Mapping[str, Any],
     engine: tuple[str, str],
-    taken: Accelerator,
+    taken: RequestedAccelerator,
     cache: Mount | None,
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:

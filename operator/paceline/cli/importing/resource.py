@@ -12,7 +12,7 @@ from paceline.cli.importing.command import Launch, launch, literals
 from paceline.cli.importing.environment import KEYS, Environment, environment, secret_of
 from paceline.cli.importing.hidden import hide, masked, secrets
 from paceline.cli.importing.models import cache, mounts, source
-from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, placed, pod_template, unread
+from paceline.cli.importing.pod import RequestedAccelerator, accelerator, longest_start, placed, pod_template, unread
 from paceline.cli.importing.pruned import pruned
 from paceline.cli.importing.secret import HIDDEN
 from paceline.cli.importing.speculation import proposed, speculation
@@ -283,7 +283,7 @@ def _plain(variables: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     return [dict(one) for one in variables]
 
 
-def _accelerator(taken: Accelerator, said: Told) -> Manifest:
+def _accelerator(taken: RequestedAccelerator, said: Told) -> Manifest:
     count = taken.field["count"]
     return {**taken.field, **({} if said.tensor_parallel == count else {"tensorParallelSize": said.tensor_parallel})}
 

@@ -34,7 +34,7 @@ WRITE = "write the words into the container's args, and import the Deployment as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class EngineProcess:
     pid: int
     parent: int
     words: tuple[str, ...]
@@ -164,19 +164,19 @@ async def _files(api: Transport, ref: Ref, container: str, globs: Sequence[str])
     return {name.decode(): content for name, _, content in parts}
 
 
-def processes(files: Mapping[str, bytes]) -> dict[int, Process]:
+def processes(files: Mapping[str, bytes]) -> dict[int, EngineProcess]:
     """Pid → process; without the one that reads."""
-    found = dict[int, Process]()
+    found = dict[int, EngineProcess]()
     for name, content in files.items():
         pid, file = name.split("/")[2:4]
         stat = files.get(f"/proc/{pid}/stat", b"").rpartition(b")")[2].split()
         words = tuple(content.removesuffix(b"\0").decode(errors="replace").split("\0")) if content else ()
         if file == "cmdline" and stat and READ not in words:
-            found[int(pid)] = Process(pid=int(pid), parent=int(stat[1]), words=words)
+            found[int(pid)] = EngineProcess(pid=int(pid), parent=int(stat[1]), words=words)
     return found
 
 
-def process(seen: Mapping[int, Process], where: str) -> Process:
+def process(seen: Mapping[int, EngineProcess], where: str) -> EngineProcess:
     """The topmost engine: its workers may have its words. Raises UnansweredError without the words of any process."""
     engines = {pid: one for pid, one in seen.items() if one.engine or one.retitled}
     top = [one for one in engines.values() if not any(pid in engines for pid in _ancestors(one, seen))]
@@ -194,7 +194,7 @@ def process(seen: Mapping[int, Process], where: str) -> Process:
             raise UnansweredError(f"{where}: the processes {pids} are engines that do not start each other; {WRITE}")
 
 
-def _ancestors(one: Process, seen: Mapping[int, Process]) -> Iterator[int]:
+def _ancestors(one: EngineProcess, seen: Mapping[int, EngineProcess]) -> Iterator[int]:
     while (above := seen.get(one.parent)) and above.pid != one.pid:
         yield above.pid
         one = above
@@ -208,7 +208,7 @@ def _relative(words: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield i, value
 
 
-def _of_process(ref: Ref, found: Process) -> Note:
+def _of_process(ref: Ref, found: EngineProcess) -> Note:
     text = f"the engine's words are those of process {found.pid}; the container's command and args were not read"
     return Note(path=str(ref), text=text)
 

@@ -32,7 +32,7 @@ FILES, OWN = re.compile(r"[*?[]"), re.compile(r"[*?[~{}]")
 """What a shell matches with files or fills in: in what a variable holds, and where it is written."""
 
 
-class UnreadableError(ValueError):
+class ShellOnlyError(ValueError):
     """What of a script only a shell can follow; its text goes on from "the script"."""
 
 
@@ -50,7 +50,7 @@ Word = tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ShellCommand:
     """`assigned` are variables set before its words; `after` is the operator before it, && or |, or "" where it runs
     whatever happened before; `piped`: it is joined with another by |."""
 
@@ -61,7 +61,7 @@ class Command:
     redirected: bool
 
 
-def commands(script: str, kubelets: Collection[str]) -> Iterator[Command]:
+def commands(script: str, kubelets: Collection[str]) -> Iterator[ShellCommand]:
     """`kubelets` are variables that $(NAME) stands for: the kubelet fills those in before the shell runs."""
     words, after, redirected, target = list[Word](), "", False, False
     for token in (*_tokens(script, kubelets), "\n"):
@@ -72,7 +72,7 @@ def commands(script: str, kubelets: Collection[str]) -> Iterator[Command]:
             redirected = target = True
         elif words or redirected:
             assigned, piped = tuple(_assigned(words)), "|" in (after, token)
-            yield Command(assigned=assigned, words=tuple(words), after=after, piped=piped, redirected=redirected)
+            yield ShellCommand(assigned=assigned, words=tuple(words), after=after, piped=piped, redirected=redirected)
             words, after, redirected = [], "" if token in ";\n" else token, False
 
 
@@ -89,7 +89,7 @@ def assignment(word: Word) -> tuple[str, Word] | None:
     if first.quoted or not (match := ASSIGNED.match(first.text)):
         return None
     if match[2] != "=" or match[1] == "IFS":
-        raise UnreadableError(f"has `{match[0]}`")
+        raise ShellOnlyError(f"has `{match[0]}`")
     return match[1], (Piece(text=first.text[match.end() :], quoted=False), *others)
 
 
@@ -131,15 +131,15 @@ def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
         )
         yield Piece(quoted=match.re is _INSIDE, name=name, default=default)
     elif kind == "variable" and found["kubelets"] not in kubelets:
-        raise UnreadableError("has `$(`")
+        raise ShellOnlyError("has `$(`")
     elif kind != "joined":
         yield Piece(text=text, quoted=quoted)
 
 
-def _unreadable(script: str, at: int) -> UnreadableError:
+def _unreadable(script: str, at: int) -> ShellOnlyError:
     match = _UNREAD.match(script, at)
     assert match
-    return UnreadableError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
+    return ShellOnlyError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
 
 
 def literal(word: Word) -> str:
@@ -150,7 +150,7 @@ def literal(word: Word) -> str:
 def value(word: Word, known: Mapping[str, str | None]) -> str:
     """What a variable holds that is set to the word. `known` holds None for a variable whose value is not known."""
     if any("~" in piece.text and not piece.quoted for piece in word):
-        raise UnreadableError("has `~` without quotes")
+        raise ShellOnlyError("has `~` without quotes")
     return "".join(_filled(piece, known).text for piece in word)
 
 
@@ -160,7 +160,7 @@ def fields(word: Word, known: Mapping[str, str | None]) -> list[str]:
     for piece in word:
         filled = _filled(piece, known)
         if not filled.quoted and (match := (FILES if piece.name else OWN).search(filled.text)):
-            raise UnreadableError(f"has `{match[0]}` without quotes in the engine's words")
+            raise ShellOnlyError(f"has `{match[0]}` without quotes in the engine's words")
         if filled.quoted or not piece.name:
             last = (last or "") + filled.text
             continue
@@ -181,5 +181,5 @@ def _filled(piece: Piece, known: Mapping[str, str | None]) -> Piece:
     if piece.default and (text == "" or piece.name not in known):
         return piece.default
     if text is None:
-        raise UnreadableError(f"uses ${piece.name}, and the Deployment does not say what that is")
+        raise ShellOnlyError(f"uses ${piece.name}, and the Deployment does not say what that is")
     return Piece(text=text, quoted=piece.quoted)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from paceline.engines import ENGINES
 from paceline.engines.arguments import ParsedFlag
-from paceline.engines.importing import CURRENT, Note, Place, Speculating, UnansweredError
+from paceline.engines.importing import CURRENT, Note, SourceOf, Speculating, UnansweredError
 
 _CHAINS = {"three": 3, "five": 5}
 """Candidates of a head → their depths."""
 
 
-def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculating:
+def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str) -> Speculating:
     """`target` as the Deployment names it."""
     found = ENGINES[engine].importing.speculating(version, flags, place, target)
     if found.draft is None:

@@ -16,7 +16,7 @@ Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class ObservedPool:
     """One pool. `asked` is None where an autoscaler decides."""
 
     name: str
@@ -34,7 +34,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class ObservedDeployment:
     namespace: str
     name: str
     uid: str
@@ -45,7 +45,7 @@ class Deployment:
     manual: bool
     """promotion.mode is Manual."""
     status: Status
-    pools: tuple[Pool, ...]
+    pools: tuple[ObservedPool, ...]
     stored: Manifest
     """The status as the API server holds it."""
     manifest: Manifest
@@ -64,7 +64,7 @@ class Deployment:
         decided = self.condition("Decided")
         return self.seen and decided is not None and decided.observed_generation in (None, self.generation)
 
-    def chosen(self, pool: str | None) -> tuple[Pool, ...]:
+    def chosen(self, pool: str | None) -> tuple[ObservedPool, ...]:
         """The pool of that name, or all. Raises ValueError with the names that there are."""
         found = tuple(one for one in self.pools if pool in (None, one.name))
         if not found:
@@ -95,7 +95,7 @@ def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
 
 def deployment(
     manifest: Manifest, runs: Sequence[Manifest], started: Mapping[str, datetime], now: datetime
-) -> Deployment:
+) -> ObservedDeployment:
     """`runs` are those of its pools, in any order; `started`: Job of a round under way → when its pod began."""
     spec, metadata = manifest.get("spec") or {}, manifest["metadata"]
     status = from_status(Status, manifest.get("status"))
@@ -109,7 +109,7 @@ def deployment(
         entry = entries.pop(name, PoolStatus(name=name))
         run = by_name.get(entry.benchmark_run)
         pools.append(
-            Pool(
+            ObservedPool(
                 name=name,
                 asked=asked.get("replicas"),
                 status=entry,
@@ -120,7 +120,7 @@ def deployment(
         )
     written = spec.get("engine") or {}
     engine, version = told(written.get("type"), written.get("version"), written.get("image", ""))
-    return Deployment(
+    return ObservedDeployment(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         uid=metadata.get("uid", ""),

@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.api.round import with_rounds
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
-from paceline.cli.live.deployment import Deployment, Manifest, deployment
+from paceline.cli.live.deployment import Manifest, ObservedDeployment, deployment
 from paceline.cli.live.words import time_of
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
@@ -38,7 +38,7 @@ def clock() -> datetime:
     return datetime.now(UTC)
 
 
-async def load(api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock) -> Deployment:
+async def load(api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock) -> ObservedDeployment:
     """As it is now. Raises ValueError if it is not there any more."""
     manifest = await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name))
     if manifest is None:

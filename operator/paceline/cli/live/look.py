@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 
-from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.deployment import ObservedDeployment
 from paceline.cli.live.errors import said
 from paceline.cli.live.find import load
 from paceline.kube import Api, TooManyRequests, Unavailable
@@ -13,7 +13,7 @@ _SECONDS = 2.0
 """Between two looks."""
 
 
-async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) -> AsyncIterator[Deployment]:
+async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) -> AsyncIterator[ObservedDeployment]:
     """The deployment as it is, every so many seconds. An API server that does not answer is asked again."""
     silent = False
     while True:

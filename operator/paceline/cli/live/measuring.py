@@ -18,7 +18,7 @@ from paceline.core import Bounds, Purpose, RunSpec
 from paceline.core.record import from_status
 from paceline.measure.rounds import Moment
 from paceline.report import report
-from paceline.report.model import PROVISIONAL, Candidate, Manifest
+from paceline.report.model import PROVISIONAL, CandidateView, Manifest
 from paceline.report.tables import searched, speed_ups
 
 WIDTH = 40
@@ -65,13 +65,15 @@ def doing(moment: Moment) -> str:
     return moment.said[-1] if moment.said else "starting"
 
 
-def so_far(run: Manifest) -> tuple[Candidate, ...]:
+def so_far(run: Manifest) -> tuple[CandidateView, ...]:
     """The candidates of a gate that have an interval; those of a Sweep or a Search are held against nothing."""
     (page,) = report([run]).runs
     return tuple(one for one in page.candidates if one.mean and page.asks)
 
 
-def standing(spec: RunSpec, run: Manifest, candidates: Sequence[Candidate], *, going_on: bool = False) -> Iterator[str]:
+def standing(
+    spec: RunSpec, run: Manifest, candidates: Sequence[CandidateView], *, going_on: bool = False
+) -> Iterator[str]:
     """What is known so far: of a comparison the intervals of `candidates`; of a search which arms are left."""
     if spec.purpose is not Purpose.SEARCH:
         yield from intervals(candidates, 1 + spec.gate.min_improvement)
@@ -82,7 +84,7 @@ def standing(spec: RunSpec, run: Manifest, candidates: Sequence[Candidate], *, g
         yield from searching.standing(search, going_on=going_on)
 
 
-def intervals(candidates: Sequence[Candidate], least: float) -> Iterator[str]:
+def intervals(candidates: Sequence[CandidateView], least: float) -> Iterator[str]:
     """A line for each candidate: its ratio, its bounds on a ruler; then what is asked, and whether they decide."""
     means = {one.name: one.mean.bounds for one in candidates if one.mean}
     if not means:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.api.run_status import BenchmarkRunStatus, Cost, RunProgress, SearchProgress
+from paceline.api.run_status import BenchmarkRunStatus, RunCost, RunProgress, SearchProgress
 from paceline.cli.live.words import gpu_hours, marked, span, time_of
 from paceline.core import Purpose, purpose_of
 from paceline.core.record import from_status
@@ -72,7 +72,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
         seconds_per_round=each,
         seconds_to_next_look=_left(following - rounds, each, spent) if known else None,
         seconds_to_last_look=_left(last - rounds, each, spent) if known else None,
-        gpu_seconds=((status.cost or Cost()).gpu_seconds or 0) + spent * accelerator["count"],
+        gpu_seconds=((status.cost or RunCost()).gpu_seconds or 0) + spent * accelerator["count"],
         emulated=bool(status.emulated),
         waits=waits,
         message=at.message,

@@ -7,14 +7,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from paceline.api.status import Change
-from paceline.cli.live.deployment import Pool
+from paceline.cli.live.deployment import ObservedPool
 from paceline.cli.live.words import faster, marked, when
 
 _COLUMNS = ("since", "pool", "how", "serves", "speed-up", "revision")
 _GAP = "  "
 
 
-def history(pools: Sequence[Pool]) -> RenderableType:
+def history(pools: Sequence[ObservedPool]) -> RenderableType:
     """The latest change first, pool by pool; below each why it came to."""
     changes = [(pool, change) for pool in pools for change in pool.status.history]
     rows = [_cells(pool, change) for pool, change in changes]
@@ -25,14 +25,14 @@ def history(pools: Sequence[Pool]) -> RenderableType:
     return Group(*drawn)
 
 
-def in_short(pool: Pool, change: Change) -> str:
+def in_short(pool: ObservedPool, change: Change) -> str:
     """A change in one line."""
     asked = f", asked for by {change.request}" if change.request else ""
     time, _, *words, _ = _cells(pool, change)
     return " ".join(filter(None, (time, *words))) + asked
 
 
-def _cells(pool: Pool, change: Change) -> tuple[str, ...]:
+def _cells(pool: ObservedPool, change: Change) -> tuple[str, ...]:
     evidence = change.evidence
     emulated = evidence.run in pool.emulated
     speed = marked(faster(evidence.speedup), emulated=emulated, imported=evidence.imported)

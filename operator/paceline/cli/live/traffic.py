@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.api.round import rounds_of
-from paceline.cli.live.deployment import Deployment, Manifest, Pool
+from paceline.cli.live.deployment import Manifest, ObservedDeployment, ObservedPool
 from paceline.core.record import decimal, to_camel
 from paceline.engines import ENGINES, Counts
 from paceline.report import measured, read
@@ -35,7 +35,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class TrafficMeasured:
     workload: str
     speed: Speed
 
@@ -48,7 +48,7 @@ class Traffic:
     arm: str
     servers: int
     now: Speed | None
-    measured: tuple[Measured, ...]
+    measured: tuple[TrafficMeasured, ...]
     evidence: str
     emulated: bool
     errors: tuple[str, ...]
@@ -59,8 +59,8 @@ Page = Counts | str
 
 
 def traffic(
-    deployment: Deployment,
-    pool: Pool,
+    deployment: ObservedDeployment,
+    pool: ObservedPool,
     runs: Sequence[Manifest],
     before: Mapping[str, Page],
     after: Mapping[str, Page],
@@ -85,7 +85,7 @@ def traffic(
     )
 
 
-def _now(deployment: Deployment, counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
+def _now(deployment: ObservedDeployment, counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
     monitor = ENGINES[deployment.engine].monitor(deployment.version)
     windows = [
         one_more(one_more(None, monitor, one, 0.0, LONG_AGO), monitor, other, seconds, LONG_AGO)
@@ -101,7 +101,7 @@ def _now(deployment: Deployment, counted: Sequence[tuple[Counts, Counts]], secon
     )
 
 
-def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
+def _measured(run: Manifest, arm: str) -> Iterator[TrafficMeasured]:
     spec = run["spec"]
     rounds = rounds_of(run)
     arms, workloads = [each["name"] for each in spec["arms"]], [read.workload(each) for each in spec["workloads"]]
@@ -110,10 +110,10 @@ def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
     for workload in spec["workloads"]:
         name = read.workload(workload)
         found = {field: typical[name, metric] for metric, field in _METRICS.items() if (name, metric) in typical}
-        yield Measured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
+        yield TrafficMeasured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
 
 
-def _expected(pool: Pool) -> Iterator[Measured]:
+def _expected(pool: ObservedPool) -> Iterator[TrafficMeasured]:
     """What status keeps of a run that was deleted."""
     expected, serving = pool.status.expected, pool.status.serving
     if expected and serving and expected.revision == serving.revision:
@@ -124,7 +124,7 @@ def _expected(pool: Pool) -> Iterator[Measured]:
                 ttft_seconds=load.mean_ttft,
                 itl_seconds=load.mean_tpot,
             )
-            yield Measured(workload=load.workload, speed=speed)
+            yield TrafficMeasured(workload=load.workload, speed=speed)
 
 
 def _load(workload: Manifest) -> float | None:
@@ -132,7 +132,7 @@ def _load(workload: Manifest) -> float | None:
     return float(workload["concurrency"]) if read.at_one_load(workload) else None
 
 
-def payload(deployment: Deployment, pools: Sequence[Traffic]) -> dict[str, Any]:
+def payload(deployment: ObservedDeployment, pools: Sequence[Traffic]) -> dict[str, Any]:
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,

@@ -9,7 +9,7 @@ from rich.tree import Tree
 
 from paceline.api.status import Condition
 from paceline.cli.live.advice import advice
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.searching import standing
 from paceline.cli.live.table import in_short
@@ -33,7 +33,7 @@ _LABEL = 9
 """Characters of the longest label."""
 
 
-def tree(deployment: Deployment, now: datetime) -> Tree:
+def tree(deployment: ObservedDeployment, now: datetime) -> Tree:
     root = Tree(_title(deployment), guide_style=FAINT)
     for line in _general(deployment, now):
         root.add(line)
@@ -45,13 +45,13 @@ def tree(deployment: Deployment, now: datetime) -> Tree:
     return root
 
 
-def _title(deployment: Deployment) -> Text:
+def _title(deployment: ObservedDeployment) -> Text:
     state = deployment.status.state or "no status yet"
     where = f"{deployment.namespace}/{deployment.name}"
     return Text.assemble((where, "bold"), "  ", (state, _style_of(deployment)), "  ", deployment.status.summary)
 
 
-def _style_of(deployment: Deployment) -> str:
+def _style_of(deployment: ObservedDeployment) -> str:
     ready = deployment.condition("Ready")
     if deployment.condition("Stalled"):
         return BAD
@@ -68,7 +68,7 @@ def _part(label: str, *lines: tuple[str, str]) -> Table:
     return grid
 
 
-def _general(deployment: Deployment, now: datetime) -> Iterator[Table]:
+def _general(deployment: ObservedDeployment, now: datetime) -> Iterator[Table]:
     """What concerns all pools."""
     status = deployment.status
     if not deployment.stored:
@@ -107,7 +107,7 @@ Lines = Iterator[tuple[str, str]]
 """Text and style."""
 
 
-def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     serving, ready = pool.status.serving, pool.status.ready_replicas or 0
     asked = f"{ready} of {pool.asked} servers ready" if pool.asked is not None else f"{ready} servers ready"
     if serving is None or not serving.revision:
@@ -123,7 +123,7 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
         yield f"on the evidence of {evidence.run}", ""
 
 
-def _target(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _target(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     target, serving = pool.status.target, pool.status.serving
     if target and not (serving and serving.revision == target.revision):
         yield f"{target.arm} at {target.revision}, because {target.message}", BUSY
@@ -131,7 +131,7 @@ def _target(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
             yield f"no progress for {span(stood)}", BUSY
 
 
-def _run(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _run(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     progress, step = pool.progress, pool.status.progress
     if progress is None:
         if step and step.step != "Decided":
@@ -144,7 +144,7 @@ def _run(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
         yield from ((line, "") for line in standing(progress.search, going_on=progress.going_on))
 
 
-def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _verdict(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     verdict = pool.status.verdict
     if verdict:
         style = {"Promote": GOOD, "Reject": "", "Error": BAD}.get(verdict.outcome, BUSY)
@@ -155,39 +155,39 @@ def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
             yield verdict.crossing, BUSY
 
 
-def _degraded(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if degraded := pool.status.degraded:
         yield f"{degraded.reason} since {since(degraded.since, now)}: {degraded.message}", BAD
 
 
-def _lent(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _lent(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if pool.status.borrowed and (loan := pool.status.loan):
         yield f"{count(pool.status.borrowed, 'server')} to {loan.run} since {since(loan.since, now)}", BUSY
 
 
-def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _hold(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     for hold in pool.status.holds:
         yield f"{held(hold)}: {hold.reason} since {since(hold.start_time, now)}: {hold.message}", BAD
 
 
-def _next(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _next(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if command := advice(deployment, pool):
         yield command, "bold"
 
 
-def _history(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _history(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     """The latest changes; what serves since the last one stands above."""
     for change in pool.status.history[:TAIL]:
         yield in_short(pool, change), FAINT
 
 
-def _address(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _address(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if pool.status.endpoint:
         yield pool.status.endpoint, FAINT
 
 
-Part = Callable[[Deployment, Pool, datetime], Lines]
-_PARTS: dict[str, Part] = {
+BranchLines = Callable[[ObservedDeployment, ObservedPool, datetime], Lines]
+_PARTS: dict[str, BranchLines] = {
     "serves": _serves,
     "target": _target,
     "degraded": _degraded,

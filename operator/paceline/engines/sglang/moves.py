@@ -34,7 +34,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ReleaseMoves:
     """`moves` with nothing pinned, `moves_when_pinned` with a fixed attention backend and memory fraction. `lacks` are
     arms that it lacks, `memory` mem_fraction_static of a dense target by GPU and arm."""
 
@@ -50,11 +50,11 @@ class Release:
 
 
 @cache
-def releases() -> tuple[Release, ...]:
+def releases() -> tuple[ReleaseMoves, ...]:
     """From the oldest on."""
     rows: Mapping[str, Any] = read_data(__package__, "moves.json")["releases"]
     return tuple(
-        Release(
+        ReleaseMoves(
             name=name,
             lacks=frozenset(row["lacks"]),
             moves={field: _moved(move) for field, move in row["moves"].items()},
@@ -65,7 +65,7 @@ def releases() -> tuple[Release, ...]:
     )
 
 
-def of(version: str) -> Release | None:
+def of(version: str) -> ReleaseMoves | None:
     """The release of that name; for another build (0.5.6+fork) the one of the same number, for one that is not
     listed the newest before it. None for a version older than all, or another name."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))

@@ -64,7 +64,7 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
     )
 
 
-class Step(NamedTuple):
+class DecodeStep(NamedTuple):
     """A decode step as its line has it. `after_prefill`: one was launched since the line before, and runs next."""
 
     requests: int
@@ -72,16 +72,16 @@ class Step(NamedTuple):
     after_prefill: bool
 
 
-def _steps(log: str) -> Iterator[Step]:
+def _steps(log: str) -> Iterator[DecodeStep]:
     prefill = False
     for line in BATCH.finditer(log):
         if line["kind"] == "Decode":
             length = _LENGTH.search(line["rest"])
-            yield Step(int(line["requests"]), float(length["length"]) if length else None, prefill)
+            yield DecodeStep(int(line["requests"]), float(length["length"]) if length else None, prefill)
         prefill = line["kind"] == "Prefill"
 
 
-def _verified(steps: tuple[Step, ...], overlaps: bool) -> Iterator[tuple[Step, int]]:
+def _verified(steps: tuple[DecodeStep, ...], overlaps: bool) -> Iterator[tuple[DecodeStep, int]]:
     """Each step with the number of requests that were verified in it.
 
     What the next line does not hold any more had ended before this step. Where a prefill runs in between, or requests

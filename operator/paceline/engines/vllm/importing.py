@@ -12,7 +12,7 @@ from paceline.engines.importing import (
     GUESSED_STEPS,
     Importing,
     Note,
-    Place,
+    SourceOf,
     Speculating,
     UnansweredError,
     text_of,
@@ -33,7 +33,7 @@ _TAKEN = ("method", "model", "revision", "num_speculative_tokens", "prompt_looku
           "enable_adaptive_verification")  # fmt: skip
 
 
-def speculating(_version: str, flags: Sequence[ParsedFlag], place: Place, _target: str) -> Speculating:
+def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _target: str) -> Speculating:
     settings: dict[str, Any] = {}
     notes: list[Note] = []
     for parsed in flags:

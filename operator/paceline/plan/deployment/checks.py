@@ -123,7 +123,7 @@ def of_pools(spec: core.DeploymentSpec) -> dict[str, dict[str, Any]]:
     return {pool.name: _of_pool(pool) for pool in spec.pools}
 
 
-def _of_pool(pool: core.PoolSpec) -> dict[str, Any]:
+def _of_pool(pool: core.PoolSettings) -> dict[str, Any]:
     gate = EffectiveGate(
         min_improvement=percentage(pool.gate.min_improvement),
         max_regression=percentage(pool.gate.max_regression),

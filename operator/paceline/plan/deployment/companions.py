@@ -5,7 +5,7 @@ wants, the HTTPRoute and the InferencePool that the spec asks for, where the clu
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from paceline.core import DeploymentSpec, PoolSpec, Server
+from paceline.core import DeploymentSpec, PoolSettings, Server
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.pool import Pool, name_conflict
@@ -79,7 +79,7 @@ def _wanted(pool: Pool) -> Iterator[Manifest]:
 
 
 def routes(
-    owner: Owner, deployment: DeploymentSpec, pool: PoolSpec, server: Server, *, picked: bool = True
+    owner: Owner, deployment: DeploymentSpec, pool: PoolSettings, server: Server, *, picked: bool = True
 ) -> Iterator[Manifest]:
     """What the spec asks for, for one pool. Unless its InferencePool can be made (`picked`), the Service is led to."""
     picker, gateway = pool.endpoint_picker_ref, deployment.gateway

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.api.status import Artifact
+from paceline.api.status import CachedArtifact
 from paceline.core import ClaimTemplate
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
@@ -282,10 +282,10 @@ def _reported(prefetch: Prefetch, report: FetchResult) -> dict[str, Any]:
     return {"volume": prefetch.volume, "artifacts": tuple(fetched)}
 
 
-def _artifact(report: FetchResult, fetched: FetchedModel) -> Artifact:
+def _artifact(report: FetchResult, fetched: FetchedModel) -> CachedArtifact:
     facts = report.facts.get(fetched.source)
     source, revision, commit = fetched.source, fetched.revision, fetched.commit
-    return Artifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
+    return CachedArtifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
 
 
 _NOWHERE = {"volume": ""}

@@ -17,8 +17,8 @@ from paceline import api
 from paceline.api import Cause, Reason
 from paceline.api.run_status import Result
 from paceline.api.status import Degraded, ExpectedLoad, Hold, PoolStatus
-from paceline.api.status import Expected as Remembered
-from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSpec, RunSpec
+from paceline.api.status import ExpectedTraffic as Remembered
+from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec
 from paceline.core.canonical import without_empty
 from paceline.core.record import from_status
 from paceline.engines import ENGINES
@@ -171,7 +171,7 @@ def watched(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[
     }
 
 
-def _watched(spec: DeploymentSpec, pool: PoolSpec, entry: PoolStatus) -> Watched | None:
+def _watched(spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Watched | None:
     serving, target = entry.serving, entry.target
     if serving is None or target is None or serving.revision != target.revision:
         return None

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from paceline.api.status import Loan, PoolStatus
-from paceline.core import CapacityPolicy, PoolSpec
+from paceline.core import CapacityPolicy, PoolSettings
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.holds import held_by_a_person
@@ -114,7 +114,7 @@ def note(rollout: Rollout, now: datetime) -> str:
     return f"the pool lends it a server at {timestamp(since + PATIENCE)}"
 
 
-def lent(entry: PoolStatus, spec: PoolSpec) -> str:
+def lent(entry: PoolStatus, spec: PoolSettings) -> str:
     """`1 of 2 servers, one is lent to RUN`; "" if none is."""
     if not entry.borrowed or not entry.loan or not spec.replicas:
         return ""

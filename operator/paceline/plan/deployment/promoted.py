@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.api.run_status import Result
-from paceline.api.status import Caveat, Evidence, Target
+from paceline.api.status import Caveat, ServingEvidence, Target
 from paceline.core import BASELINE, Arm, PromotionMode, Purpose
 from paceline.engines import ENGINES
 from paceline.evidence import same_server
@@ -40,12 +40,12 @@ def _promoted_servers(pool: Pool) -> Target | None:
     )
 
 
-def evidence_of(run: Run, winner: str) -> Evidence:
+def evidence_of(run: Run, winner: str) -> ServingEvidence:
     """The run that has shown `winner` to be faster, or has none."""
     speed = run.ratio(winner)
     marks: dict[Caveat, bool] = {"Emulated": run.status.emulated is True, "Imported": run.status.imported}
     caveats = tuple(caveat for caveat, holds in marks.items() if holds)
-    return Evidence(run=run.name, speedup=speed.ratio if speed else None, caveats=caveats)
+    return ServingEvidence(run=run.name, speedup=speed.ratio if speed else None, caveats=caveats)
 
 
 def _candidate_at(pool: Pool, revision: str) -> Arm | None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, Evidence, PoolStatus, Serving, Target
+from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, PoolStatus, Serving, ServingEvidence, Target
 from paceline.core import BASELINE
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout, intent, past
@@ -296,7 +296,7 @@ def _with_change(pool: Pool, serving: Serving | None, target: Target, now: datet
         reason=target.reason if serving else "Stopped",
         message=target.message[:MESSAGE_LENGTH],
         request=target.request,
-        evidence=target.evidence if serving else Evidence(),
+        evidence=target.evidence if serving else ServingEvidence(),
     )
     return (changed, *pool.remembered.history)[:MOST_CHANGES]
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.core import PoolSpec
+from paceline.core import PoolSettings
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
@@ -221,7 +221,7 @@ def autoscaler_of(snapshot: Snapshot, pool: str) -> str | None:
     return None
 
 
-def left_to_it(snapshot: Snapshot, pool: PoolSpec) -> PoolSpec:
+def left_to_it(snapshot: Snapshot, pool: PoolSettings) -> PoolSettings:
     """The pool without a number of its own where an autoscaler has one: two that write it take servers away from each
     other."""
     return replace(pool, replicas=None) if autoscaler_of(snapshot, pool.name) else pool

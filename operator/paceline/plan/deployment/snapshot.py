@@ -157,11 +157,11 @@ class Snapshot:
         return next((entry for entry in self.status.pools if entry.name == pool), PoolStatus(name=pool))
 
 
-Read = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
+SpecRead = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
 """The first fields of a snapshot: manifest, spec, invalid, refused."""
 
 
-def read(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> Read:
+def read(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> SpecRead:
     """A deployment with the values of the profile that it names, None if there is none of that name."""
     required = not settings.profile_required.isdisjoint(("*", manifest["metadata"].get("namespace")))
     try:

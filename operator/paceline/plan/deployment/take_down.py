@@ -104,7 +104,7 @@ def _before_its_models(pool: Pool, problem: Trouble) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TargetProgress:
     """Progress of the target. `stands_since`: time of the last progress, "" while nothing is wrong or while capacity is
     missing. `ready`: the most servers that were ready at once during the roll-out."""
 
@@ -112,22 +112,22 @@ class Standing:
     ready: int | None = None
 
 
-def standing(rollout: Rollout, now: datetime) -> Standing:
+def standing(rollout: Rollout, now: datetime) -> TargetProgress:
     pool, choice = rollout.pool, rollout.choice
     before, servers = pool.remembered.target or Target(), _servers_of_choice(pool, choice)
     same = before.revision == choice.revision
     if rollout.settled:
-        return Standing()
+        return TargetProgress()
     waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or is_pulling(rollout, now)
     if same and rollout.has_served:
         lost = not (waits or (servers and servers.ready))
-        return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")
+        return TargetProgress(stands_since=before.stands_since or timestamp(now) if lost else "")
     most = before.ready or 0 if same else 0
     ready = max(most, servers.own_ready if servers else 0)
     if waits:
-        return Standing(ready=ready or None)
+        return TargetProgress(ready=ready or None)
     stood = before.stands_since if same and ready == most else ""
-    return Standing(stands_since=stood or timestamp(now), ready=ready or None)
+    return TargetProgress(stands_since=stood or timestamp(now), ready=ready or None)
 
 
 CLUSTER_AT_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady, Reason.Paused})

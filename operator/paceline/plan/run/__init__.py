@@ -41,8 +41,8 @@ from paceline.plan.run.steps.take_in import take_in
 from paceline.plan.run.steps.take_over import take_over
 from paceline.plan.step import Adopt, Delete, Event, Plan, StepResult, timestamp
 
-Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
-STEPS: tuple[Step, ...] = (check, take_in, take_over, collect, record, conclude, measure)
+EvidenceStep = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
+STEPS: tuple[EvidenceStep, ...] = (check, take_in, take_over, collect, record, conclude, measure)
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from paceline.api.round import Point, Round
+from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verdict
 from paceline.evidence import Failure
 from paceline.evidence.round_status import answers, last_tries, measurements
-from paceline.gate import Crossover, Load, crossover, decide
+from paceline.gate import Crossover, LoadLevel, crossover, decide
 from paceline.plan.run.searching import Searching
 
 _ACCEPT_LENGTH = "acceptLength"
@@ -79,7 +79,7 @@ class Evidence:
         """Bounds by concurrency. None for a run of one concurrency, and for a search; workloads at a rate and
         ramps do not count."""
         loads = {
-            workload.name: Load(concurrency=workload.concurrency, weight=workload.weight)
+            workload.name: LoadLevel(concurrency=workload.concurrency, weight=workload.weight)
             for workload in self.spec.workloads
             if workload.at_one_load
         }
@@ -88,9 +88,9 @@ class Evidence:
         return crossover(self.spec.gate, [arm.name for arm in self.spec.arms], loads, self.measurements)
 
     @cached_property
-    def valid_points(self) -> Mapping[tuple[str, str], Sequence[Point]]:
+    def valid_points(self) -> Mapping[tuple[str, str], Sequence[PointRecord]]:
         """(arm, workload) → its valid points, of the last try of each round."""
-        found: dict[tuple[str, str], list[Point]] = {}
+        found: dict[tuple[str, str], list[PointRecord]] = {}
         for record in last_tries(self.results):
             for point in record.points:
                 if point.valid:

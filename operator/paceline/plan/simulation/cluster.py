@@ -11,7 +11,7 @@ from paceline.plan.objects import Object, owned_by
 from paceline.plan.step import Manifest, timestamp
 from paceline.render.group import KIND as LEADER_WORKER_SET
 
-Key = tuple[str, str]
+Handle = tuple[str, str]
 """Kind and name: a simulation has one namespace."""
 Admission = Callable[[Object, Manifest], Manifest | None]
 """A pod's owner and the pod → the pod as the admission webhooks leave it; None if they refuse it."""
@@ -32,7 +32,7 @@ class Cluster:
 
     now: datetime
     nodes: Mapping[str, float]
-    objects: dict[Key, Manifest] = field(default_factory=dict)
+    objects: dict[Handle, Manifest] = field(default_factory=dict)
     admit: Admission = admitted
     one_round_per_node: bool = True
     """As the pod anti-affinity of rounds asks; off where the only node stands for all nodes there are."""
@@ -90,5 +90,5 @@ class Cluster:
                 self.delete(*key)
 
 
-def key_of(manifest: Object) -> Key:
+def key_of(manifest: Object) -> Handle:
     return str(manifest["kind"]), str(manifest["metadata"]["name"])

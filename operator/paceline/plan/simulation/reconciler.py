@@ -7,7 +7,7 @@ from paceline.plan.deployment.companions import PROTECTION, ROUTES
 from paceline.plan.deployment.snapshot import read
 from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
+from paceline.plan.simulation.cluster import SERVERS, Cluster, Handle, key_of
 from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
 from paceline.render import Settings
 
@@ -18,11 +18,11 @@ LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun", "ResourceClaimTe
 SETTINGS = Settings(image="paceline")
 
 
-def ours(cluster: Cluster) -> list[Key]:
+def ours(cluster: Cluster) -> list[Handle]:
     return [key for key in cluster.objects if key[0] in OURS]
 
 
-def plan(cluster: Cluster, key: Key) -> Plan:
+def plan(cluster: Cluster, key: Handle) -> Plan:
     """What the planner of this object's kind wants now."""
     kind, name = key
     if kind == "BenchmarkRun":

@@ -6,7 +6,7 @@ from typing import Any
 from paceline.core.names import COMPONENT_LABEL
 from paceline.plan.objects import Object
 from paceline.plan.pods import UNALLOCATED
-from paceline.plan.simulation.cluster import Cluster, Key
+from paceline.plan.simulation.cluster import Cluster, Handle
 from paceline.plan.step import Manifest, timestamp
 from paceline.render.devices import KIND as CLAIM_TEMPLATE
 
@@ -22,13 +22,13 @@ def place(cluster: Cluster) -> bool:
     return any(changes)
 
 
-def accelerators(pod: Object, objects: Mapping[Key, Object]) -> int:
+def accelerators(pod: Object, objects: Mapping[Handle, Object]) -> int:
     """Limits on extended resources, whose names have a domain, and devices that it claims by a template among the
     `objects`; `pod` is a pod or its template."""
     return sum(_limits(pod).values()) + sum(_claimed(pod, objects))
 
 
-def _claimed(pod: Object, objects: Mapping[Key, Object]) -> Iterator[int]:
+def _claimed(pod: Object, objects: Mapping[Handle, Object]) -> Iterator[int]:
     for claim in pod["spec"].get("resourceClaims", ()):
         template = objects.get((CLAIM_TEMPLATE, claim.get("resourceClaimTemplateName", "")))
         for request in template["spec"]["spec"]["devices"]["requests"] if template else ():

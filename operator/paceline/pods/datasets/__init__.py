@@ -31,7 +31,7 @@ class Record(NamedTuple):
 Message = TypedDict("Message", {"from": str, "value": str})
 
 
-class Conversation(TypedDict):
+class StoredConversation(TypedDict):
     id: str
     conversations: list[Message]
 
@@ -50,7 +50,7 @@ def load(name: str) -> tuple[str, ...]:
     return tuple(record.prompt for record in records(name))
 
 
-def sharegpt(name: str) -> list[Conversation]:
+def sharegpt(name: str) -> list[StoredConversation]:
     """A set as ShareGPT conversations of one question and one placeholder answer, as SGLang's clients read them."""
     return [
         {

@@ -92,7 +92,7 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
     return result
 
 
-def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Artifact, hub.Listing]:
+def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Artifact, hub.FileListing]:
     path = Path(request.path)
     volume.remove_partial_downloads(path, pins)
     listings = [hub.list_files(pinned, request) for pinned in pins]
@@ -102,7 +102,7 @@ def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Art
     return {listing.pinned.artifact: listing for listing in listings}
 
 
-def _download_listed(path: Path, listings: Sequence[hub.Listing]) -> None:
+def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> None:
     """Small files first: a repository or a dataset that cannot be used is found before weights are downloaded."""
     cache = volume.cache(path)
     for listing in listings:
@@ -127,7 +127,7 @@ def _with_current_facts(result: FetchResult) -> FetchResult:
     return replace(result, facts=facts)
 
 
-def _check_prompts(listing: hub.Listing, path: Path) -> None:
+def _check_prompts(listing: hub.FileListing, path: Path) -> None:
     """Read the dataset as a round will read it."""
     source = listing.pinned.artifact.source
     try:
@@ -136,7 +136,7 @@ def _check_prompts(listing: hub.Listing, path: Path) -> None:
         raise FetchError(str(error).removeprefix(f"{source}: "), final=True, source=source) from error
 
 
-def _result(listings: Sequence[hub.Listing], path: Path) -> FetchResult:
+def _result(listings: Sequence[hub.FileListing], path: Path) -> FetchResult:
     downloads = [(listing, _fetched(listing, path)) for listing in listings]
     models = [(listing, model) for listing, model in downloads if not listing.pinned.artifact.is_dataset]
     return FetchResult(
@@ -149,7 +149,7 @@ def _result(listings: Sequence[hub.Listing], path: Path) -> FetchResult:
     )
 
 
-def _fetched(listing: hub.Listing, path: Path) -> FetchedModel:
+def _fetched(listing: hub.FileListing, path: Path) -> FetchedModel:
     artifact = listing.pinned.artifact
     return FetchedModel(
         source=str(artifact.source),

@@ -67,7 +67,7 @@ class Pinned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class FileListing:
     """The files to download: path in the repository → bytes."""
 
     pinned: Pinned
@@ -100,7 +100,7 @@ def pin(artifact: Artifact) -> Pinned:
     return Pinned(artifact=artifact, commit=commit)
 
 
-def list_files(pinned: Pinned, request: FetchRequest) -> Listing:
+def list_files(pinned: Pinned, request: FetchRequest) -> FileListing:
     """The files to download. Refuses a repository without weights that can be loaded safely."""
     artifact = pinned.artifact
     if artifact.is_dataset:
@@ -108,7 +108,7 @@ def list_files(pinned: Pinned, request: FetchRequest) -> Listing:
     source, revision = artifact.source, artifact.revision
     entries = _entries(pinned)
     files = [entry for path, entry in entries.items() if covers(request, path)]
-    listing = Listing(
+    listing = FileListing(
         pinned=pinned,
         files={entry.path: entry.size for entry in files},
         digests=_digests(files),
@@ -148,7 +148,7 @@ def _refuse_sizes(entries: Iterable[RepoFile], source: Source) -> None:
             raise FetchError(f"{ENDPOINT} says that a file has {entry.size!r:.40} bytes", final=False, source=source)
 
 
-def _list_prompts(pinned: Pinned) -> Listing:
+def _list_prompts(pinned: Pinned) -> FileListing:
     """One file, of a size that can be read."""
     artifact, source = pinned.artifact, pinned.artifact.source
     with explained(artifact):
@@ -160,7 +160,7 @@ def _list_prompts(pinned: Pinned) -> Listing:
     if files[0].size > LARGEST_FILE:
         sentence = f"larger than {LARGEST_FILE >> 20} MiB; name a file with a part of it"
         raise FetchError(sentence, final=True, source=source)
-    return Listing(pinned=pinned, files={source.path: files[0].size}, digests=_digests(files))
+    return FileListing(pinned=pinned, files={source.path: files[0].size}, digests=_digests(files))
 
 
 def _digests(files: Iterable[RepoFile]) -> dict[str, str]:
@@ -169,7 +169,7 @@ def _digests(files: Iterable[RepoFile]) -> dict[str, str]:
     return {path: name for path, name in names.items() if DIGEST.fullmatch(name)}
 
 
-def download_first(listing: Listing, cache: Path) -> None:
+def download_first(listing: FileListing, cache: Path) -> None:
     """Download one small file: a repository that may not be read is found before the weights of others are downloaded.
     A dataset has no other file."""
     artifact = listing.pinned.artifact
@@ -177,7 +177,7 @@ def download_first(listing: Listing, cache: Path) -> None:
         _download(listing, artifact.source.path if artifact.is_dataset else "config.json", cache)
 
 
-def download(listing: Listing, cache: Path) -> None:
+def download(listing: FileListing, cache: Path) -> None:
     """Download the listed files, and no others, even if the hub lists more by now. Files that exist are kept."""
     with explained(listing.pinned.artifact), ThreadPoolExecutor(_AT_ONCE) as pool:
         downloads = [pool.submit(_download, listing, name, cache) for name in listing.files]
@@ -199,7 +199,7 @@ def limited_pages() -> Iterator[None]:
 
 
 @contextmanager
-def limited_file_size(listings: Iterable[Listing]) -> Iterator[None]:
+def limited_file_size(listings: Iterable[FileListing]) -> Iterator[None]:
     """No file of this process grows beyond the largest that is listed, so a hub that sends more cannot fill the
     volume."""
     most = max((size for listing in listings for size in listing.files.values()), default=0) + SLACK
@@ -211,7 +211,7 @@ def limited_file_size(listings: Iterable[Listing]) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def _download(listing: Listing, name: str, cache: Path) -> None:
+def _download(listing: FileListing, name: str, cache: Path) -> None:
     """A file that exists under the name is kept: `verify` compares all files with the listing."""
     artifact, commit = listing.pinned.artifact, listing.pinned.commit
     hf_hub_download(artifact.source.name, name, repo_type=artifact.kind, revision=commit, cache_dir=cache)

@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 
 from paceline.fetching import FetchFailure, FetchRequest
-from paceline.fetching.failure import Part
+from paceline.fetching.failure import ModelPart
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
 """No pickled weights: they can run code, and every engine reads safetensors."""
@@ -17,7 +17,7 @@ class FetchError(Exception):
     """Its text is one sentence for a person, which begins with the `source` that could not be fetched, if it is of one.
     `part`: the field to change. `final`: trying again without a change will not help."""
 
-    def __init__(self, sentence: str, *, final: bool, source: object = "", part: Part = "source") -> None:
+    def __init__(self, sentence: str, *, final: bool, source: object = "", part: ModelPart = "source") -> None:
         super().__init__(f"{source}: {sentence}" if source else sentence)
         self.final = final
         self.failure = FetchFailure(sentence=str(self), source=str(source), part=part)

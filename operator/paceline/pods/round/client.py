@@ -83,7 +83,7 @@ async def send(requests: Requests, key: str) -> Mapping[str, Any]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ended:
+class StreamEnd:
     """A stream as it came, or why there is none."""
 
     number: int
@@ -100,7 +100,7 @@ class Sender:
     requests: Requests
     session: aiohttp.ClientSession
     answers: list[Answered]
-    ended: "asyncio.Queue[Ended | None]" = field(default_factory=asyncio.Queue)
+    ended: "asyncio.Queue[StreamEnd | None]" = field(default_factory=asyncio.Queue)
     late: list[float] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
     cpu_began: float = field(default_factory=time.process_time)
@@ -179,14 +179,14 @@ class Sender:
                     error = f"{response.status} {response.reason}: {refusal(body)}"
         except (aiohttp.ClientError, OSError, ValueError) as caught:
             error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
-        self.ended.put_nowait(Ended(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
+        self.ended.put_nowait(StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
 
     async def read(self) -> None:
         """One ended stream after another, until there is none more."""
         while ended := await self.ended.get():
             self.answers[ended.number] = await self.answered(ended)
 
-    async def answered(self, ended: Ended) -> Answered:
+    async def answered(self, ended: StreamEnd) -> Answered:
         """What goes wrong is in the answer's `error`."""
         start = ended.due - self.began
         if ended.error:

@@ -19,7 +19,7 @@ from paceline.engines.log_tail import failure_line
 from paceline.evidence.clocks import Reading, read
 from paceline.pods.opened import opened, read_at_most
 from paceline.pods.round.keys import NO_KEYS, Keys
-from paceline.pods.round.steps import Ended, ServerFailed
+from paceline.pods.round.steps import ServerEnd, ServerFailed
 
 HEARTBEAT_SECONDS = 3.0
 _POLL_SECONDS = 0.1
@@ -44,7 +44,7 @@ class WrapperError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineReport:
     """The wrapper's report from before the first server, which no server can have changed. Each server's exit status
     has the next of the `seals`."""
 
@@ -61,7 +61,7 @@ class Control:
 
     directory: Path
     keys: Keys = NO_KEYS
-    machine: Machine = Machine()
+    machine: MachineReport = MachineReport()
     _server: int = 0
     _look: int = 0
     _pulse: int | None = None
@@ -71,7 +71,7 @@ class Control:
     def wait_for_wrapper(self, seconds: float) -> None:
         """Wait for the server's container, which may start long after the client's: its image is large."""
         self._await("seals", seconds, "the server's container did not start")
-        self.machine = Machine(
+        self.machine = MachineReport(
             gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
             model=printable(self._read("model")) or None,
             driver=printable(self._read("driver")) or None,
@@ -103,7 +103,7 @@ class Control:
         elif time.monotonic() - self._seen > ALIVE_SECONDS:
             raise WrapperError("the server container has ended")
 
-    def stop(self) -> Ended:
+    def stop(self) -> ServerEnd:
         """End the server, wait until all of its processes are gone, and return how it ended."""
         if not self.has_exited():
             self._write(f"stop.{self._server}", "")
@@ -111,7 +111,7 @@ class Control:
             while not self.has_exited():
                 _pause(deadline, f"the server could not be ended in {STOP_SECONDS:.0f} s")
         code, _, how = (self._exit() or "").partition(" ")
-        return Ended(None if how == "stopped" else int(code), self.last_words())
+        return ServerEnd(None if how == "stopped" else int(code), self.last_words())
 
     def done(self) -> None:
         self._write("done", "")

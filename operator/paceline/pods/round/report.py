@@ -10,7 +10,7 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Point
-from paceline.pods.round.requests import Row, good, lengths, most_under_way, rows, spread
+from paceline.pods.round.requests import RequestRow, good, lengths, most_under_way, rows, spread
 
 STEADY = 0.9
 """Share of the concurrency: the steady-state window is the time with at least this share."""
@@ -112,7 +112,7 @@ def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
 
 
 def _beginning(
-    first: Sequence[Row], prefills: Sequence[float], pieces: Sequence[float], window: tuple[float, float]
+    first: Sequence[RequestRow], prefills: Sequence[float], pieces: Sequence[float], window: tuple[float, float]
 ) -> float:
     """When counting begins: the time from which the window holds the same share of all prefills as of all pieces.
 

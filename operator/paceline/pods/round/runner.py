@@ -21,17 +21,17 @@ from paceline.pods.round.control import Control
 from paceline.pods.round.steps import (
     ArmResult,
     Ask,
-    Clocks,
     Flush,
     Get,
-    Load,
+    Instruction,
     Loaded,
     Log,
-    Sample,
+    ReadClocks,
+    SampleAgain,
     SaveLine,
+    SendLoad,
     ServerFailed,
     Start,
-    Step,
     Stop,
     replicate,
 )
@@ -128,7 +128,7 @@ class Runner:
                 say(f"{arm.name}: {self.control.keys.fit_to_show(result.replicate.error) or 'done'}")
                 return result
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Instruction) -> Any:
         match step:
             case Start(arm):
                 return self.start(arm)
@@ -138,13 +138,13 @@ class Runner:
                 return self.control.log()
             case Flush(path):
                 return server.flush(self.url, path, self.control.keys.administration)
-            case Load():
+            case SendLoad():
                 return self.load(step)
-            case Clocks():
+            case ReadClocks():
                 return self.control.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
-            case Sample(arm, workload):
+            case SampleAgain(arm, workload):
                 return self.sample(arm, workload)
             case SaveLine(line):
                 return self.save_line(line)
@@ -172,7 +172,7 @@ class Runner:
         say(f"{arm.name}: ready after {took:.1f} s")
         return took
 
-    def load(self, step: Load) -> Loaded:
+    def load(self, step: SendLoad) -> Loaded:
         try:
             key = self.control.keys.api
             with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
@@ -257,7 +257,7 @@ class Runner:
         if not any(note.endswith(first) for note in self.notes):
             self.notes.append(said)
 
-    def check_alive(self, step: Step) -> None:
+    def check_alive(self, step: Instruction) -> None:
         """Whatever was just done, it was done to a server that lives."""
         if not isinstance(step, Stop) and self.control.has_exited():
             raise ServerFailed("the server exited")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from paceline.engines import Probe
-from paceline.pods.round.steps import Load, ServerFailed
+from paceline.pods.round.steps import SendLoad, ServerFailed
 
 _METRICS = "/metrics"
 FIRST_SECONDS = 1.0
@@ -31,7 +31,7 @@ class Samples:
 
 
 @contextmanager
-def depth(step: Load, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
+def depth(step: SendLoad, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
     """The samples of this load; complete once it has ended. `get` returns a page of the server; a page that fails is
     skipped and does not end the load."""
     samples = Samples()

@@ -17,7 +17,7 @@ def by_memory() -> list[str]:
 
 
 @pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
-def test_the_memory_of_a_chain_is_asked_for_where_the_wheel_shows_that_it_moves(read: moves.Release) -> None:
+def test_the_memory_of_a_chain_is_asked_for_where_the_wheel_shows_that_it_moves(read: moves.ReleaseMoves) -> None:
     unpinned = server(PINNED, version=read.name, pinned=False)
     rules = {one.rule for one in SGLANG.refusals(unpinned, (BASE, chain()))}
     assert ("memory-moves" in rules) is (read.name in by_memory())

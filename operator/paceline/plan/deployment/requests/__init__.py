@@ -13,13 +13,13 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.abort import abort
 from paceline.plan.deployment.requests.promote import promote
 from paceline.plan.deployment.requests.promote_anyway import promote_anyway
-from paceline.plan.deployment.requests.request import Effect, Refusal, Request, requests
+from paceline.plan.deployment.requests.request import RefusalText, Request, StatusChange, requests
 from paceline.plan.deployment.requests.retry import retry
 from paceline.plan.deployment.requests.rollback import rollback
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.step import StepResult
 
-VERBS: Mapping[str, Callable[[Pool, Request, datetime], Effect | Refusal]] = {
+VERBS: Mapping[str, Callable[[Pool, Request, datetime], StatusChange | RefusalText]] = {
     "promote": promote,
     "promote-anyway": promote_anyway,
     "abort": abort,
@@ -38,7 +38,7 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
             continue
         handled, name = pool.remembered.handled or Handled(), _field(request)
         effect = VERBS[request.verb](pool, request, now)
-        if isinstance(effect, Refusal):
+        if isinstance(effect, RefusalText):
             refused.append(f"{request}: {effect}")
             continue
         remembered = replace(pool.remembered, handled=replace(handled, **{name: request.value}), **effect)

@@ -11,9 +11,9 @@ SUSPENDED = "nothing is promoted while spec.suspend is set; remove that first"
 _LONGEST = 253
 """Characters of a value that count: the limit of a run's `trigger.token`."""
 
-Effect = Mapping[str, Any]
+StatusChange = Mapping[str, Any]
 """What a request changes: new fields of the pool's memory, None to remove one. Empty if there is nothing to do."""
-Refusal = str
+RefusalText = str
 """Why a request cannot be carried out, with the way out. It is then not handled: each pass tries it again, until it can
 be carried out or is removed."""
 

@@ -5,13 +5,13 @@ from datetime import datetime
 from paceline.api.status import Retried
 from paceline.plan.deployment.holds import held_by_a_person, holds, released
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.requests.request import Effect, Request
+from paceline.plan.deployment.requests.request import Request, StatusChange
 
 _UNDECIDED = ("Error", "Inconclusive")
 """Outcomes that a person may ask to repeat: they decide no candidate."""
 
 
-def retry(pool: Pool, request: Request, _: datetime) -> Effect:
+def retry(pool: Pool, request: Request, _: datetime) -> StatusChange:
     """Release every hold, and repeat a run without a decision. Without either the request is handled all the same."""
     without = released(pool) if holds(pool) else {}
     last = _to_repeat(pool)
