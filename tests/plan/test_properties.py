@@ -12,13 +12,14 @@ from tests.support.planned import deployment_pools
 from tests.support.world import World, example
 
 from paceline.core import BASELINE
+from paceline.core.manifest import Manifest
 from paceline.evidence import question
 from paceline.plan import deployment, run
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
 from paceline.plan.simulation.cluster import Handle
 from paceline.plan.simulation.reconciler import OURS, ours
-from paceline.plan.step import Action, Manifest
+from paceline.plan.step import Action
 from paceline.render.serving import ARM_LABEL
 
 ROOM = {"gpu-0": 8, "gpu-1": 8, "gpu-2": 8, "gpu-3": 8}

@@ -17,6 +17,7 @@ from paceline import api
 from paceline.api.gate import MOST_COMPARED
 from paceline.api.round import Round
 from paceline.core import RunSpec
+from paceline.core.manifest import Manifest
 from paceline.core.record import from_status
 from paceline.evidence import Failure, Point, Replicate, decode, encode, judge
 from paceline.evidence.clocks import Clocks, Throttled
@@ -24,7 +25,6 @@ from paceline.evidence.failures import MANY
 from paceline.plan import run
 from paceline.plan.run.rounds import manifest as recorded
 from paceline.plan.run.steps.collect import LONGEST
-from paceline.plan.step import Manifest
 from paceline.render import Owner
 from paceline.render.benchmark import round_plan
 

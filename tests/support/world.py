@@ -27,6 +27,7 @@ from tests.support.states import as_seen, words
 
 from paceline.api.round import with_rounds
 from paceline.core import ModelFacts
+from paceline.core.manifest import Manifest
 from paceline.fetching import FetchFailure
 from paceline.fetching.failure import ModelPart
 from paceline.kube.difference import needs_status
@@ -40,7 +41,7 @@ from paceline.plan.simulation.answers import fetch_request
 from paceline.plan.simulation.cluster import Cluster, Handle
 from paceline.plan.simulation.reconciler import ours
 from paceline.plan.simulation.scheduler import ALIVE
-from paceline.plan.step import Action, Apply, Manifest, Plan, timestamp
+from paceline.plan.step import Action, Apply, Plan, timestamp
 from paceline.render import Settings
 from paceline.watch import Judgement, Watched
 

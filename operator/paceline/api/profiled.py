@@ -7,13 +7,12 @@ from typing import Any
 from paceline.api.model import as_sent
 from paceline.api.problems import InvalidManifestError, Problem
 from paceline.api.reasons import Reason
+from paceline.core.manifest import Object
 
 WITH = {"minServing": "capacityPolicy"}
 """Field of spec.benchmark → the one that it belongs to: who writes that one does not get this one from the profile."""
 _LONGEST_VALUE = 60
 """Characters of a value that a message tells."""
-
-Object = Mapping[str, Any]
 
 
 def profile_of(manifest: Object) -> str:

@@ -1,12 +1,13 @@
 """A BenchmarkRound: what one round of a BenchmarkRun has measured, written once, before it counts (decision 0102)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from paceline.api.status import CountMap, LongName, LongText, Names, Strings, Time
+from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
 from paceline.core.numbers import Numbers
 from paceline.core.record import ALWAYS, Count, Number, Number2, Number4, from_status, record
@@ -232,7 +233,6 @@ class Round:
 
 
 KIND = "BenchmarkRound"
-Object = Mapping[str, Any]
 
 
 def belongs(round: Object, run: Object) -> bool:

@@ -9,8 +9,8 @@ from paceline.api.text import documents
 from paceline.cli.options import reason
 from paceline.cli.profiles import DEPLOYMENT, PROFILE, is_a, naming, profile_for, whole
 from paceline.cli.validate import NOTHING, line, of_text, read, wrong
+from paceline.core.manifest import Manifest
 
-Manifest = dict[str, Any]
 RUN = "BenchmarkRun"
 
 

@@ -19,6 +19,7 @@ from paceline.cli.equipment import CannotError, Equipment
 from paceline.cli.manifests import RefusedError, everything, is_ours
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
+from paceline.core.manifest import Manifest
 from paceline.core.names import FILES, MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
@@ -33,7 +34,6 @@ from paceline.measure.record import RecordError
 from paceline.measure.rounds import LocalRun
 from paceline.plan.objects import finished
 from paceline.plan.speeds import Size, size_in_name
-from paceline.plan.step import Manifest
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.prompt_file import DatasetError, read
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from paceline.core.manifest import Manifest
 from paceline.core.text import printable
 from paceline.measure import record
 from paceline.measure.applying import applying
 from paceline.measure.rounds import LocalRun
-from paceline.plan.step import Manifest
 
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """As `paceline gate`. A Sweep decides nothing, and a search that has found something neither: 0."""

@@ -18,7 +18,7 @@ from paceline.api.round import KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
-from paceline.cli.manifests import RUN, Manifest, RefusedError, concerned, everything, is_ours
+from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_ours
 from paceline.cli.patience import too_slow
 from paceline.cli.profiles import may_meet
 from paceline.cli.rows import HEAD, by_pool, row, span, total
@@ -37,6 +37,7 @@ from paceline.core import (
     purpose_of,
     rounds_of,
 )
+from paceline.core.manifest import Manifest
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
 from paceline.plan.run.enough import by_noise, sized

@@ -1,13 +1,13 @@
 """The profiles at the desk: that of a deployment among the objects of a file, and the deployments that name one."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
+from paceline.core.manifest import Object
 
-Object = Mapping[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
 PROFILE = "BenchmarkProfile"
 

@@ -20,6 +20,7 @@ from paceline.cli import options
 from paceline.cli.manifests import RUN, RefusedError, ours
 from paceline.cli.profiles import DEPLOYMENT
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
+from paceline.core.manifest import Manifest
 from paceline.plan.deployment.companions import routes
 from paceline.plan.deployment.models import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
@@ -28,7 +29,6 @@ from paceline.plan.run.searching import Searching
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.run.steps.check import unpinned
 from paceline.render import (
-    Manifest,
     Owner,
     Settings,
     claim,

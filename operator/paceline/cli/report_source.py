@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -21,13 +20,12 @@ from paceline.cli.live.find import joined, load, measured
 from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.manifest import Manifest
 from paceline.core.names import DEPLOYMENT_LABEL, RUN_LABEL
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.kube import ApiError, Forbidden, Ref, Resource, Transport, selector
 from paceline.kube.resources import REVISION
 from paceline.render.serving import REVISION_LABEL
-
-Manifest = dict[str, Any]
 
 _KINDS: dict[str, tuple[Resource, ...]] = {
     "": (BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT),

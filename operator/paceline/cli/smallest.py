@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from paceline import api, gate
 from paceline.api.round import KIND, rounds_of, with_rounds
-from paceline.cli.manifests import RUN, Manifest
+from paceline.cli.manifests import RUN
 from paceline.core import BASELINE, PoolSettings, Workload
+from paceline.core.manifest import Manifest
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
 from paceline.plan.costs import EvidenceCost, RoundCost

@@ -7,10 +7,10 @@ from typing import assert_never
 from paceline.controller import metrics
 from paceline.controller.cluster import WatchedCluster
 from paceline.controller.kinds import KINDS
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL
 from paceline.kube import ApiError, Conflict, Forbidden, Invalid, Manifest, ref_of
 from paceline.kube.difference import difference, needs_status, stamped
-from paceline.plan.objects import Object
 from paceline.plan.step import Action, Adopt, Apply, Delete
 
 log = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from paceline.controller.cluster import WatchedCluster
+from paceline.core.manifest import Object
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
-from paceline.plan.objects import Object
 from paceline.plan.silence import event_selector, last_warning, silent
 
 MAX_LOOKUPS = 6

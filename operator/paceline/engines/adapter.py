@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arm, Server, Workload
+from paceline.core.manifest import Scalar
 from paceline.engines.capabilities import Capabilities
 from paceline.engines.importing import Importing
 from paceline.engines.known_problems import KnownProblem
@@ -12,8 +13,6 @@ from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.monitor import Monitor
 from paceline.engines.probe import Probe
 from paceline.engines.refusal import Refusal
-
-Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ none of these but `failures`. Import `round_status` by name: it needs the record
 load.
 """
 
+from paceline.core.manifest import Scalar
 from paceline.evidence.failures import Failure
 from paceline.evidence.fingerprint import (
     fingerprint,
@@ -22,7 +23,7 @@ from paceline.evidence.outputs import Outputs
 from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.result_log import AnswerError, arm_line, decode, encode
-from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
+from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan
 
 __all__ = [
     "ENVIRONMENT",

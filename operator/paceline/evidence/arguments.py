@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import canonical
-from paceline.evidence.round_plan import Scalar
+from paceline.core.manifest import Scalar
 
 _SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 """Names that may hold a secret if their value is text; numbers may be published (`max_prefill_tokens`)."""

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paceline.core.manifest import Object
 from paceline.evidence.fingerprint import ENOUGH, WHY
-
-Spec = Mapping[str, Any]
-"""The spec of a BenchmarkRun."""
 
 _WORDS = {
     "target.source": "the target",
@@ -29,14 +27,14 @@ _MOST = 4
 """Changes that are listed; the others are counted."""
 
 
-def summary(then: Spec, now: Spec) -> str:
+def summary(then: Object, now: Object) -> str:
     """One line with the first changes and the number of the others."""
     listed = list(changes(then, now))
     more = len(listed) - _MOST
     return "; ".join([*listed[:_MOST], *([f"and {more} more changes"] if more > 0 else [])])
 
 
-def changes(then: Spec, now: Spec) -> Iterator[str]:
+def changes(then: Object, now: Object) -> Iterator[str]:
     """A sentence for each change: of the server first, then of candidates, workloads and the rule."""
     was, new = (dict(_leaves({k: v for k, v in spec.items() if k not in LEFT_OUT})) for spec in (then, now))
     rule = ("gate.", "budget.")
@@ -47,7 +45,7 @@ def changes(then: Spec, now: Spec) -> Iterator[str]:
     yield from (sentence for path, sentence in sentences if path.startswith(rule))
 
 
-def _named(what: str, then: Mapping[str, Spec], now: Mapping[str, Spec]) -> Iterator[str]:
+def _named(what: str, then: Mapping[str, Object], now: Mapping[str, Object]) -> Iterator[str]:
     yield from (f"{what} {name} was added" for name in now if name not in then)
     yield from (f"{what} {name} was removed" for name in then if name not in now)
     for name in now:
@@ -82,7 +80,7 @@ def _moved(flag: str, then: Sequence[str] | None, now: Sequence[str] | None) -> 
     return (flag in (then or ())) != (flag in (now or ()))
 
 
-def _leaves(value: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: Object, path: str = "") -> Iterator[tuple[str, Any]]:
     """Path and value of each leaf; an empty value counts as absent."""
     for key, inner in value.items():
         here = f"{path}{key}"
@@ -98,11 +96,11 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _by_name(arms: Sequence[Spec]) -> Mapping[str, Spec]:
+def _by_name(arms: Sequence[Object]) -> Mapping[str, Object]:
     return {arm["name"]: {key: value for key, value in arm.items() if key != "name"} for arm in arms}
 
 
-def _by_load(workloads: Sequence[Spec]) -> Mapping[str, Spec]:
+def _by_load(workloads: Sequence[Object]) -> Mapping[str, Object]:
     """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate or on a ramp, of which it has only one."""
     return {
         load["name"] if load.get("requestRate") or load.get("rampFrom") else f"{load['name']}@{load['concurrency']}": {

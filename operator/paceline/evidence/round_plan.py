@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arrivals, Dataset, Parity, Slo, Workload
+from paceline.core.manifest import Scalar
 from paceline.core.text import printable
 
 ENVIRONMENT = "PACELINE_ROUND"
@@ -14,8 +15,6 @@ ENVIRONMENT = "PACELINE_ROUND"
 
 _NAMES = {"try_": "attempt"}
 """Field of a plan → its name in JSON, where rounds of every release must find it."""
-
-Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 from paceline.api import round as recorded
 from paceline.api.round import ReplicateParity, Round
 from paceline.core import BASELINE, Answers, Measurement, Workload
+from paceline.core.manifest import Scalar
 from paceline.core.numbers import Numbers
 from paceline.core.record import finite, from_status, inner, slots, to_status
 from paceline.evidence import clocks
@@ -24,7 +25,7 @@ from paceline.evidence.loads import load_notes, saturated, under_way
 from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Replicate, RoundResult
-from paceline.evidence.round_plan import RoundPlan, Scalar
+from paceline.evidence.round_plan import RoundPlan
 
 _TAKEN = tuple(field.name for field in fields(Numbers))
 """Numbers of a point that a record takes from the round's result."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Engine, Server
+from paceline.core.manifest import Manifest
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, keys
 from paceline.engines.pod_template import SERVER
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.measure.ports import LOOPBACK
-from paceline.plan.step import Manifest
 
 VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet replaces in a command and in the value of a variable."""

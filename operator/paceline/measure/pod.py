@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from paceline.core.manifest import Manifest
 from paceline.measure import devices, status
 from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies, to_hide
 from paceline.measure.status import ContainerEnd
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 from paceline.render.files import files_in
 
 _ENDING_SECONDS = 180.0

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Dataset, Scheme
+from paceline.core.manifest import Object
 from paceline.measure.models import MissingError, ModelKey, file_of
-from paceline.plan.objects import Object
 
 
 def files(

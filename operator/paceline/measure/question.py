@@ -9,6 +9,7 @@ from typing import Any
 
 from paceline import api
 from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import child_name, snapshot_path
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import fingerprint
@@ -17,8 +18,6 @@ from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
 from paceline.plan.deployment.preflight import each_once, problems
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object
-from paceline.plan.step import Manifest
 from paceline.render import Settings
 from paceline.render import benchmark_run as owned_run
 from paceline.render.common import API_VERSION

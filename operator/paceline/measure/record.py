@@ -15,10 +15,10 @@ from paceline.api.model import API_VERSION
 from paceline.api.round import KIND, rounds_of
 from paceline.api.text import of_yaml
 from paceline.core import Purpose, purpose_of
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import RUN_LABEL, round_name
 from paceline.evidence import question
-from paceline.plan.objects import Object, brings_rounds, finished
-from paceline.plan.step import Manifest
+from paceline.plan.objects import brings_rounds, finished
 
 LOCK_SECONDS = 60.0
 """For what an interrupted round has left to end: more than a client's last heartbeat and a server's grace take."""

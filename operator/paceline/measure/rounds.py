@@ -9,6 +9,7 @@ from pathlib import Path
 from paceline import api
 from paceline.api.round import KIND
 from paceline.core import RunSpec
+from paceline.core.manifest import Manifest
 from paceline.core.spec import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.evidence import RoundPlan
 from paceline.evidence.result_log import PREFIX
@@ -19,7 +20,7 @@ from paceline.measure.question import IN_MEMORY, SETTINGS
 from paceline.plan import run as planner
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Apply, Delete, Manifest, Plan
+from paceline.plan.step import Apply, Delete, Plan
 from paceline.pods.round.__main__ import check
 from paceline.render.benchmark import round_plan
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from paceline.core.manifest import Manifest
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import timestamp
 
 FAILED = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
 _LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}

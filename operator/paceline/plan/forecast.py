@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import CapacityPolicy, Workload, rounds_of
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.core.record import from_status
 from paceline.evidence import ArmCommand, RoundPlan, encode
@@ -20,14 +21,14 @@ from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
 from paceline.plan.deployment.servers import one_more_waits, pod_template
 from paceline.plan.deployment.workload import PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
-from paceline.plan.objects import Object, condition, finished
+from paceline.plan.objects import condition, finished
 from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
 from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Handle, admitted, key_of
 from paceline.plan.simulation.scheduler import accelerators, is_round
-from paceline.plan.step import Action, Adopt, Apply, Manifest
+from paceline.plan.step import Action, Adopt, Apply
 
 Scenario = Callable[[int], float]
 """Round → the throughput of every candidate in it, over the baseline's."""

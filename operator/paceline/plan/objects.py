@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Trigger
+from paceline.core.manifest import Object
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TRIGGER
-
-Object = Mapping[str, Any]
-"""An object as read from the cluster; never edited."""
 
 
 def condition(item: Object, kind: str) -> Mapping[str, Any] | None:

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api.reasons import Reason
+from paceline.core.manifest import Object
 from paceline.core.masking import without_secrets
 from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
-from paceline.plan.objects import Object, condition
+from paceline.plan.objects import condition
 from paceline.plan.silence import placed_at, since, waits_since, without_pod
 from paceline.plan.step import parse_time
 

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.plan.objects import Object, condition, finished
+from paceline.core.manifest import Object
+from paceline.plan.objects import condition, finished
 from paceline.plan.step import parse_time
 from paceline.render.group import KIND as GROUPS
 

@@ -6,6 +6,7 @@ from importlib import resources
 from typing import Any
 
 from paceline.core import BASELINE, Arm, Purpose, RunSpec, Workload
+from paceline.core.manifest import Manifest
 from paceline.core.names import (
     COMPONENT_LABEL,
     DEPLOYMENT_LABEL,
@@ -20,7 +21,7 @@ from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
 from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
-from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
+from paceline.render.common import API_VERSION, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import Files, file_annotations, files_of

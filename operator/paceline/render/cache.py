@@ -2,9 +2,10 @@
 
 from paceline.core import ClaimTemplate, Dataset, Model, Server
 from paceline.core.canonical import digest
+from paceline.core.manifest import Manifest
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
 from paceline.fetching import FETCH_VARIABLE, Artifact, FetchRequest
-from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.common import Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_fetch, laid_over
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted

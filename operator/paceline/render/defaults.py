@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Server
+from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import DEVICES, SERVER
-from paceline.render.common import Manifest, Settings
+from paceline.render.common import Settings
 
 _PARTS = ("limits", "requests")
 MAY_ESCALATE = "allowPrivilegeEscalation"

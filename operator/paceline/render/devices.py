@@ -10,9 +10,10 @@ from typing import Any
 
 from paceline.core import Accelerator
 from paceline.core.canonical import digest
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.engines.pod_template import DEVICES
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 
 _API_VERSION = "resource.k8s.io/v1"
 KIND = "ResourceClaimTemplate"

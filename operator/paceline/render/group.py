@@ -7,8 +7,9 @@ whole, and counts it ready when its leader is and its workers run. Facts: the ty
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 
 _API_VERSION = "leaderworkerset.x-k8s.io/v1"
 KIND = "LeaderWorkerSet"

@@ -12,8 +12,8 @@ Paceline owns are refused before anything is rendered (`engines.pod_template`).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import PROBES, SERVER, SIDECAR
-from paceline.render.common import Manifest
 
 KEYS: Mapping[str, str] = {"volumeMounts": "mountPath"}
 WHOLE = frozenset({"env"})

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from paceline.core import Dataset, RunSpec, Scheme
+from paceline.core.manifest import Manifest
 from paceline.core.names import MODELS, snapshot_path
-from paceline.render.common import Manifest
 
 _PROMPTS = "/prompts"
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core.canonical import digest
+from paceline.core.manifest import Manifest
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines.pod_template import SERVER
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 
 COMPONENT = "pull"
 """Of the Job, and its container."""

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.common import Owner, Settings, metadata
 from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set

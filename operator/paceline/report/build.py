@@ -6,12 +6,13 @@ from paceline import __version__, core
 from paceline.api.round import rounds_of
 from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result, RunProgress, RunVerdict
 from paceline.api.status import Condition
+from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
 from paceline.report.crossover import crossover
 from paceline.report.deployment_model import DeploymentView
-from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Manifest, Report, RunView, Shown
+from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Report, RunView, Shown
 from paceline.report.outputs import outputs
 from paceline.report.over_loads import over_loads
 from paceline.report.text import capital, count, interval, ratio
@@ -19,19 +20,19 @@ from paceline.report.trade_off import trade_offs
 from paceline.report.under_way import provisional
 
 
-def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
+def report(manifests: Sequence[Object], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
     """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. `deployments` come first."""
     found = runs(manifests)
     named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
     return Report(title=title or ", ".join(named), paceline=__version__, runs=found, deployments=tuple(deployments))
 
 
-def runs(manifests: Sequence[Manifest]) -> tuple[RunView, ...]:
+def runs(manifests: Sequence[Object]) -> tuple[RunView, ...]:
     """What a terminal or a browser would obey is taken out here: names and errors are other people's."""
     return tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
 
 
-def _read(manifest: Manifest) -> RunView:
+def _read(manifest: Object) -> RunView:
     read.refuse(manifest)
     try:
         return run(manifest)
@@ -40,7 +41,7 @@ def _read(manifest: Manifest) -> RunView:
         raise ValueError(f"{name}: is not as the API server stores a BenchmarkRun: {error!r}") from error
 
 
-def run(manifest: Manifest) -> RunView:
+def run(manifest: Object) -> RunView:
     status = from_status(BenchmarkRunStatus, manifest.get("status"))
     searching = searched.search(manifest, status) if searched.searches(manifest) else None
     if searching:

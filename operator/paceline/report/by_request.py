@@ -4,16 +4,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from paceline.api.round import Inputs, PointRecord, Round
+from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.evidence.round_status import last_tries
 from paceline.report.measured import geometric, points_of, why
-from paceline.report.model import Goodput, Lengths, Manifest, PromptsView
+from paceline.report.model import Goodput, Lengths, PromptsView
 from paceline.report.read import workload
 
 Points = Sequence[PointRecord]
 
 
-def goodput(spec: Manifest, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
+def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
     """Of every arm on every workload with an slo: over all valid rounds together, those without a good request too."""
     slos = {workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
     for name, arm, points in points_of(arms, tuple(slos), rounds):
@@ -63,7 +64,7 @@ def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
             )  # fmt: skip
 
 
-def slo_text(slo: Manifest) -> str:
+def slo_text(slo: Object) -> str:
     """TTFT ≤ 500ms, ITL ≤ 50ms."""
     return ", ".join(f"{name.upper()} ≤ {slo[name]}" for name in ("ttft", "itl") if slo.get(name))
 

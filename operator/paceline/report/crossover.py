@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from paceline import core, gate
 from paceline.api.round import Round
+from paceline.core.manifest import Object
 from paceline.evidence.round_status import measurements
-from paceline.report.model import MEAN, CrossoverView, Curve, CurvePoint, Manifest
+from paceline.report.model import MEAN, CrossoverView, Curve, CurvePoint
 from paceline.report.read import at_one_load, workload
 from paceline.report.text import capital
 
 
-def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
+def crossover(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
     placed = {workload(one): one for one in spec["workloads"] if at_one_load(one)}

@@ -10,17 +10,18 @@ from paceline.api import round as recorded
 from paceline.api import run_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
+from paceline.core.manifest import Object
 from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
 from paceline.engines import ENGINES
-from paceline.report.model import ConfigurationView, CostView, Difference, Manifest
+from paceline.report.model import ConfigurationView, CostView, Difference
 from paceline.report.read import model, workload
 from paceline.report.text import count
 
 ABSENT = ""
 
 
-def configuration(manifest: Manifest, rounds: Sequence[Round]) -> ConfigurationView:
+def configuration(manifest: Object, rounds: Sequence[Round]) -> ConfigurationView:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
     requested, reported = [_asked(arm) for arm in spec["arms"]], resolved(arms, rounds)
@@ -45,7 +46,7 @@ def imported(rounds: Sequence[Round]) -> Iterator[str]:
         yield f"{brought} of {count(len(results), 'round')} were measured without a cluster."
 
 
-def own_args(spec: Manifest) -> Iterator[str]:
+def own_args(spec: Object) -> Iterator[str]:
     """A sentence a candidate that has arguments of its own beside its draft and shape."""
     for arm in spec["arms"]:
         if args := (*(arm.get("args") or ()), *((arm.get("custom") or {}).get("args") or ())):
@@ -63,7 +64,7 @@ def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[s
         yield Difference(name=key, values=tuple(column.get(key, ABSENT) for column in columns))
 
 
-def _asked(arm: Manifest) -> dict[str, str]:
+def _asked(arm: Object) -> dict[str, str]:
     """What the spec says of an arm alone."""
     draft = arm.get("draft") or {}
     shapes = {
@@ -99,7 +100,7 @@ def resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str
     return [{key: " or ".join(values) for key, values in seen[arm].items()} for arm in arms]
 
 
-def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     try:
         run = api.run(manifest)
         adapter = ENGINES[run.server.engine.type]
@@ -143,14 +144,14 @@ def notes(rounds: Sequence[Round]) -> list[str]:
 
 
 def provenance(
-    manifest: Manifest, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
+    manifest: Object, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
 ) -> Iterator[tuple[str, str]]:
     """Name and value, in the order a reader asks; what is not known is left out."""
     return ((name, value) for name, value in _provenance(manifest, status, rounds, rule) if value)
 
 
 def _provenance(
-    manifest: Manifest, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
+    manifest: Object, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
 ) -> Iterator[tuple[str, str]]:
     spec = manifest["spec"]
     metadata, engine, accelerator = manifest["metadata"], spec["engine"], spec["accelerator"]
@@ -227,7 +228,7 @@ def _measured_by(rounds: Sequence[Round]) -> str:
     return f"Paceline {', '.join(releases)}" if releases else ""
 
 
-def _data(workload: Manifest, digest: str, size: int | None, form: str) -> str:
+def _data(workload: Object, digest: str, size: int | None, form: str) -> str:
     parts = [
         model(workload),
         f"sha256 {digest}" if digest else "",
@@ -243,13 +244,13 @@ def _data(workload: Manifest, digest: str, size: int | None, form: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _ramp(one: Manifest) -> str:
+def _ramp(one: Object) -> str:
     if not (first := one.get("rampFrom")):
         return ""
     return f"on a ramp from {first} request{'s' if first > 1 else ''} under way to {one['concurrency']} and back"
 
 
-def _form(one: Manifest, rounds: Sequence[Round]) -> str:
+def _form(one: Object, rounds: Sequence[Round]) -> str:
     """What every answer had to be, and how many were not."""
     if not one.get("responseFormat"):
         return ""

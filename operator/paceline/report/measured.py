@@ -7,20 +7,11 @@ from itertools import zip_longest
 from paceline import core, gate
 from paceline.api import round as recorded
 from paceline.api.round import PointRecord, Round
+from paceline.core.manifest import Object
 from paceline.core.record import finite, inner, slots
 from paceline.evidence import round_status
 from paceline.report import read
-from paceline.report.model import (
-    CountsView,
-    Dot,
-    LimitEffect,
-    Manifest,
-    Positions,
-    ReplicateView,
-    SeriesView,
-    Shown,
-    Value,
-)
+from paceline.report.model import CountsView, Dot, LimitEffect, Positions, ReplicateView, SeriesView, Shown, Value
 
 _ELSEWHERE = frozenset({
     "offered_rate", "goodput", "good_throughput", "worst_decile", "median_prompt", "best_decile", "slower_prompts",
@@ -113,7 +104,7 @@ def _accepted(point: PointRecord) -> list[float]:
     return list(point.accepted_at) if all(map(math.isfinite, point.accepted_at)) else []
 
 
-def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
+def limits(spec: Object, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
     """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
     arms, rated = [arm["name"] for arm in spec["arms"]], read.rated(spec)
     asked = [limit for limit in gate.limits(rule, rated) if limit.max is None]
@@ -144,7 +135,7 @@ def _bounded(limit: core.Limit, workloads: Sequence[str], rated: Sequence[str]) 
 
 def verdict(
     rule_of: Callable[..., core.Verdict],
-    spec: Manifest,
+    spec: Object,
     rule: core.Gate,
     workloads: Sequence[str],
     rounds: Sequence[Round],
@@ -185,7 +176,7 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                 yield SeriesView(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
 
 
-def speeds(spec: Manifest, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
+def speeds(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
     """Each arm that has all workloads, and its mean over them by weight. As in the gate's mean, those at a rate, whose
     speed is that of one request, count only where there are no others."""
     weights = {read.workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}

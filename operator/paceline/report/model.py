@@ -3,14 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from paceline.core import Bounds
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.search_model import SearchView, Throughput
-
-Manifest = Mapping[str, Any]
-"""A BenchmarkRun as the API server gives it."""
 
 MEAN = "mean"
 """The workload that `status.results` calls the weighted mean by."""

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 
 from paceline import core
 from paceline.api.run_status import BenchmarkRunStatus
+from paceline.core.manifest import Object
 from paceline.core.outputs import NEAR_TIE
 from paceline.core.record import finite
-from paceline.report.model import ArmOutputs, Manifest, OutputsView
+from paceline.report.model import ArmOutputs, OutputsView
 from paceline.report.text import count
 
 NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer alike."
 
 
-def outputs(spec: Manifest, status: BenchmarkRunStatus) -> OutputsView:
+def outputs(spec: Object, status: BenchmarkRunStatus) -> OutputsView:
     asked = (spec.get("gate") or {}).get("parity")
     if not asked:
         return OutputsView(sentence=NOT_COMPARED, arms=())

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.report.model import Manifest, Value
+from paceline.core.manifest import Object
+from paceline.report.model import Value
 from paceline.report.read import at_one_load, workload
 from paceline.report.search_model import Threshold, Throughput
 from paceline.report.trade_off import THROUGHPUT
@@ -11,7 +12,7 @@ _MOST = 6
 """Arms of a chart of a search, the best first: as many as have colours of their own."""
 
 
-def over_loads(spec: Manifest, values: Sequence[Value], *, of_a_search: bool = False) -> Iterator[Throughput]:
+def over_loads(spec: Object, values: Sequence[Value], *, of_a_search: bool = False) -> Iterator[Throughput]:
     """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. `found`: of a
     search, whose chart has the best of its arms, those that were the fastest at some load, and what it has written."""
     typical = {(value.arm, value.workload): value.typical for value in values if value.metric == THROUGHPUT}
@@ -33,7 +34,7 @@ def over_loads(spec: Manifest, values: Sequence[Value], *, of_a_search: bool = F
             yield Throughput(dataset=dataset, lines=lines, thresholds=thresholds)
 
 
-def _thresholds(spec: Manifest) -> Iterator[Threshold]:
+def _thresholds(spec: Object) -> Iterator[Threshold]:
     """A schedule begins with batches of one: that is no threshold."""
     for arm in spec["arms"]:
         for depth in (arm.get("depthByBatchSize") or ())[1:]:

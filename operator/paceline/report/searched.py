@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Purpose, purpose_of
+from paceline.core.manifest import Object
 from paceline.report import read
-from paceline.report.model import Manifest
 from paceline.report.search_model import SearchArm, SearchView
 from paceline.report.text import count, interval, ratio
 
@@ -19,11 +19,11 @@ ASKED = (
 _SHAPES = ("numSteps", "topK", "numDraftTokens")
 
 
-def searches(manifest: Manifest) -> bool:
+def searches(manifest: Object) -> bool:
     return purpose_of(manifest["spec"]) is Purpose.SEARCH
 
 
-def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:
+def measured_first(manifest: Object, status: BenchmarkRunStatus) -> Object:
     """The run with the baseline and the arms that were measured, the best first: those that never ran have nothing to
     show."""
     arms = {arm["name"]: arm for arm in manifest["spec"]["arms"]}
@@ -32,12 +32,12 @@ def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:
     return {**manifest, "spec": {**manifest["spec"], "arms": [arms[name] for name in names]}}
 
 
-def narrowed(manifest: Manifest) -> Manifest:
+def narrowed(manifest: Object) -> Object:
     """The run with as many of its first arms as a page can show side by side."""
     return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:_COMPARED]}}
 
 
-def search(manifest: Manifest, status: BenchmarkRunStatus) -> SearchView:
+def search(manifest: Object, status: BenchmarkRunStatus) -> SearchView:
     now, spec = status.search or SearchProgress(), manifest["spec"]
     shapes = {arm["name"]: shape(arm) for arm in spec["arms"]}
     candidates = now.candidates or len(spec["arms"]) - 1
@@ -64,7 +64,7 @@ def _arm(arm: SearchedArm, shape: str) -> SearchArm:
     )
 
 
-def shape(arm: Manifest) -> str:
+def shape(arm: Object) -> str:
     """3 steps, top 4, 8 tokens."""
     if tree := arm.get("tree"):
         steps, top_k, tokens = (tree.get(key) for key in _SHAPES)

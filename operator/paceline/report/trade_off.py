@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.report.model import LoadView, Manifest, TradeOff, Value
+from paceline.core.manifest import Object
+from paceline.report.model import LoadView, TradeOff, Value
 from paceline.report.read import at_one_load, workload
 
 THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 
 
-def trade_offs(spec: Manifest, values: Sequence[Value]) -> Iterator[TradeOff]:
+def trade_offs(spec: Object, values: Sequence[Value]) -> Iterator[TradeOff]:
     """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. At a rate a
     dataset has one load only."""
     accelerator = spec["accelerator"]

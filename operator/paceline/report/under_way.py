@@ -6,12 +6,13 @@ from dataclasses import replace
 from paceline import core, gate
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result
+from paceline.core.manifest import Object
 from paceline.report.measured import verdict
-from paceline.report.model import MEANS, PROVISIONAL, Manifest
+from paceline.report.model import MEANS, PROVISIONAL
 
 
 def provisional(
-    spec: Manifest, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
+    spec: Object, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
 ) -> BenchmarkRunStatus:
     """The status with the bounds of now for every candidate between two looks."""
     found = verdict(gate.so_far, spec, rule, workloads, rounds).arms

@@ -9,18 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from paceline.core import Arm, Server
-from paceline.engines import (
-    Adapter,
-    Capabilities,
-    Probe,
-    Refusal,
-    Scalar,
-    Scrape,
-    Speculation,
-    Work,
-    json_object,
-    rules,
-)
+from paceline.core.manifest import Scalar
+from paceline.engines import Adapter, Capabilities, Probe, Refusal, Scrape, Speculation, Work, json_object, rules
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Bound, Emulator
 from paceline.engines.arguments import Flag, FlagList, ParsedFlag

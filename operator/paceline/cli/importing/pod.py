@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.models import Mount
+from paceline.core.manifest import Manifest
 from paceline.core.names import MODELS
 from paceline.core.server import TOPOLOGY_LABEL
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note
 from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, SIDECAR, WRITTEN
 
-Manifest = dict[str, Any]
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 RESOURCES = {row.capabilities.resource for row in ENGINES.values()}
 _LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator",

@@ -8,11 +8,11 @@ from typing import Any
 from paceline import api
 from paceline.api import InvalidManifestError, Problem, problems
 from paceline.cli.importing.arguments import readable
+from paceline.core.manifest import Manifest
 from paceline.engines import ENGINES, places
 from paceline.engines.importing import Note
 from paceline.engines.refusal import Refusal
 
-Manifest = dict[str, Any]
 TAKEN_OUT = frozenset({
     "args-owned", "args-lossy", "args-unknown", "args-abbreviated", "args-misplaced",
     "owned-flag", "known-flag", "whole-flag",

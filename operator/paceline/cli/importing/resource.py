@@ -17,6 +17,7 @@ from paceline.cli.importing.pruned import pruned
 from paceline.cli.importing.secret import HIDDEN
 from paceline.cli.importing.speculation import proposed, speculation
 from paceline.core import PromotionSpec, Scheme
+from paceline.core.manifest import Manifest
 from paceline.core.text import duration_text
 from paceline.engines import ENGINES
 from paceline.engines.arguments import one_word
@@ -24,7 +25,6 @@ from paceline.engines.images import RELEASE
 from paceline.engines.importing import Note, Speculating, UnansweredError
 
 T = TypeVar("T")
-Manifest = dict[str, Any]
 _API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]

@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from paceline.api.status import Condition, PoolStatus
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.cli.live.progress import Progress, progress
 from paceline.core import MAIN
+from paceline.core.manifest import Object
 from paceline.core.record import from_status
 from paceline.engines.images import told
-
-Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,7 @@ class ObservedPool:
     """Of the run under way; None if there is none."""
     emulated: frozenset[str]
     """Names of runs in which no model ran."""
-    stored: Manifest
+    stored: Object
     """Its entry in status as the API server holds it; empty if there is none."""
 
     def condition(self, kind: str) -> Condition | None:
@@ -46,9 +44,9 @@ class ObservedDeployment:
     """promotion.mode is Manual."""
     status: Status
     pools: tuple[ObservedPool, ...]
-    stored: Manifest
+    stored: Object
     """The status as the API server holds it."""
-    manifest: Manifest
+    manifest: Object
     """The whole object."""
 
     @property
@@ -94,7 +92,7 @@ def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
 
 
 def deployment(
-    manifest: Manifest, runs: Sequence[Manifest], started: Mapping[str, datetime], now: datetime
+    manifest: Object, runs: Sequence[Object], started: Mapping[str, datetime], now: datetime
 ) -> ObservedDeployment:
     """`runs` are those of its pools, in any order; `started`: Job of a round under way → when its pod began."""
     spec, metadata = manifest.get("spec") or {}, manifest["metadata"]

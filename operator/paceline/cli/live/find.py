@@ -6,9 +6,10 @@ from typing import Any
 
 from paceline.api.round import with_rounds
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
-from paceline.cli.live.deployment import Manifest, ObservedDeployment, deployment
+from paceline.cli.live.deployment import ObservedDeployment, deployment
 from paceline.cli.live.words import time_of
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.manifest import Object
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.core.record import from_status
 from paceline.core.text import in_all_texts, printable_lines
@@ -53,7 +54,7 @@ async def measured(api: Api, namespace: str, mine: str) -> list[dict[str, Any]]:
     return await joined(api, namespace, (await api.list(BENCHMARK_RUN, namespace, mine)).items, mine)
 
 
-async def joined(api: Api, namespace: str, runs: Sequence[Manifest], mine: str) -> list[dict[str, Any]]:
+async def joined(api: Api, namespace: str, runs: Sequence[Object], mine: str) -> list[dict[str, Any]]:
     """The runs with their rounds, which have the labels `mine`; without them for who may not read rounds."""
     try:
         rounds = (await api.list(BENCHMARK_ROUND, namespace, mine)).items
@@ -62,7 +63,7 @@ async def joined(api: Api, namespace: str, runs: Sequence[Manifest], mine: str) 
     return [with_rounds(run, rounds) for run in runs]
 
 
-async def _started(api: Api, namespace: str, runs: Sequence[Manifest]) -> Mapping[str, datetime]:
+async def _started(api: Api, namespace: str, runs: Sequence[Object]) -> Mapping[str, datetime]:
     """Of the Jobs of rounds under way. Who may not read Jobs sees the times of finished rounds only."""
     started: dict[str, datetime] = {}
     for run in runs:

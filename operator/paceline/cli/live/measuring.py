@@ -15,10 +15,11 @@ from paceline.cli.live import searching
 from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
 from paceline.cli.live.words import marked, span
 from paceline.core import Bounds, Purpose, RunSpec
+from paceline.core.manifest import Object
 from paceline.core.record import from_status
 from paceline.measure.rounds import Moment
 from paceline.report import report
-from paceline.report.model import PROVISIONAL, CandidateView, Manifest
+from paceline.report.model import PROVISIONAL, CandidateView
 from paceline.report.tables import searched, speed_ups
 
 WIDTH = 40
@@ -65,14 +66,14 @@ def doing(moment: Moment) -> str:
     return moment.said[-1] if moment.said else "starting"
 
 
-def so_far(run: Manifest) -> tuple[CandidateView, ...]:
+def so_far(run: Object) -> tuple[CandidateView, ...]:
     """The candidates of a gate that have an interval; those of a Sweep or a Search are held against nothing."""
     (page,) = report([run]).runs
     return tuple(one for one in page.candidates if one.mean and page.asks)
 
 
 def standing(
-    spec: RunSpec, run: Manifest, candidates: Sequence[CandidateView], *, going_on: bool = False
+    spec: RunSpec, run: Object, candidates: Sequence[CandidateView], *, going_on: bool = False
 ) -> Iterator[str]:
     """What is known so far: of a comparison the intervals of `candidates`; of a search which arms are left."""
     if spec.purpose is not Purpose.SEARCH:
@@ -121,7 +122,7 @@ def _ruler(mean: Bounds, low: float, high: float) -> str:
     return "".join(drawn)
 
 
-def verdict(run: Manifest) -> RenderableType:
+def verdict(run: Object) -> RenderableType:
     """The table of what was found, and the verdict's sentence."""
     page = report([run]).runs[0]
     found = searched(page.search) if page.search else speed_ups(page)

@@ -6,13 +6,14 @@ from dataclasses import replace
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import Change, Condition, ServingEvidence
 from paceline.cli.live.advice import advice
-from paceline.cli.live.deployment import Manifest, ObservedDeployment, ObservedPool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.searching import standing
 from paceline.cli.live.traffic import Speed, Traffic
 from paceline.cli.live.words import held, when
 from paceline.core import BASELINE, Purpose, purpose_of
+from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
 from paceline.report import deployment_model as said
 from paceline.report import read
@@ -35,7 +36,7 @@ _TONES = {
 def page(
     deployment: ObservedDeployment,
     runs: Sequence[RunView],
-    manifests: Sequence[Manifest],
+    manifests: Sequence[Object],
     *,
     revisions: Collection[str] | None = None,
     traffic: Mapping[str, Traffic] | None = None,
@@ -110,7 +111,7 @@ def _of_condition(one: Condition) -> str:
     return BAD if one.type in NEEDS_SOMEBODY and one.status in ("True", "False") else OPEN
 
 
-Pairs = Sequence[tuple[RunView, Manifest]]
+Pairs = Sequence[tuple[RunView, Object]]
 
 
 def _pool(

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.api.round import rounds_of
-from paceline.cli.live.deployment import Manifest, ObservedDeployment, ObservedPool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
+from paceline.core.manifest import Object
 from paceline.core.record import decimal, to_camel
 from paceline.engines import ENGINES, Counts
 from paceline.report import measured, read
@@ -61,7 +62,7 @@ Page = Counts | str
 def traffic(
     deployment: ObservedDeployment,
     pool: ObservedPool,
-    runs: Sequence[Manifest],
+    runs: Sequence[Object],
     before: Mapping[str, Page],
     after: Mapping[str, Page],
     seconds: float,
@@ -101,7 +102,7 @@ def _now(deployment: ObservedDeployment, counted: Sequence[tuple[Counts, Counts]
     )
 
 
-def _measured(run: Manifest, arm: str) -> Iterator[TrafficMeasured]:
+def _measured(run: Object, arm: str) -> Iterator[TrafficMeasured]:
     spec = run["spec"]
     rounds = rounds_of(run)
     arms, workloads = [each["name"] for each in spec["arms"]], [read.workload(each) for each in spec["workloads"]]
@@ -127,7 +128,7 @@ def _expected(pool: ObservedPool) -> Iterator[TrafficMeasured]:
             yield TrafficMeasured(workload=load.workload, speed=speed)
 
 
-def _load(workload: Manifest) -> float | None:
+def _load(workload: Object) -> float | None:
     """Of a closed loop at one concurrency; at a rate as many are under way as there come to be."""
     return float(workload["concurrency"]) if read.at_one_load(workload) else None
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Scalar
 from paceline.engines import command, keys
-from paceline.engines.adapter import Scalar
 from paceline.engines.arguments import flag_value
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from paceline.core import Arm
-from paceline.engines.adapter import Scalar
+from paceline.core.manifest import Scalar
 from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule, variables

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Draft, Server
+from paceline.core.manifest import Scalar
 from paceline.engines import command, keys
-from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Scalar
 from paceline.engines import command
-from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.release import release
 from paceline.engines.vllm.arguments import FLAGS

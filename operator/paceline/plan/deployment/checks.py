@@ -10,6 +10,7 @@ from paceline import core
 from paceline.api import Cause, Reason
 from paceline.api.status import EffectiveGate
 from paceline.core import DeploymentSpec
+from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.core.text import percentage
 from paceline.engines import places
@@ -19,7 +20,6 @@ from paceline.plan.deployment.models import named_models
 from paceline.plan.deployment.preflight import problems
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.devices import WITHOUT_CLAIMS
-from paceline.plan.objects import Object
 from paceline.plan.step import Adopt, Delete, StepResult
 from paceline.render.devices import KIND as CLAIM_TEMPLATE
 from paceline.render.group import KIND as GROUPS

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from paceline.core import DeploymentSpec, PoolSettings, Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import owned_by
-from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult
+from paceline.plan.step import Action, Apply, Delete, StepResult
 from paceline.render import Owner, Settings, service
 from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption_budget, servers_network
 from paceline.render.routes import HTTP_ROUTE, INFERENCE_POOL, http_route, inference_pool

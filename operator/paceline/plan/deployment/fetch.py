@@ -12,6 +12,7 @@ from typing import Any
 from paceline.api import Cause, Reason
 from paceline.api.status import CachedArtifact
 from paceline.core import ClaimTemplate
+from paceline.core.manifest import Object
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
 from paceline.plan.deployment.models import COMMIT, Commits, Prefetch, artifacts_of, datasets_of, key_of, models_of
@@ -20,7 +21,7 @@ from paceline.plan.deployment.recovery import read_back
 from paceline.plan.deployment.servers import with_spec_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stalled import report_lasting
-from paceline.plan.objects import Object, annotations, condition, finished
+from paceline.plan.objects import annotations, condition, finished
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
 from paceline.render import claim, fetch_job

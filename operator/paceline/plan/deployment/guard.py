@@ -8,7 +8,7 @@ the candidate that is served is kept in status, too, so that it outlives the run
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from paceline.api.status import Degraded, ExpectedLoad, Hold, PoolStatus
 from paceline.api.status import ExpectedTraffic as Remembered
 from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec
 from paceline.core.canonical import without_empty
+from paceline.core.manifest import Object
 from paceline.core.record import from_status
 from paceline.engines import ENGINES
 from paceline.evidence import same_server
@@ -27,7 +28,7 @@ from paceline.plan.deployment.choose import Choice, Rollout
 from paceline.plan.deployment.holds import held_by_a_person, holds, way_out
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object, finished
+from paceline.plan.objects import finished
 from paceline.plan.step import StepResult, parse_time, timestamp
 from paceline.watch import Expected, Judgement, JudgementKind, Watched
 
@@ -257,10 +258,6 @@ def _crossover(pool: Pool, run: Run, choice: Choice) -> float | None:
     return crossover(run.spec, name, pool.snapshot.of("BenchmarkRun"))
 
 
-Spec = Mapping[str, Any]
-"""The spec of a BenchmarkRun."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
     """Candidate over baseline at one concurrency: geometric means over its datasets."""
@@ -270,7 +267,7 @@ class Ratio:
     upper: float
 
 
-def crossover(evidence: Spec, arm: str, runs: Iterable[Object]) -> float | None:
+def crossover(evidence: Object, arm: str, runs: Iterable[Object]) -> float | None:
     """The concurrency at which the arm of `evidence` is as fast as the baseline, on a straight line of ln(ratio) over
     ln(concurrency) between the largest load at which it was shown faster and the next at which it was shown slower.
     None if it was shown slower at no load, or faster at none below. Of one load the latest run counts."""
@@ -288,7 +285,7 @@ def _zero(faster: int, above: Ratio, slower: int, below: Ratio) -> float:
     return faster * math.pow(slower / faster, high / (high - low))
 
 
-def _same_arm(evidence: Spec, arm: str, other: Spec) -> str | None:
+def _same_arm(evidence: Object, arm: str, other: Object) -> str | None:
     """The name in `other` of this arm, if its server is the same."""
     if not same_server(evidence, other):
         return None
@@ -296,7 +293,7 @@ def _same_arm(evidence: Spec, arm: str, other: Spec) -> str | None:
     return next((each["name"] for each in other["arms"] if _unnamed(each) == wanted), None)
 
 
-def _unnamed(arm: Spec) -> Any:
+def _unnamed(arm: Object) -> Any:
     return without_empty({key: value for key, value in arm.items() if key != "name"})
 
 

@@ -19,12 +19,13 @@ from datetime import datetime, timedelta
 
 from paceline.api.status import Loan, PoolStatus
 from paceline.core import CapacityPolicy, PoolSettings
+from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.holds import held_by_a_person
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object, condition
+from paceline.plan.objects import condition
 from paceline.plan.step import earliest, parse_time, timestamp
 
 PATIENCE = timedelta(seconds=30)

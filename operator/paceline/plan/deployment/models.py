@@ -12,9 +12,10 @@ from typing import Any
 
 from paceline.api.status import CachedArtifact, SpeculativeDeploymentStatus
 from paceline.core import Arm, Dataset, DeploymentSpec, Draft, Model, ModelFacts, Scheme, Search, Workload
+from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchResult, read_facts
-from paceline.plan.objects import Object, condition, owned_by
+from paceline.plan.objects import condition, owned_by
 from paceline.plan.pods import terminated
 from paceline.render import Owner, fetch_name
 

@@ -24,6 +24,7 @@ from paceline.core import (
     default_looks,
 )
 from paceline.core.kept import by_value
+from paceline.core.manifest import Object
 from paceline.core.names import TOKEN, child_name
 from paceline.engines import ENGINES
 from paceline.engines.grid import ADAPTIVE
@@ -33,7 +34,7 @@ from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.images import differ, digest
-from paceline.plan.objects import Object, annotations, brings_rounds, owned_by
+from paceline.plan.objects import annotations, brings_rounds, owned_by
 from paceline.plan.step import parse_time
 from paceline.render import group_name, revision_of
 from paceline.render.group import KIND as GROUPS

@@ -9,13 +9,13 @@ from typing import Any
 from paceline.api import Reason
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.core import DeploymentSpec, Purpose, purpose_of
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
 from paceline.core.record import kept_status
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
-from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
-from paceline.plan.step import Apply, Manifest, parse_time, timestamp
+from paceline.plan.step import Apply, parse_time, timestamp
 from paceline.render import Owner, benchmark_run
 
 _DECIDING = ("Promote", "Reject")

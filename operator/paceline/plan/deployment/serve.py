@@ -8,6 +8,7 @@ from typing import Any
 from paceline.api import Cause, Reason
 from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, PoolStatus, Serving, ServingEvidence, Target
 from paceline.core import BASELINE
+from paceline.core.manifest import Object
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout, intent, past
 from paceline.plan.deployment.guard import degraded_causes
@@ -30,7 +31,6 @@ from paceline.plan.deployment.workload import (
     waits_for_verdict,
     withdrawn_at,
 )
-from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import claim_templates, controller_revision

@@ -12,10 +12,11 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.core import PoolSettings
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.objects import Object, condition, owned_by
+from paceline.plan.objects import condition, owned_by
 from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused, trouble, unplaced
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE

@@ -10,11 +10,12 @@ from paceline import api
 from paceline.api.reasons import Reason
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL
 from paceline.core.record import kept_status
 from paceline.plan import objects
 from paceline.plan.deployment.models import Prefetch
-from paceline.plan.objects import Object, condition
+from paceline.plan.objects import condition
 from paceline.plan.step import parse_time
 from paceline.render import Owner, Settings
 from paceline.render.serving import REVISION_LABEL

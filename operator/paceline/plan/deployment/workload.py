@@ -16,12 +16,13 @@ from typing import Any, Literal
 
 from paceline.api.status import Target
 from paceline.core import BASELINE, PromotionSpec, Surge, UntilDecided
+from paceline.core.manifest import Manifest, Object
 from paceline.plan.deployment.choose import Choice
 from paceline.plan.deployment.holds import held_by_a_person
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.servers import Servers, pod_template
-from paceline.plan.objects import Object, annotations
-from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.plan.objects import annotations
+from paceline.plan.step import parse_time, timestamp
 from paceline.render import rendering, servers
 from paceline.render.patience import has_own, startup_probe, with_patience, with_tries
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.plan.objects import Object
+from paceline.core.manifest import Object
 from paceline.plan.step import parse_time
 
 _MOST = 16

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from paceline.api.round import KIND, Round, belongs, in_order
 from paceline.core import RunSpec
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, round_name
 from paceline.core.record import from_status, to_status
 from paceline.evidence import fingerprint
-from paceline.plan.objects import Object
-from paceline.plan.step import Manifest
 from paceline.render import Owner
 from paceline.render.common import API_VERSION, metadata
 

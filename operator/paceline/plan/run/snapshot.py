@@ -7,11 +7,12 @@ from functools import cached_property
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import RunSpec
+from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
 from paceline.core.record import kept_status
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
-from paceline.plan.objects import Object, aborted, finished, opens_at, superseded
+from paceline.plan.objects import aborted, finished, opens_at, superseded
 from paceline.plan.run.rounds import counted, fitting, of_its_question
 from paceline.render import Owner, Settings
 

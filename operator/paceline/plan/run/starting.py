@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from paceline.core.manifest import Object
 from paceline.evidence.failures import Failure
-from paceline.plan.objects import Object
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE

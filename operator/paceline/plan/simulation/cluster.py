@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from paceline.core.manifest import Manifest, Object
 from paceline.kube.difference import needs_apply, stamped
-from paceline.plan.objects import Object, owned_by
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.objects import owned_by
+from paceline.plan.step import timestamp
 from paceline.render.group import KIND as LEADER_WORKER_SET
 
 Handle = tuple[str, str]

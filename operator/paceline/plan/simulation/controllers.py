@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from paceline.plan.objects import Object, finished
+from paceline.core.manifest import Manifest, Object
+from paceline.plan.objects import finished
 from paceline.plan.simulation import kubelet, scheduler
 from paceline.plan.simulation.cluster import SERVERS, Cluster
-from paceline.plan.step import Manifest
 from paceline.render.serving import REVISION_LABEL
 
 

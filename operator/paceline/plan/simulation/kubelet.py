@@ -1,9 +1,10 @@
 """What a simulated node reports of its pods: that they run, are ready, or have ended."""
 
+from paceline.core.manifest import Manifest
 from paceline.plan.objects import finished
 from paceline.plan.simulation.cluster import Cluster
 from paceline.plan.simulation.scheduler import is_round
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import timestamp
 from paceline.render.pull import COMPONENT
 
 _READY = ("PodScheduled", "Ready")

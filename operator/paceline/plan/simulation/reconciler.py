@@ -2,13 +2,14 @@
 
 from paceline import api
 from paceline.core import rounds_of
+from paceline.core.manifest import Manifest
 from paceline.plan import deployment, run
 from paceline.plan.deployment.companions import PROTECTION, ROUTES
 from paceline.plan.deployment.snapshot import read
 from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Handle, key_of
-from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
+from paceline.plan.step import Action, Adopt, Apply, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL
-from paceline.plan.objects import Object
 from paceline.plan.pods import UNALLOCATED
 from paceline.plan.simulation.cluster import Cluster, Handle
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import timestamp
 from paceline.render.devices import KIND as CLAIM_TEMPLATE
 
 ALIVE = ("Pending", "Running")

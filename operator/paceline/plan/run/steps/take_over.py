@@ -6,8 +6,9 @@ from datetime import datetime
 
 from paceline.api.round import Round, in_order
 from paceline.core import BASELINE
+from paceline.core.manifest import Object
 from paceline.evidence import same_arms, surroundings
-from paceline.plan.objects import Object, brings_rounds
+from paceline.plan.objects import brings_rounds
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import of_elsewhere
