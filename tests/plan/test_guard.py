@@ -19,7 +19,7 @@ from paceline import api
 from paceline.api.status import ExpectedTraffic, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
 from paceline.core.record import from_status
-from paceline.plan.deployment.guard import watched
+from paceline.plan.deployment.guard import watched_pools
 from paceline.plan.step import parse_time
 from paceline.watch import JudgementKind
 
@@ -398,5 +398,5 @@ def test_the_watcher_is_told_whether_the_engine_chooses_the_depth() -> None:
     pool = spec.pools[0]
     adaptive = tuple(replace(arm, adaptive=Adaptive(num_steps=3), tree=None) for arm in pool.arms)
     follows = replace(spec, pools=(replace(pool, arms=adaptive), *spec.pools[1:]))
-    told = [watched(one, entries)["latency"].depth_follows_load for one in (spec, follows)]
+    told = [watched_pools(one, entries)["latency"].depth_follows_load for one in (spec, follows)]
     assert told == [False, True]

@@ -66,7 +66,7 @@ def brought(spec: Manifest, rounds: Sequence[Round], **measured: Any) -> Manifes
 
 def apply(world: World, file: Manifest) -> None:
     """kubectl apply -f of the file; nobody looks in between."""
-    run, *rounds = record.documents(file)
+    run, *rounds = record.as_documents(file)
     for one in rounds:
         world.cluster.apply(one)
     world.apply(run)

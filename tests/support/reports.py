@@ -9,7 +9,7 @@ from tests.support.runs import latency, lost_round
 
 from paceline.api.round import with_rounds
 from paceline.measure import record
-from paceline.report import report
+from paceline.report import build_report
 from paceline.report.model import RunView, Value
 
 DEMO = Path(__file__).with_name("demo.yaml")
@@ -29,12 +29,14 @@ def runs_of(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def listed(*objects: dict[str, Any]) -> str:
     """As `kubectl get -o json` writes them, of runs with their rounds."""
-    items = [one for each in objects for one in (record.documents(each) if each["kind"] == "BenchmarkRun" else [each])]
+    items = [
+        one for each in objects for one in (record.as_documents(each) if each["kind"] == "BenchmarkRun" else [each])
+    ]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
 def said(run: dict[str, Any]) -> RunView:
-    return report([run]).runs[0]
+    return build_report([run]).runs[0]
 
 
 def value(run: RunView, metric: str, arm: str, workload: str) -> Value:

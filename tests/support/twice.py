@@ -12,7 +12,7 @@ from tests.support.world import World
 
 from paceline.kube.difference import needs_apply, stamped
 from paceline.plan import deployment, run
-from paceline.plan.simulation.cluster import Handle, key_of
+from paceline.plan.simulation.cluster import Handle, handle_of
 from paceline.plan.step import Action, Apply, Delete, Plan
 
 OF_ITS_OUTCOME = ("no server waits for its image", "beyond revisionHistoryLimit")
@@ -54,7 +54,7 @@ class Twice(World):
     def _would_change(self, action: Action) -> bool:
         if not isinstance(action, Apply):
             return True
-        current = self.cluster.objects.get(key_of(action.manifest))
+        current = self.cluster.objects.get(handle_of(action.manifest))
         return current is None or needs_apply(current, stamped(deepcopy(dict(action.manifest))))
 
 

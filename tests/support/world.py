@@ -39,7 +39,7 @@ from paceline.plan.silence import silent, waiting
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request
 from paceline.plan.simulation.cluster import Cluster, Handle
-from paceline.plan.simulation.reconciler import ours
+from paceline.plan.simulation.reconciler import owned_handles
 from paceline.plan.simulation.scheduler import ALIVE
 from paceline.plan.step import Action, Apply, Plan, timestamp
 from paceline.render import Settings
@@ -318,7 +318,7 @@ class World:
         self._after = after
         for _ in range(MOST_PASSES):
             self._advance_cluster()
-            reconciled = [] if self.away else [self.reconcile(key) for key in ours(self.cluster)]
+            reconciled = [] if self.away else [self.reconcile(key) for key in owned_handles(self.cluster)]
             if not any(reconciled):
                 return
         raise AssertionError(f"the planners never come to rest after {after}")
@@ -389,7 +389,7 @@ class World:
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
             if action.manifest["kind"] == "BenchmarkRound":
                 admitted.check("BenchmarkRound", action.manifest["spec"])
-        return reconciler.carry_out(self.cluster, action)
+        return reconciler.apply_action(self.cluster, action)
 
     def _advance_cluster(self) -> None:
         self.faults.open_gates(self.cluster)
@@ -429,7 +429,7 @@ class World:
 
     def _newest(self, pool: str) -> list[Manifest]:
         """The servers of the revision that there is to be, not those that serve until it is ready."""
-        wanted = {controllers.revision(pod_template(servers)) for servers in controllers.servers_of(self.cluster)}
+        wanted = {controllers.revision(pod_template(servers)) for servers in controllers.workloads_of(self.cluster)}
         return [pod for pod in self._servers(pool=pool) if controllers.revision(pod) in wanted]
 
     def _servers_show(self, pool: str, status: Manifest) -> None:
@@ -455,7 +455,7 @@ class World:
         return answer(RoundJob(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled, lengths)
 
     def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
-        kubelet.end(self.cluster, job, container, code, message)
+        kubelet.end_job(self.cluster, job, container, code, message)
         if self.image:
             statuses = self.pod_of(job)["status"]["containerStatuses"]
             statuses.append({"name": "server", "imageID": self.image, "state": {}})

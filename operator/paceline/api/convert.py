@@ -15,7 +15,7 @@ from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
 from paceline.api.model import SchemaModel
 from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
-from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent, with_defaults
+from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read_spec, sent, with_defaults
 from paceline.api.prompts import DatasetSpec, PromptsSpec
 from paceline.api.run import (
     ArmSpec,
@@ -28,8 +28,8 @@ from paceline.api.run import (
     RunTarget,
     WorkloadSpec,
 )
-from paceline.core.text import decimal
-from paceline.engines.grid import searched
+from paceline.core.text import plain_decimal
+from paceline.engines.grid import searchable_arms
 
 BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
 CHAIN = CandidateSpec(name="chain", tree=core.Tree(num_steps=3))
@@ -62,7 +62,7 @@ def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.Deplo
 
 @lru_cache(maxsize=_KEPT)
 def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
-    spec = read(SpeculativeDeploymentSpec, text)
+    spec = read_spec(SpeculativeDeploymentSpec, text)
     _refuse(broken_rules(spec, text) if ruled else ())
     benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (_MAIN,)
     if claim and not claim.name:
@@ -111,7 +111,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
 
 @lru_cache(maxsize=_KEPT)
 def _run(text: str) -> core.RunSpec:
-    spec = read(BenchmarkRunSpec, text)
+    spec = read_spec(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, text))
     server = core.Server(
         engine=_engine(spec.engine),
@@ -174,7 +174,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         arms=tuple(_arm_spec(arm) for arm in spec.arms),
         workloads=tuple(map(_workload_spec, spec.workloads)),
         **_member(spec),
-        budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=decimal(spec.gpu_hours)),
+        budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=plain_decimal(spec.gpu_hours)),
         timeouts=None if spec.timeouts == core.Timeouts() else spec.timeouts,
         pod_labels=dict(spec.pod_labels),
         queue_name=spec.queue_name or None,
@@ -206,12 +206,12 @@ def _workload_spec(workload: core.Workload) -> WorkloadSpec:
         min_requests=dataset.min_requests,
         max_tokens=dataset.max_tokens,
         weight=int(dataset.weight),
-        temperature=OWN_SAMPLING if dataset.temperature is None else decimal(dataset.temperature),
+        temperature=OWN_SAMPLING if dataset.temperature is None else plain_decimal(dataset.temperature),
         adapter=dataset.adapter or None,
         response_format=dataset.response_format or None,
         slo=dataset.slo,
         concurrency=workload.concurrency,
-        request_rate=None if dataset.rate is None else decimal(dataset.rate),
+        request_rate=None if dataset.rate is None else plain_decimal(dataset.rate),
         ramp_from=dataset.ramp_from,
         arrivals=dataset.arrivals if dataset.rate else None,
     )
@@ -250,7 +250,7 @@ def _pool(
 ) -> core.PoolSettings:
     named = tuple(_arm(one, one.draft or spec.draft) for one in _candidates(spec) if _is_of(pool, one))
     search = _search(pool, spec)
-    found = searched(server, search, named) if search else named
+    found = searchable_arms(server, search, named) if search else named
     return core.PoolSettings(
         name=pool.name,
         replicas=pool.replicas,

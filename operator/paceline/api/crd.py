@@ -147,7 +147,7 @@ def crds() -> list[dict[str, Any]]:
     return [_definition(kind) for kind in KINDS.values()]
 
 
-def files() -> dict[str, str]:
+def crd_files() -> dict[str, str]:
     """File name → YAML, as checked in under crds/ and in the chart."""
     return {
         f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": "# Made by `paceline crds`.\n"

@@ -15,7 +15,7 @@ from paceline.core import SecretKey
 from paceline.core.server import GPU, GPU_LABEL
 from paceline.core.types import Architecture, Arguments, Matches, Unique
 from paceline.engines import TPU
-from paceline.engines.images import PUBLISHED, RELEASE, told
+from paceline.engines.images import PUBLISHED, RELEASE, engine_and_version
 
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 MOST_TEMPLATE_BYTES = 65536
@@ -87,7 +87,7 @@ class EngineSpec(SchemaModel):
     `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
 
     def effective(self) -> Self:
-        type, version = told(self.type, self.version, self.image)
+        type, version = engine_and_version(self.type, self.version, self.image)
         return self.model_copy(update={"type": type, "version": version})
 
 

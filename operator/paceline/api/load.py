@@ -106,11 +106,11 @@ def lasts(prompts: str, load: str) -> str:
     """CEL: the dataset's requests arrive for long enough. The field itself refuses what is not a rate."""
     return (
         f"!has({load}.requestRate) || !{load}.requestRate.matches(r'{AMOUNT}')"
-        f" || double({requests(prompts)}) >= {LEAST_SECONDS}.0 * double({load}.requestRate) - 0.000001"
+        f" || double({requests_rule(prompts)}) >= {LEAST_SECONDS}.0 * double({load}.requestRate) - 0.000001"
     )
 
 
-def requests(prompts: str) -> str:
+def requests_rule(prompts: str) -> str:
     """CEL: as many as the dataset may send."""
     return f"(has({prompts}.requests) ? {prompts}.requests : {MOST_REQUESTS})"
 

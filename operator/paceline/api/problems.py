@@ -67,7 +67,7 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
         return [*_metadata(manifest)]  # written by Paceline, and read as leniently as a status
     try:
         text = sent(manifest)
-        model = read(spec, text)
+        model = read_spec(spec, text)
     except InvalidManifestError as invalid:
         return [*_metadata(manifest), *invalid.problems]
     return [*_metadata(manifest), *broken_rules(model, text)]
@@ -78,7 +78,7 @@ def sent(manifest: Mapping[str, Any]) -> str:
     return json.dumps(as_sent(manifest.get("spec")), default=str)
 
 
-def read(model: type[M], spec: str) -> M:
+def read_spec(model: type[M], spec: str) -> M:
     """A spec as `sent`. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
         return model.model_validate_json(spec, by_alias=True, by_name=False)  # Python names are ours, not the API's

@@ -188,7 +188,7 @@ def conditions(causes: Iterable[Cause]) -> dict[str, Cause]:
     return found
 
 
-def to_status(
+def conditions_to_status(
     causes: Iterable[Cause], previous: Iterable[Condition], generation: int, now: datetime, pool: str | None = None
 ) -> tuple[Condition, ...]:
     """`status.conditions`, or those of one pool: a type without a cause is left out, the time of a transition stays

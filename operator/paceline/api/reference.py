@@ -27,7 +27,7 @@ Generated from the models by `make generate`; lists every field. [Examples](exam
 """
 
 
-def reference() -> str:
+def reference_page() -> str:
     """Markdown."""
     seen: set[type[Any]] = set()
     lines = [_HEAD]

@@ -26,7 +26,7 @@ from paceline.api.load import (
     Rate,
     arriving,
     lasts,
-    requests,
+    requests_rule,
 )
 from paceline.api.model import SchemaModel
 from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
@@ -106,7 +106,7 @@ class WorkloadSpec(PromptsSpec):
         Rule(
             cel=lasts("self", "self"),
             message=f"{TOO_SHORT}; at {{self.requestRate}} a second {{{arriving(LEAST_SECONDS, 'self')}}}, better "
-            f"{{{arriving(GOOD_SECONDS, 'self')}}}; got {{{requests('self')}}}",
+            f"{{{arriving(GOOD_SECONDS, 'self')}}}; got {{{requests_rule('self')}}}",
             field=".requests",
         ),
         Rule(

@@ -98,7 +98,7 @@ def nodes(text: str) -> Iterator[yaml.Node]:
             yield document
 
 
-def place(node: yaml.Node, path: str) -> yaml.Mark:
+def field_place(node: yaml.Node, path: str) -> yaml.Mark:
     """Of the field at a path such as `spec.pools[0].name`; of what it would be in where it is not there."""
     mark = node.start_mark
     for name, index in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):

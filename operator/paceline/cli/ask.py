@@ -12,12 +12,22 @@ from datetime import UTC, datetime
 
 from paceline.cli import options
 from paceline.cli.live import command
-from paceline.cli.live.advice import promotable
+from paceline.cli.live.advice import asked_to_promote
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
-from paceline.cli.live.find import load, named
+from paceline.cli.live.find import find_name, load_deployment
 from paceline.cli.live.look import looks
 from paceline.cli.live.payload import pool_payload
-from paceline.cli.live.request import Asked, answer, effect, fresh_token, handled, refusal, take_back, value, write
+from paceline.cli.live.request import (
+    Asked,
+    answer,
+    effect,
+    fresh_token,
+    handled,
+    refusal_reason,
+    request_value,
+    take_back,
+    write,
+)
 from paceline.kube import Api
 
 EVERY = 0.5
@@ -68,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
-    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     pool = one_pool(deployment, args.pool)
     asked = request(pool, args)
     await write(api, deployment, asked)
@@ -95,8 +105,10 @@ def request(pool: ObservedPool, args: argparse.Namespace) -> Asked:
         raise ValueError(f"it overrides the verdict on {pool.name} ({what}); if you mean to, add {KNOWINGLY}")
     if not token.isprintable() or "@" in token or len(token) > _LONGEST_TOKEN:
         raise ValueError(f"--token: must be printable, without @, and of at most {_LONGEST_TOKEN} characters")
-    revision = getattr(args, "revision", "") or (promotable(pool) if verb == "promote" else "")
-    written = value(revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(_VERBS[verb].revision))
+    revision = getattr(args, "revision", "") or (asked_to_promote(pool) if verb == "promote" else "")
+    written = request_value(
+        revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(_VERBS[verb].revision)
+    )
     return Asked(verb=verb, pool=pool.name, value=written)
 
 
@@ -120,9 +132,9 @@ async def _answered(
     if handled(found, asked):
         (after,) = found.chosen(asked.pool)
         return _said(args, asked, after, f"{asked.pool}: {effect(before, after)}")
-    why = refusal(found, asked)
+    why = refusal_reason(found, asked)
     await take_back(api, found, asked)
-    again = await load(api, found.namespace, found.name)
+    again = await load_deployment(api, found.namespace, found.name)
     if handled(again, asked):  # in between
         return await _answered(api, args, asked, before, again)
     if args.output == "json":

@@ -13,7 +13,7 @@ from typing import Any
 
 from paceline import core, gate
 from paceline.cli import options
-from paceline.cli.gate_case import CaseInput, read
+from paceline.cli.gate_case import CaseInput, read_case
 
 _EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
@@ -123,7 +123,7 @@ def _run(file: Path) -> int:
 
 def judged(text: bytes) -> core.Verdict:
     """The verdict on one case in JSON. ValueError says what is wrong with it, and where."""
-    case = read(text)
+    case = read_case(text)
     weights, rated = {w.name: w.weight for w in case.workloads}, [w.name for w in case.workloads if w.rate]
     return gate.decide(_gate(case), case.arms, weights, _measurements(case), rated=rated)
 

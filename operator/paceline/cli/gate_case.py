@@ -193,7 +193,7 @@ class CaseInput(BaseModel):
         return {**given, LOOKS: gate[LOOKS], "gate": {name: value for name, value in gate.items() if name != LOOKS}}
 
 
-def read(text: bytes) -> CaseInput:
+def read_case(text: bytes) -> CaseInput:
     """One case in JSON. ValueError says what is wrong with it, and where."""
     try:
         case = CaseInput.model_validate_json(text, by_alias=True, by_name=False)

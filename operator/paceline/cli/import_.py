@@ -15,7 +15,7 @@ from paceline.cli.importing.arguments import NODES
 from paceline.cli.importing.hidden import masked
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
-from paceline.cli.validate import read
+from paceline.cli.validate import read_file
 from paceline.core.text import printable
 from paceline.engines.importing import Note, UnansweredError
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
         return command.run(_running, args)
     try:
-        given = read(args.file)
+        given = read_file(args.file)
         found = list(_deployments(given))
         engines = [one for one in found if starts_an_engine(one)]
     except yaml.YAMLError as error:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from paceline.cli import equipment, options
 from paceline.cli.equipment import CannotError, Equipment
-from paceline.cli.manifests import RefusedError, everything, is_ours
+from paceline.cli.manifests import RefusedError, everything, is_deployment_or_run
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
 from paceline.core.manifest import Manifest
@@ -29,13 +29,13 @@ from paceline.measure.emulated import EmulatorError
 from paceline.measure.machine import Machine, UnsetVariableError, from_secrets, left_out, read_by_engines
 from paceline.measure.models import DownloadError, LocalModels, MissingError
 from paceline.measure.ports import NoPortError
-from paceline.measure.question import PoolQuestion, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
+from paceline.measure.question import PoolQuestion, QuestionError, asked, found_by, found_wrong, paths, run_to_measure
 from paceline.measure.record import RecordError
 from paceline.measure.rounds import LocalRun
 from paceline.plan.objects import finished
 from paceline.plan.speeds import Size, size_in_name
 from paceline.pods.fetch.request import FetchError
-from paceline.pods.prompt_file import DatasetError, read
+from paceline.pods.prompt_file import DatasetError, read_prompts
 
 VIEW = "the view of a run needs rich: pip install rich"
 
@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     objects = everything(args.file)
     question = asked(_only(objects), args.pool)
-    ours = equipment.of(args, question.server)
+    ours = equipment.equipment_of(args, question.server)
     page = _page(args)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:
@@ -178,7 +178,7 @@ def _measure(args: argparse.Namespace) -> int:
         port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.type].port))
         ours = replace(ours, variables={**speed, **ours.variables})
         machine = _machine(args, question, found, folder, ours, port, mark)
-        asking = partial(benchmark_run, question, found.commits, datetime.now(UTC))
+        asking = partial(run_to_measure, question, found.commits, datetime.now(UTC))
         if not question.searches:
             return end([_measured(asking(), args.output, machine, lock)], args.output, page)
         beside = record.search_of(args.output)
@@ -194,7 +194,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
     """Raises RecordError for a file that is there before there is something to compare: it is of another question."""
-    there, search = record.load(file), record.load(beside)
+    there, search = record.load_run(file), record.load_run(beside)
     if there and not (search and found_by(search)):
         raise RecordError(
             f"{file}: it holds {there['metadata']['name']}, and no search in {beside} has found a candidate for it: "
@@ -205,7 +205,7 @@ def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
 def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Manifest:
     """The run with its end, as the file has it. Each file has a folder of logs of its own beside it."""
     machine = replace(machine, folder=record.folder_of(file).resolve())
-    going = record.gone_on_with(record.load(file), wanted, machine.note, file)
+    going = record.gone_on_with(record.load_run(file), wanted, machine.note, file)
     rounds = LocalRun(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
     if finished(going):
         tell(f"{file}: it has its end already; remove it to measure it again")
@@ -232,7 +232,7 @@ def _page(args: argparse.Namespace) -> Path:
 
 
 def _only(objects: tuple[Manifest, ...]) -> Manifest:
-    found = [one for one in objects if is_ours(one)]
+    found = [one for one in objects if is_deployment_or_run(one)]
     if len(found) > 1:
         names = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in found)
         raise QuestionError(f"has {names}: a file with one of them is measured")
@@ -245,9 +245,9 @@ def _found(
     """The question's models, and its prompts that are not built in."""
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
-    files = prompts.files(others, dict(args.prompts), objects, args.models, folder)
+    files = prompts.prompt_files(others, dict(args.prompts), objects, args.models, folder)
     for one in others:
-        read(files[one.source, one.revision], one.address)
+        read_prompts(files[one.source, one.revision], one.address)
     if args.models is not None:
         found = models.in_directory(question.models, of_the_hub, args.models.resolve())
     else:
@@ -263,7 +263,7 @@ def _downloaded(
             raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
     options: dict[str, Any] = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
-        kinds = emulated.kinds(question.server.target, question.arms)
+        kinds = emulated.kinds_on_hub(question.server.target, question.arms)
         with emulated.hub(folder, lock, kinds, _size_of(args, question)) as environ:
             # Which commits the emulator invents is nobody's business.
             log = folder / "fetch.log"

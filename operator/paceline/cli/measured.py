@@ -35,7 +35,7 @@ def watch(rounds: LocalRun) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from paceline.cli.live.measuring import drawn, so_far, standing
+    from paceline.cli.live.measuring import drawn, intervals_so_far, known_so_far
 
     shown, measured = -math.inf, -1
     with Live(console=Console(highlight=False), auto_refresh=False) as screen:
@@ -44,21 +44,21 @@ def watch(rounds: LocalRun) -> None:
                 continue
             shown, rounds_so_far = time.monotonic(), len(moment.run.get("rounds", ()))
             if rounds_so_far != measured:
-                measured, candidates = rounds_so_far, so_far(moment.run)
-            lines = standing(rounds.spec, moment.run, candidates, going_on=moment.plan is not None)
+                measured, candidates = rounds_so_far, intervals_so_far(moment.run)
+            lines = known_so_far(rounds.spec, moment.run, candidates, going_on=moment.plan is not None)
             screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
 
 
 def _lines(rounds: LocalRun) -> Iterator[str]:
-    from paceline.cli.live.measuring import seen, so_far, standing
+    from paceline.cli.live.measuring import intervals_so_far, known_so_far, progress_view
     from paceline.cli.live.progress import spent, time_left
 
     said = measured = 0
     message = ""
     for moment in rounds.until_the_end():
-        at = seen(moment, datetime.now(UTC))
+        at = progress_view(moment, datetime.now(UTC))
         if at and at.rounds != measured:
-            yield from standing(rounds.spec, moment.run, so_far(moment.run))
+            yield from known_so_far(rounds.spec, moment.run, intervals_so_far(moment.run))
             yield f"{time_left(at)}; {spent(at)}" if at.search else time_left(at)
             measured = at.rounds
         if at and at.message != message:
@@ -70,14 +70,14 @@ def _lines(rounds: LocalRun) -> Iterator[str]:
 
 def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
     """The exit code, by the verdict of the last of `runs`, which is in `file`; before it the search that led to it."""
-    from paceline.cli.live.measuring import verdict
-    from paceline.cli.live.screen import show
-    from paceline.report import FORMATS, report
+    from paceline.cli.live.measuring import verdict_lines
+    from paceline.cli.live.screen import print_styled
+    from paceline.report import FORMATS, build_report
 
     *searches, last = runs
     for one in runs:
         print()
-        show(verdict(one))
+        print_styled(verdict_lines(one))
     print()
     for _ in searches:
         print(f"{record.search_of(file)}  the search before it")
@@ -86,7 +86,7 @@ def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
         print(printable(line))
     print(f"{record.folder_of(file).resolve()}  the logs of its rounds")
     try:
-        page.write_text(FORMATS["html"](report([last, *searches])), encoding="utf-8")
+        page.write_text(FORMATS["html"](build_report([last, *searches])), encoding="utf-8")
         print(page)
     except ImportError as error:
         tell(f"{page} is not written: {_PAGE} ({error})")

@@ -18,13 +18,13 @@ from paceline.api.round import KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
-from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_ours
+from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_deployment_or_run
 from paceline.cli.patience import too_slow
 from paceline.cli.profiles import may_meet
-from paceline.cli.rows import HEAD, by_pool, row, span, total
-from paceline.cli.smallest import Detectable, noises, smallest, table
+from paceline.cli.rows import HEAD, by_pool, cost_span, row, total
+from paceline.cli.smallest import Detectable, noises, smallest, smallest_table
 from paceline.cli.unchecked import known_of
-from paceline.cli.validate import read, wrong
+from paceline.cli.validate import read_file, wrong
 from paceline.core import (
     DeploymentSpec,
     Parity,
@@ -35,12 +35,12 @@ from paceline.core import (
     Server,
     Workload,
     purpose_of,
-    rounds_of,
+    source_run,
 )
 from paceline.core.manifest import Manifest
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
-from paceline.plan.run.enough import by_noise, sized
+from paceline.plan.run.enough import by_noise, with_enough_requests
 from paceline.plan.speeds import alone, size_in_name
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
@@ -93,7 +93,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        existing = list(documents(read(args.cluster))) if args.cluster else []
+        existing = list(documents(read_file(args.cluster))) if args.cluster else []
         objects = everything(args.file, existing)
         others = concerned(objects, existing)
     except RefusedError as refused:
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_ours(one)]
+    now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_deployment_or_run(one)]
     for manifest in manifests:
         there, bounds, lower, upper = _cases(args, manifest, existing, now)
         crowded = (
@@ -188,13 +188,13 @@ def costs(
         yield "A sweep measures all of its rounds and promotes nothing."
     if purpose is Purpose.SEARCH or any(least.search for _, least, _ in pairs):
         yield "A search has the rounds that it would need if all candidates were equally fast: it may need others."
-    if source := rounds_of(manifest["spec"]):
+    if source := source_run(manifest["spec"]):
         yield f"Rounds of {source} (gate.roundsOf) are judged again, and not counted where --cluster has that run."
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
     shown = _shown(manifest, spec, lower, upper, existing, bounds.lower.spread)
-    yield from table(shown)
+    yield from smallest_table(shown)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
     if lower.steps:
@@ -312,7 +312,7 @@ def _steps(forecast: Forecast) -> Iterator[str]:
 
 def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostRange) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
-    starts, streams = span(lower.start_seconds, upper.start_seconds), span(upper.stream, lower.stream)
+    starts, streams = cost_span(lower.start_seconds, upper.start_seconds), cost_span(upper.stream, lower.stream)
     alone = " that is alone" if lower.shared else ""
     yield "\nAssumed:"
     yield f"  A server is ready {starts} s after its start: {bounds.starts}."
@@ -320,7 +320,7 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
     yield "  Every answer has maxTokens tokens. Time on one arm:"
     for pool in pools:
         for workload in pool.workloads:
-            minutes = span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
+            minutes = cost_span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
             fewer = enough(workload, pool, lower.spread)
@@ -328,7 +328,7 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
             again = _again(workload, pool.gate.decide_after_rounds[-1])
             yield f"    {pool.name:<16} {workload.name:<16} {load}: {minutes} min{again}"
     if parity:
-        minutes = span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
+        minutes = cost_span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
         load = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
         yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
@@ -336,7 +336,11 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
 def enough(workload: Workload, pool: PoolSettings, spread: float | None) -> int | None:
     """Requests of rounds after the first, at this spread of the baseline's; None if they send as many."""
     weights = [one.weight for one in pool.workloads if not one.rate]
-    fewer = sized(workload, spread, weights).dataset.requests if by_noise(pool.gate) else workload.dataset.requests
+    fewer = (
+        with_enough_requests(workload, spread, weights).dataset.requests
+        if by_noise(pool.gate)
+        else workload.dataset.requests
+    )
     return fewer if fewer < workload.dataset.requests else None
 
 
@@ -344,7 +348,7 @@ def _again(workload: Workload, rounds: int) -> str:
     """The round from which a built-in dataset repeats its prompts; "" for a dataset of unknown size."""
     if workload.dataset.address.scheme is not Scheme.BUILTIN:
         return ""
-    size = len(datasets.load(workload.dataset.address.name))
+    size = len(datasets.load_dataset(workload.dataset.address.name))
     first = size // workload.dataset.requests
     return f"; its {size} prompts repeat from round {first + 1} on" if first < rounds else ""
 

@@ -28,7 +28,7 @@ def naming(profiles: Collection[Object], objects: Collection[Any]) -> Iterator[d
     return (one for one in deployments if any(_is_of(profile, one) for profile in profiles))
 
 
-def whole(deployment: Object, profile: Object) -> dict[str, Any]:
+def with_profile(deployment: Object, profile: Object) -> dict[str, Any]:
     """With the values of its profile. Raises InvalidManifestError for a lock that it contradicts."""
     return api.with_profile(api.stored(deployment), api.stored(profile))
 

@@ -82,7 +82,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        rendering = [(manifest, tuple(rendered(manifest, args.pool, args.arm))) for manifest in ours(args.file)]
+        rendering = [(manifest, tuple(rendered_objects(manifest, args.pool, args.arm))) for manifest in ours(args.file)]
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def rendered(manifest: Manifest, pool: str | None = None, arm: str | None = None) -> Iterator[Manifest]:
+def rendered_objects(manifest: Manifest, pool: str | None = None, arm: str | None = None) -> Iterator[Manifest]:
     """The objects of one of ours. Raises LookupError for a pool or an arm that is not there, RefusedError for a run
     that does not say its commits."""
     return (_round if manifest["kind"] == RUN else _served)(manifest, pool, arm)

@@ -14,9 +14,9 @@ import yaml
 from paceline.api.round import with_rounds
 from paceline.api.text import items, of_yaml
 from paceline.cli import cluster, top
-from paceline.cli.live.deployment import ObservedDeployment, deployment
+from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import joined, load, measured
+from paceline.cli.live.find import joined, load_deployment, load_runs
 from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
@@ -55,7 +55,7 @@ class ReportSources:
     runs: tuple[Manifest, ...] = ()
 
 
-def read(names: Sequence[str], args: argparse.Namespace) -> ReportSources:
+def read_sources(names: Sequence[str], args: argparse.Namespace) -> ReportSources:
     """What is meant, at least one run or deployment. Raises OSError, ValueError, ApiError."""
     found = [of_file(name) if _is_file(name) else of_cluster(name, args) for name in names]
     deployments = tuple(one for each in found for one in each.deployments)
@@ -98,7 +98,7 @@ def _of_a_file(manifest: Manifest, runs: Sequence[Manifest], revisions: Sequence
     safe = in_all_texts([manifest, *mine], printable_lines)
     kept = [revision for revision in revisions if _belongs(revision, manifest)]
     return Served(
-        deployment=deployment(safe[0], safe[1:], {}, datetime.now(UTC)),
+        deployment=observe_deployment(safe[0], safe[1:], {}, datetime.now(UTC)),
         runs=mine,
         revisions=_names(kept) if revisions else None,
     )
@@ -117,12 +117,12 @@ def _names(revisions: Sequence[Manifest]) -> frozenset[str]:
 def of_cluster(name: str, args: argparse.Namespace) -> ReportSources:
     async def fetch() -> ReportSources:
         async with cluster.connection(args) as (api, namespace):
-            return await named(api, namespace, name, args.live)
+            return await source_named(api, namespace, name, args.live)
 
     return asyncio.run(fetch())
 
 
-async def named(api: Transport, namespace: str, name: str, interval: float = 0) -> ReportSources:
+async def source_named(api: Transport, namespace: str, name: str, interval: float = 0) -> ReportSources:
     """The run of that name, else the deployment of that name; its servers are read twice, `interval` seconds apart, or
     not at all if that is 0."""
     kind, _, bare = name.rpartition("/")
@@ -142,8 +142,8 @@ async def named(api: Transport, namespace: str, name: str, interval: float = 0) 
 
 
 async def _served(api: Transport, namespace: str, name: str, interval: float) -> Served:
-    found, mine = await load(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
-    runs = await measured(api, namespace, mine)
+    found, mine = await load_deployment(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
+    runs = await load_runs(api, namespace, mine)
     try:
         revisions = _names((await api.list(REVISION, namespace, mine)).items)
     except Forbidden:

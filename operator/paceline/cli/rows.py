@@ -25,9 +25,9 @@ def by_pool(cases: Sequence[tuple[str, Forecast, Forecast]]) -> Iterator[str]:
 
 def row(least: EvidenceCost, most: EvidenceCost, prefetches: int = 0) -> str:
     """Each round is a Job, and so is each prefetch."""
-    rounds, jobs = span(least.jobs, most.jobs), span(least.jobs + prefetches, most.jobs + prefetches)
-    hours = span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
-    return f"{rounds:>7} {jobs:>7} {span(least.server_starts, most.server_starts):>14} {hours:>14}"
+    rounds, jobs = cost_span(least.jobs, most.jobs), cost_span(least.jobs + prefetches, most.jobs + prefetches)
+    hours = cost_span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
+    return f"{rounds:>7} {jobs:>7} {cost_span(least.server_starts, most.server_starts):>14} {hours:>14}"
 
 
 def total(costs: Sequence[EvidenceCost]) -> EvidenceCost:
@@ -38,7 +38,7 @@ def total(costs: Sequence[EvidenceCost]) -> EvidenceCost:
     )
 
 
-def span(least: float, most: float, digits: int = 0) -> str:
+def cost_span(least: float, most: float, digits: int = 0) -> str:
     """In order: a search may need fewer rounds where nothing is clear."""
     least, most = sorted((least, most))
     first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"

@@ -11,7 +11,7 @@ from paceline.core.manifest import Manifest
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
 from paceline.plan.costs import EvidenceCost, RoundCost
-from paceline.plan.run.enough import by_noise, sized
+from paceline.plan.run.enough import by_noise, with_enough_requests
 
 ASSUMED = (
     "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, and 15 % between prompts "
@@ -63,7 +63,7 @@ def smallest(
     )
 
 
-def table(shown: Mapping[str, Detectable]) -> Iterator[str]:
+def smallest_table(shown: Mapping[str, Detectable]) -> Iterator[str]:
     """The smallest differences, and beside each the physical floor: no verdict at that look costs less than the starts
     of its servers and the tokens of its answers."""
     if not shown:
@@ -97,7 +97,7 @@ def _assumed(pool: PoolSettings, spread: float | None) -> Noise:
     """Of the rounds after the first, which may send fewer requests."""
     judged = _judged(pool.workloads)
     weights = [workload.weight for workload in pool.workloads if not workload.rate]
-    sent = [sized(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
+    sent = [with_enough_requests(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
     return assumed_noise(
         {workload.name: workload.dataset.requests for workload in sent},
         {workload.name: workload.weight for workload in judged},
@@ -122,7 +122,9 @@ def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise
             continue
         if {workload.name for workload in run.workloads} == names:
             weights = {workload.name: workload.weight for workload in _judged(run.workloads)}
-            rounds.append(gate.table(BASELINE, weights, measurements(rounds_of(with_rounds(stored, rounds_of_all)))))
+            rounds.append(
+                gate.rounds_table(BASELINE, weights, measurements(rounds_of(with_rounds(stored, rounds_of_all))))
+            )
     found = observed_noise(rounds)
     return found and (found[0], f"measured in {found[1]} rounds of earlier runs")
 

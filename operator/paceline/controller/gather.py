@@ -36,7 +36,7 @@ from paceline.controller.kinds import (
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.warnings import warnings
-from paceline.core import DeploymentSpec, RunSpec, rounds_of
+from paceline.core import DeploymentSpec, RunSpec, source_run
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.core.record import kept_status
 from paceline.kube import UNREAD, ApiError, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
@@ -56,8 +56,8 @@ from paceline.kube.resources import (
 )
 from paceline.plan import deployment, run
 from paceline.plan.deployment.models import config_maps
-from paceline.plan.deployment.snapshot import SpecRead, read
-from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
+from paceline.plan.deployment.snapshot import SpecRead, read_deployment
+from paceline.plan.objects import brings_rounds, finished, is_suspended, owned_by
 from paceline.plan.pods import terminated
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
@@ -143,7 +143,7 @@ def _read(cluster: WatchedCluster, manifest: Manifest, settings: Settings) -> Sp
         return manifest, None, manifest[UNREAD], Reason.InvalidSpec
     namespace, name = manifest["metadata"]["namespace"], api.profile_of(manifest)
     profile = cluster.get(BENCHMARK_PROFILE.kind, namespace, name) if name else None
-    return read(manifest, None if profile is None or UNREAD in profile else profile, settings)
+    return read_deployment(manifest, None if profile is None or UNREAD in profile else profile, settings)
 
 
 async def _keys(cluster: WatchedCluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
@@ -192,7 +192,7 @@ async def gather_run(cluster: WatchedCluster, key: ObjectKey, settings: Settings
         invalid=invalid,
         jobs=tuple(of_jobs),
         namespaces=cluster.spaces(BENCHMARK_RUN.kind),
-        suspended=suspended(manifest),
+        suspended=is_suspended(manifest),
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
         objects=rounds,
@@ -213,7 +213,7 @@ async def _rounds(cluster: WatchedCluster, namespace: str, run: str) -> tuple[Ma
 
 async def _source(cluster: WatchedCluster, run: Manifest, rounds: Sequence[Manifest]) -> Manifest | None:
     """The run whose rounds this one judges; read only until this run has measured a round."""
-    name = rounds_of(run["spec"]) if isinstance(run.get("spec"), dict) else ""
+    name = source_run(run["spec"]) if isinstance(run.get("spec"), dict) else ""
     if not name or finished(run) or any(belongs(one, run) and not one["spec"].get("run") for one in rounds):
         return None
     source = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))

@@ -158,10 +158,10 @@ def forget(kind: str, namespace: str, name: str) -> None:
         _remove(CONDITION, kind, namespace, name, condition)
     for gauge in (ROUNDS, PROGRESS, _STALE):
         _remove(gauge, namespace, name)
-    status_series.forget(kind, namespace, name)
+    status_series.drop_series(kind, namespace, name)
 
 
-def watched(namespace: str, name: str, pool: str, judgement: Judgement | None) -> None:
+def export_watched(namespace: str, name: str, pool: str, judgement: Judgement | None) -> None:
     """What a pool's servers count now, and what the guard finds. None removes it."""
     labels = namespace, name, pool
     for field, gauge in _WATCHED.items():
@@ -195,7 +195,7 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
         _progress(manifest, status, ended=bool(true & {*OF_RUNS}) or reasons.get("Complete") in WAITS_BY_WISH)
     if kind == SPECULATIVE_DEPLOYMENT.plural:
         _STALE.labels(namespace, name).set(reasons.get("Promoted") == Reason.StillPromoted.text)
-    status_series.show(kind, manifest, status)
+    status_series.export_series(kind, manifest, status)
 
 
 def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> None:

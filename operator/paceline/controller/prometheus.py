@@ -11,10 +11,10 @@ from typing import Any
 
 import aiohttp
 
-from paceline.controller.pages import FAILURES, process
+from paceline.controller.pages import FAILURES, process_of
 from paceline.engines import Counts, Monitor, UnreadableError
 from paceline.kube import Manifest
-from paceline.kube.reading import whole
+from paceline.kube.reading import read_body
 from paceline.watch import Process
 
 LONGEST_ANSWER = 16 * 2**20
@@ -33,7 +33,7 @@ async def from_prometheus(
     """What `server`, a URL, knows of each pod, or why it does not."""
     if not pods:
         return {}
-    processes: dict[str, Process] = {pod["metadata"]["name"]: process(pod) for pod in pods}
+    processes: dict[str, Process] = {pod["metadata"]["name"]: process_of(pod) for pod in pods}
     if not server:
         return dict.fromkeys(processes.values(), NOWHERE)
     try:
@@ -52,13 +52,13 @@ async def _samples(http: aiohttp.ClientSession, server: str, monitor: Monitor, a
     """Raises one of FAILURES."""
     url = f"{server.rstrip('/')}/api/v1/query"
     async with http.post(url, data={"query": asked}, allow_redirects=False) as answer:
-        text = await whole(answer.content, LONGEST_ANSWER)
+        text = await read_body(answer.content, LONGEST_ANSWER)
         if answer.status != 200:
             raise UnreadableError(f"answered {answer.status}: {text[:200].decode(errors='replace')}")
-    return read(monitor, text)
+    return read_samples(monitor, text)
 
 
-def read(monitor: Monitor, answer: bytes) -> SeriesSamples:
+def read_samples(monitor: Monitor, answer: bytes) -> SeriesSamples:
     """Of an instant vector, as JSON. Raises UnreadableError."""
     found: dict[str, dict[SeriesKey, list[tuple[str, float]]]] = {}
     try:

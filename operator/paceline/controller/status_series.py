@@ -80,13 +80,13 @@ class _Shown(Collector):
         yield from families.values()
 
 
-def show(kind: str, manifest: Manifest, status: Status) -> None:
+def export_series(kind: str, manifest: Manifest, status: Status) -> None:
     """Export what the status says, and nothing any more that an earlier one said."""
     metadata = manifest["metadata"]
     _SHOWN[kind, metadata["namespace"], metadata["name"]] = tuple(OF_KIND[kind](manifest, status))
 
 
-def forget(kind: str, namespace: str, name: str) -> None:
+def drop_series(kind: str, namespace: str, name: str) -> None:
     """Export nothing of a deleted object."""
     _SHOWN.pop((kind, namespace, name), None)
 

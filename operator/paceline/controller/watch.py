@@ -57,7 +57,7 @@ class Watcher:
         for gone in self._due.keys() - wanted.keys():
             del self._due[gone]
             self._pools.pop(gone, None)
-            metrics.watched(*_labels(*gone), None)
+            metrics.export_watched(*_labels(*gone), None)
         for new in wanted.keys() - self._due.keys():
             self._due[new] = now + period_seconds(wanted[new]) * phase(repr(new))
         looks = [one for one, due in self._due.items() if due is not None and due <= now]
@@ -107,7 +107,7 @@ class Watcher:
         self._pools[key, pool] = now
         known = self._cluster.judgements.get(key, {})
         self._cluster.judgements[key] = {**known, pool: now.judgement}
-        metrics.watched(*_labels(key, pool), now.judgement)
+        metrics.export_watched(*_labels(key, pool), now.judgement)
         if _told(known.get(pool)) is not _told(now.judgement):
             log.info("%s, pool %s: %s: %s", key, pool, now.judgement.kind, now.judgement.message)
             self._cluster.queue.add(key)

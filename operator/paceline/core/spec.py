@@ -40,7 +40,7 @@ def purpose_of(spec: Mapping[str, Any]) -> Purpose:
     return next((purpose for purpose in Purpose if purpose.value.lower() in spec), Purpose.GATE)
 
 
-def rounds_of(spec: Mapping[str, Any]) -> str:
+def source_run(spec: Mapping[str, Any]) -> str:
     """The run whose rounds the gate of this BenchmarkRun's spec judges; "" if it measures its own."""
     return (spec.get("gate") or {}).get("roundsOf") or ""
 

@@ -50,7 +50,7 @@ def percentage(value: float) -> str:
     return f"{Decimal(repr(value)) * 100:.4f}".rstrip("0").rstrip(".") + "%"
 
 
-def decimal(value: float) -> str:
+def plain_decimal(value: float) -> str:
     """Plain digits, at most six of them after the point."""
     return f"{Decimal(repr(value)):.6f}".rstrip("0").rstrip(".")
 

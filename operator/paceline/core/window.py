@@ -52,7 +52,7 @@ class Window:
         return now.astimezone(ZoneInfo(self.time_zone))
 
 
-def faults(
+def window_faults(
     schedule: str, time_zone: str, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 ) -> Iterator[tuple[str, str]]:
     """Fields of a window that cannot be read, each with what to write."""

@@ -30,7 +30,7 @@ GRIDS = tuple(
 """Depths of trees that branch, branchings, widths: the first of these that is small enough."""
 
 
-def searched(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
+def searchable_arms(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
     """The arms that a search chooses from, beside the baseline: the named candidates, the engine's adaptive mode if it
     has one for this head, and trees."""
     candidates = tuple(arm for arm in named if arm.name != BASELINE)

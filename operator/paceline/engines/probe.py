@@ -138,7 +138,7 @@ def increase(before: float | None, after: float | None) -> int | None:
     return round(grown) if math.isfinite(grown) and grown >= 0 else None
 
 
-def counted(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
+def count_between(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
     """From the totals of two /metrics pages and each field's counter. A counter appears with its first event; one that
     has disappeared has begun anew."""
     reported = {field: name for field, name in names.items() if name in before or name in after}

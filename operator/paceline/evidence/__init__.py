@@ -18,7 +18,7 @@ from paceline.evidence.fingerprint import (
     same_server,
     surroundings,
 )
-from paceline.evidence.judge import Judged, judge
+from paceline.evidence.judge import Judged, judge_points
 from paceline.evidence.outputs import Outputs
 from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.result import Point, Replicate, RoundResult
@@ -41,7 +41,7 @@ __all__ = [
     "decode",
     "encode",
     "fingerprint",
-    "judge",
+    "judge_points",
     "narrowed",
     "of_these_prompts",
     "question",

@@ -45,7 +45,7 @@ def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> dict[str, Sca
     }
 
 
-def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
+def publishable(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """The resolved arguments that may be published and do not differ between processes."""
     return {key: value for key, value in resolved.items() if key not in VOLATILE and _may_publish(key, value)}
 
@@ -53,11 +53,11 @@ def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
 def comparable(resolved: Mapping[str, Any], moved: Sequence[str]) -> dict[str, str]:
     """Name → value as JSON, for all arguments that must be equal on all arms. A name in `moved` covers all names below
     it; one that ends in an asterisk all names with its prefix."""
-    flat = dict(_flat(without_secrets(resolved), ""))
+    flat = dict(_flat(publishable(resolved), ""))
     return {name: value for name, value in sorted(flat.items()) if not any(_covers(pattern, name) for pattern in moved)}
 
 
-def digest(arguments: Mapping[str, str]) -> str:
+def arguments_digest(arguments: Mapping[str, str]) -> str:
     """The first 8 hex digits of the SHA-256 of comparable arguments."""
     return canonical.digest(arguments, 8)
 

@@ -72,7 +72,7 @@ class Clocks:
     throttled: tuple[Throttled, ...] = ()
 
 
-def read(text: str) -> tuple[Reading, ...]:
+def read_clocks(text: str) -> tuple[Reading, ...]:
     """Parse the wrapper's file: a line of field names, then one line per GPU. Malformed lines are skipped."""
     names, *lines = csv.reader(text.splitlines(), skipinitialspace=True) if text.strip() else [[]]
     return tuple(_reading(dict(zip(names, line, strict=True))) for line in lines if len(line) == len(names))
@@ -114,7 +114,7 @@ def _whole(text: str | None) -> int | None:
     return None if number is None else round(number)
 
 
-def seen(
+def clocks_around(
     so_far: Clocks | None, workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Clocks | None:
     """`so_far` together with the readings around a load of so many seconds; None as long as there are no readings."""
@@ -157,7 +157,7 @@ def _throttled(
         yield Throttled(workload=workload, reasons=reasons, percent=percent)
 
 
-def names(reasons: int) -> list[str]:
+def throttle_names(reasons: int) -> list[str]:
     """NVML's names."""
     return [name for bit, name in _REASONS.items() if reasons & bit]
 
@@ -166,13 +166,13 @@ MOST_NAMED = 6
 """Loads that a note names; status lists all."""
 
 
-def note(clocks_by_arm: Iterable[tuple[str, Clocks | None]]) -> list[str]:
+def throttle_note(clocks_by_arm: Iterable[tuple[str, Clocks | None]]) -> list[str]:
     """One sentence about all throttled loads; empty if there are none."""
     loads = [(arm, load) for arm, clocks in clocks_by_arm if clocks for load in clocks.throttled]
     if not loads:
         return []
     texts = [
-        f"{' and '.join(names(load.reasons))} on {load.workload} of {arm}"
+        f"{' and '.join(throttle_names(load.reasons))} on {load.workload} of {arm}"
         + ("" if load.percent is None else f" ({load.percent} % of the time)")
         for arm, load in sorted(loads, key=lambda pair: -(pair[1].percent or 0))[:MOST_NAMED]
     ]

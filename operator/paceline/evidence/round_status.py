@@ -21,7 +21,7 @@ from paceline.core.record import finite, from_status, inner, slots, to_status
 from paceline.evidence import clocks
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
-from paceline.evidence.loads import load_notes, saturated, under_way
+from paceline.evidence.loads import load_notes, mean_under_way, saturated
 from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Replicate, RoundResult
@@ -84,7 +84,7 @@ def round_record(
             *_fewer_note(plan),
             *load_notes(plan, judged),
             *repeated_note(plan.workloads, plan.drawn, result.prompts),
-            *clocks.note((replicate.arm, replicate.clocks) for replicate in result.replicates),
+            *clocks.throttle_note((replicate.arm, replicate.clocks) for replicate in result.replicates),
             *result.notes,
         ),
         inputs=tuple(_inputs(judged)),
@@ -259,7 +259,7 @@ def clocks_record(readings: clocks.Clocks) -> recorded.ReplicateClocks:
         celsius=readings.celsius,
         throttled=tuple(
             recorded.ReplicateThrottled(
-                workload=load.workload, reasons=tuple(clocks.names(load.reasons)), percent=load.percent
+                workload=load.workload, reasons=tuple(clocks.throttle_names(load.reasons)), percent=load.percent
             )
             for load in readings.throttled
         ),
@@ -293,7 +293,7 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.P
         **numbers,
         at_rest=judged.at_rest,
         accept_rate=(length - 1) / proposed if length and proposed else None,
-        mean_concurrency=under_way(judged.point, workload) or None if workload.at_one_load else None,
+        mean_concurrency=mean_under_way(judged.point, workload) or None if workload.at_one_load else None,
         offered_rate=workload.rate or None,
         request_speed=None if workload.at_one_load else judged.point.request_speed or None,
         saturated=saturated(judged.point, workload),

@@ -18,7 +18,7 @@ from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
 from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_noise, smallest_shown
-from paceline.gate.rounds import table
+from paceline.gate.rounds import rounds_table
 from paceline.gate.rule import decide, so_far, undecided
 from paceline.gate.server_failures import RETRACTED
 
@@ -41,9 +41,9 @@ __all__ = [
     "explain",
     "limits",
     "observed_noise",
+    "rounds_table",
     "smallest_shown",
     "so_far",
-    "table",
     "threshold",
     "undecided",
 ]

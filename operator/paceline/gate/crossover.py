@@ -9,7 +9,7 @@ from enum import StrEnum
 from paceline.core import Bounds, Gate, Measurement
 from paceline.gate.findings import shown
 from paceline.gate.interval import Interval, interval
-from paceline.gate.rounds import Rounds, table, weighted_means
+from paceline.gate.rounds import Rounds, rounds_table, weighted_means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def crossover(
     results = []
     for concurrency in concurrencies:
         here = {name: load.weight for name, load in loads.items() if load.concurrency == concurrency}
-        rounds = table(baseline, here, [m for m in measurements if m.workload in here])
+        rounds = rounds_table(baseline, here, [m for m in measurements if m.workload in here])
         effects = ((arm, _effect(rounds, gate, arm, error)) for arm in candidates)
         results.append(_result(concurrency, candidates, {arm: effect for arm, effect in effects if effect}))
     crossing, between = _crossing(results)

@@ -70,7 +70,7 @@ class Rounds:
         return [w for w in self.workloads if self.cells[number, candidate, w].nothing_accepted]
 
 
-def table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[Measurement]) -> Rounds:
+def rounds_table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[Measurement]) -> Rounds:
     cells = {(m.round, m.arm, m.workload): m for m in measurements if m.workload in workloads}
     numbers: dict[str, set[int]] = {}
     valid: Counter[tuple[str, int]] = Counter()

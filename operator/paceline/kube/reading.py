@@ -38,7 +38,7 @@ class TooLong(Exception):  # noqa: N818 (as the errors of the API are named)
     """The response is longer than the limit."""
 
 
-async def whole(content: aiohttp.StreamReader, most: int) -> bytes:
+async def read_body(content: aiohttp.StreamReader, most: int) -> bytes:
     """Read the body as it arrives. Raises TooLong after `most` bytes."""
     parts, size = list[bytes](), 0
     async for part in content.iter_any():

@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from paceline.kube.errors import Conflict, NotFound, TooManyRequests, Unavailable, error_of
 from paceline.kube.interface import PAGE, Listing, WatchEvent
-from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, whole
+from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, read_body
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_of
 from paceline.kube.throttle import Throttle
 
@@ -364,7 +364,7 @@ async def _line(events: AsyncIterator[bytes]) -> bytes:
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
     try:
-        body: bytes = await _read(lambda: whole(response.content, most))
+        body: bytes = await _read(lambda: read_body(response.content, most))
     except TooLong:
         response.close()
         raise

@@ -46,7 +46,7 @@ def visible(said: str | None, there: Mapping[str, str]) -> Iterator[str]:
         yield number
 
 
-def beside(devices: Sequence[str]) -> tuple[str, ...]:
+def other_programs(devices: Sequence[str]) -> tuple[str, ...]:
     """What else computes on these GPUs just now: programs with their memory. Empty without a driver, and where it hides
     the processes of others, as from a container."""
     if not devices:

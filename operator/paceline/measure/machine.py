@@ -180,7 +180,7 @@ def argv_here(engine: str, argv: Sequence[str], machine: Machine) -> tuple[str, 
     return (*(machine.command or program), *ours)
 
 
-def environment(
+def process_environment(
     container: Mapping[str, Any], machine: Machine, given: Mapping[str, str], pod: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables that a container's spec asks for. `given`: values of those that come from the cluster; `pod`: the
@@ -205,7 +205,7 @@ def from_secrets(server: Server) -> frozenset[str]:
     return frozenset(one["name"].removeprefix(keys.HIDE) for one in (*keys.to_hide(server), *keys.env(server)))
 
 
-def to_hide(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
+def hidden_variables(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
     """Variables of the client: what servers have from Secrets, or by a name that says so, for it to hide them in what
     they say."""
     names = machine.secret | {name for name in machine.env if _SECRET.search(name)}

@@ -83,7 +83,7 @@ def commit_of(place: Path, revision: str) -> str:
     if COMMIT.fullmatch(revision):
         return revision
     here = Artifact(source=Source(scheme=Scheme.CLAIM, name="here", path=place.name))
-    return local.list_files(here, place.parent).pinned.commit
+    return local.list_local_files(here, place.parent).pinned.commit
 
 
 def file_of(dataset: Dataset, directory: Path | None) -> Path:

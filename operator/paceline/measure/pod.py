@@ -18,7 +18,15 @@ from pathlib import Path
 
 from paceline.core.manifest import Manifest
 from paceline.measure import devices, status
-from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies, to_hide
+from paceline.measure.machine import (
+    Machine,
+    as_here,
+    containers,
+    expanded,
+    hidden_variables,
+    past_proxies,
+    process_environment,
+)
 from paceline.measure.status import ContainerEnd
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import parse_time, timestamp
@@ -62,7 +70,7 @@ class Pod:
         if self.ended is None and all(process.poll() is not None for process in self.processes.values()):
             self.ended = now
         if self.ended is None:
-            return status.under_way(self.job, self.machine.name, self.began)
+            return status.running_pod(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
             log = _ending(self.log("client"), LONGEST_LOG)
@@ -115,9 +123,9 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     parts = containers(job)
     commands, given = {}, {**environ, **machine.env}
     for part, more in {"server": of_servers(machine, environ), "client": {"PYTHONUNBUFFERED": "1"}}.items():
-        variables = environment(parts[part], machine, given, pod)
+        variables = process_environment(parts[part], machine, given, pod)
         if part == "client":
-            variables |= to_hide(machine, given)
+            variables |= hidden_variables(machine, given)
         own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{part}.message")}
         command = [expanded(word, variables) for word in parts[part]["command"]]
         commands[part] = command, {**environ, **variables, **more, **own}
@@ -126,7 +134,7 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
         machine=machine,
         folder=folder,
         began=parse_time(timestamp(now)),
-        beside=devices.beside(machine.devices),
+        beside=devices.other_programs(machine.devices),
         processes={
             part: run(command, variables, folder / f"{part}.log", lock)
             for part, (command, variables) in commands.items()

@@ -16,7 +16,7 @@ from paceline.evidence import fingerprint
 from paceline.plan.deployment import Snapshot
 from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
-from paceline.plan.deployment.preflight import each_once, problems
+from paceline.plan.deployment.preflight import each_once, model_problems
 from paceline.plan.deployment.runs import Run
 from paceline.render import Settings
 from paceline.render import benchmark_run as owned_run
@@ -97,10 +97,10 @@ def found_wrong(question: PoolQuestion, facts: Mapping[str, ModelFacts]) -> tupl
     """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
     if isinstance(question.spec, RunSpec):
         return ()
-    return each_once(problems(question.spec, question.manifest["spec"], facts))
+    return each_once(model_problems(question.spec, question.manifest["spec"], facts))
 
 
-def benchmark_run(
+def run_to_measure(
     question: PoolQuestion, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
 ) -> Manifest:
     """The run that answers it, without a status. That of a pool has the spec that the operator would write, and `now`

@@ -21,7 +21,7 @@ from paceline.plan import run as planner
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply, Delete, Plan
-from paceline.pods.round.__main__ import check
+from paceline.pods.round.__main__ import check_arms
 from paceline.render.benchmark import round_plan
 
 _POLL_SECONDS = 0.2
@@ -55,7 +55,7 @@ class LocalRun:
         """What every round would fail on, such as prompts that cannot be read, before anything is started. Raises
         DatasetError, and OSError for a file that is not there."""
         owner = self._snapshot(None).owner
-        check(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
+        check_arms(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
 
     def until_the_end(self) -> Iterator[Moment]:
         """A moment every fifth of a second until the run has its end. However it is left, no process stays."""
@@ -95,7 +95,7 @@ class LocalRun:
             spec=self.spec,
             invalid="",
             jobs=(seen,) if seen else (),
-            objects=tuple(_owned(one) for one in record.documents(asked) if one["kind"] == KIND),
+            objects=tuple(_owned(one) for one in record.as_documents(asked) if one["kind"] == KIND),
             namespaces=(IN_MEMORY["namespace"],),
             suspended=False,
             settings=SETTINGS,

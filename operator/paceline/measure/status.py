@@ -20,7 +20,7 @@ class ContainerEnd:
     message: str
 
 
-def under_way(job: Manifest, node: str, began: datetime) -> RoundJob:
+def running_pod(job: Manifest, node: str, began: datetime) -> RoundJob:
     """Its containers run."""
     names = [container["name"] for container in job["spec"]["template"]["spec"]["containers"]]
     running = {"running": {"startedAt": timestamp(began)}}

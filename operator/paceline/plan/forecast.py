@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.core import CapacityPolicy, Workload, rounds_of
+from paceline.core import CapacityPolicy, Workload, source_run
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.core.record import from_status
@@ -26,7 +26,7 @@ from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
-from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Handle, admitted, key_of
+from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Handle, handle_of, passes_admission
 from paceline.plan.simulation.scheduler import accelerators, is_round
 from paceline.plan.step import Action, Adopt, Apply
 
@@ -109,10 +109,10 @@ def forecast(
         cluster=Cluster(
             now=now,
             nodes={_NODE: available},
-            objects={key_of(one): deepcopy(dict(one)) for one in stored},
+            objects={handle_of(one): deepcopy(dict(one)) for one in stored},
             one_round_per_node=False,
             unplaced={"message": f"no accelerators are left for it: {_lacking(manifest)}"},
-            admit=_with_room if beside and not _borrows(manifest) else admitted,
+            admit=_with_room if beside and not _borrows(manifest) else passes_admission,
         ),
         scenario=scenario,
         assumptions=assumptions,
@@ -123,20 +123,20 @@ def forecast(
     _start_servers(simulation.cluster)
     while _reconcile(simulation) or _advance(simulation):
         pass
-    return _forecast(simulation, simulation.cluster.objects[key_of(manifest)]["status"])
+    return _forecast(simulation, simulation.cluster.objects[handle_of(manifest)]["status"])
 
 
 def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
     """What the API server holds once `manifest` is applied: of `existing` only what its planner would read."""
-    key = kind, name = key_of(manifest)
-    before = next((dict(stored) for stored in existing if key_of(stored) == key), {})
-    source = ("BenchmarkRun", rounds_of(manifest["spec"]))
+    key = kind, name = handle_of(manifest)
+    before = next((dict(stored) for stored in existing if handle_of(stored) == key), {})
+    source = ("BenchmarkRun", source_run(manifest["spec"]))
     children = [
         stored
         for stored in existing
         if stored["kind"] == _CLAIM
         or (stored["metadata"].get("labels") or {}).get(OWNED[kind]) == name
-        or key_of(stored) == source
+        or handle_of(stored) == source
     ]
     metadata = {"namespace": "default", "uid": "not-yet-made", "generation": 1, **manifest["metadata"]}
     benchmark = {key: value for key, value in manifest["spec"].get("benchmark", {}).items() if key != "window"}
@@ -148,7 +148,7 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
 
 def _held(stored: Collection[Object]) -> int:
     """The accelerators of servers that are there already."""
-    objects = {key_of(one): one for one in stored}
+    objects = {handle_of(one): one for one in stored}
     servers = (one for one in stored if one["kind"] == "Deployment")
     return sum(accelerators(pod_template(one), objects) * one["spec"].get("replicas", 1) for one in servers)
 
@@ -197,10 +197,10 @@ def _reconcile(simulation: Simulation) -> bool:
     """One pass over every object of ours. True if anything changed."""
     cluster, changed = simulation.cluster, False
     simulation.due = None
-    for key in reconciler.ours(cluster):
+    for key in reconciler.owned_handles(cluster):
         if key not in cluster.objects:
             continue  # a run that its deployment no longer keeps, deleted a moment ago
-        stored, plan = cluster.objects[key], reconciler.plan(cluster, key)
+        stored, plan = cluster.objects[key], reconciler.plan_of(cluster, key)
         if key[0] == "SpeculativeDeployment" and _may_lend(stored, cluster):
             simulation.due = plan.requeue_at
         if plan.status is not None and plan.status != stored.get("status"):
@@ -220,22 +220,22 @@ def _may_lend(deployment: Object, cluster: Cluster) -> bool:
 
 def _carry_out(simulation: Simulation, action: Action) -> bool:
     if isinstance(action, Apply) and action.manifest["kind"] in SERVERS:
-        before = simulation.cluster.objects.get(key_of(action.manifest))
+        before = simulation.cluster.objects.get(handle_of(action.manifest))
         ready = (before or {}).get("status", {}).get("readyReplicas", 0)
         simulation.watch.applied(deepcopy(before), action.manifest, ready, simulation.cluster.now)
-    if not reconciler.carry_out(simulation.cluster, action):
+    if not reconciler.apply_action(simulation.cluster, action):
         return False
     if isinstance(action, Apply):
         _note(simulation, action.manifest, action.why)
     elif not isinstance(action, Adopt):
-        kind, name = key_of(action.item)
+        kind, name = handle_of(action.item)
         simulation.steps.append(((f"delete {kind}", name), action.why))
     return True
 
 
 def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
     """A round is a cost, everything else a step."""
-    kind, name = key_of(applied)
+    kind, name = handle_of(applied)
     if kind == "Job" and applied["metadata"]["labels"][COMPONENT_LABEL] == "round":
         _count(simulation, applied)
         return
@@ -292,7 +292,7 @@ def _prefetch_ends(cluster: Cluster) -> bool:
     """At once. Commits are invented and facts unknown, so preflight has nothing to say."""
     job = next((job for job in cluster.of("Job", component="fetch") if not finished(job)), None)
     if job is not None:
-        kubelet.end(cluster, job, "fetch", 0, fetched(fetch_request(job)))
+        kubelet.end_job(cluster, job, "fetch", 0, fetched(fetch_request(job)))
     return job is not None
 
 
@@ -331,7 +331,7 @@ def _round_ends(simulation: Simulation) -> bool:
     cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
     assumed = simulation.assumptions
     result = round_result(plan, speed, assumed.start_seconds, began, cluster.now.timestamp(), spread=assumed.spread)
-    kubelet.end(cluster, job, "client", 0, encode(result))
+    kubelet.end_job(cluster, job, "client", 0, encode(result))
     return True
 
 

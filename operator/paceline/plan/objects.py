@@ -48,7 +48,7 @@ def trigger(run: Object) -> str:
     return annotations(run).get(TRIGGER, Trigger.PERSON)
 
 
-def suspended(run: Object) -> bool:
+def is_suspended(run: Object) -> bool:
     """Whether a BenchmarkRun is annotated to rest: it keeps its rounds and starts no other."""
     return annotations(run).get(SUSPENDED) == "true"
 

@@ -13,7 +13,7 @@ from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
 from paceline.plan.objects import condition
-from paceline.plan.silence import placed_at, since, waits_since, without_pod
+from paceline.plan.silence import changed_since, placed_at, waits_since, without_pod
 from paceline.plan.step import parse_time
 
 _ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
@@ -62,12 +62,14 @@ def trouble(
     return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
 
-def refused(servers: Object, warnings: Mapping[str, str]) -> Trouble | None:
+def refused_pods(servers: Object, warnings: Mapping[str, str]) -> Trouble | None:
     """Trouble of servers whose pods the API server refuses: by a quota, an admission policy, a missing PriorityClass.
     A Deployment has it in its status, a LeaderWorkerSet only in Events."""
     failure = condition(servers, "ReplicaFailure")
     if failure is not None:
-        return Trouble(message=_refusal(failure.get("message", "")), reason=Reason.PodRefused, since=since(failure))
+        return Trouble(
+            message=_refusal(failure.get("message", "")), reason=Reason.PodRefused, since=changed_since(failure)
+        )
     warning = warnings.get(servers["metadata"].get("uid", ""))
     if not warning:
         return None
@@ -116,7 +118,7 @@ def unplaced(pod: Object) -> Trouble | None:
             message = re.sub(r"\. not found\.?$", "", each.get("message") or each.get("reason", ""))
             never = _NEVER.search(message) and not _ROOM.search(message)
             reason = Reason.Unplaceable if never else Reason.NoCapacity
-            return Trouble(message=f"not placed: {message}", reason=reason, since=since(each))
+            return Trouble(message=f"not placed: {message}", reason=reason, since=changed_since(each))
     return None
 
 
@@ -129,7 +131,7 @@ def _on_a_silent_node(pod: Object) -> Trouble | None:
         return None
     silent = f", since {ready['lastTransitionTime']}" if "lastTransitionTime" in ready else ""
     message = f"node {pod['spec'].get('nodeName', '')} does not answer{silent}"
-    return Trouble(message=message, reason=Reason.NodeNotReady, since=since(ready))
+    return Trouble(message=message, reason=Reason.NodeNotReady, since=changed_since(ready))
 
 
 def evicted(pods: Iterable[Object]) -> Trouble | None:

@@ -82,10 +82,10 @@ def _short_stateful_set(group: Object, pods: Collection[str]) -> Object | None:
 def placed_at(pod: Object) -> datetime | None:
     """When the pod got its node; None before."""
     scheduled = condition(pod, "PodScheduled")
-    return since(scheduled) if scheduled else None
+    return changed_since(scheduled) if scheduled else None
 
 
-def since(condition: Mapping[str, Any]) -> datetime | None:
+def changed_since(condition: Mapping[str, Any]) -> datetime | None:
     """When a condition last changed; None if it does not have that time."""
     time = condition.get("lastTransitionTime")
     return parse_time(time) if time else None
@@ -137,7 +137,7 @@ def _group(group: Object) -> datetime | None:
     """Since its generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
     progressing = condition(group, "Progressing")
     made = group["metadata"].get("creationTimestamp")
-    return (since(progressing) if progressing else None) or (parse_time(made) if made else None)
+    return (changed_since(progressing) if progressing else None) or (parse_time(made) if made else None)
 
 
 _WAITS = {"Job": _job, "Pod": _pod, "PersistentVolumeClaim": _claim, MAKES_A_GROUP: _group, GROUPS: _group}

@@ -24,7 +24,7 @@ ALONE: dict[str, str | bool | int | float | list[str]] = {
 """Nothing is fetched for a file of an unexpected kind."""
 
 
-def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
+def conversation_columns(file: Path, largest: int) -> Iterator[dict[str, Any]]:
     """The columns that a conversation may have, row by row. Raises DatasetError with the cause, or if they have more
     than `largest` characters."""
     import duckdb

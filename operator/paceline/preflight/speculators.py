@@ -26,7 +26,7 @@ _LAYER = "transformer_layer_config"
 TYPE = "speculators_model_type"
 
 
-def plain(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def plain_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The configuration with the keys of other heads; that of any other model is unchanged.
 
     Here a named layer is the one *before* which a state is taken (`algos.py`: update_dflash), elsewhere the one whose

@@ -53,7 +53,7 @@ QUANTIZED = (".weight_scale", ".weight_scale_inv", ".weight_packed", ".qweight",
 """How tensors end that only a quantised checkpoint has: FP8 and compressed-tensors; AWQ and GPTQ."""
 
 
-def sized(tensor: str) -> str:
+def module_of(tensor: str) -> str:
     """The module of COLUMNS or ROWS that a tensor is; "" for all others."""
     name = tensor.removeprefix("model.").removesuffix(".weight")
     last = name.rpartition(".")[2]
@@ -64,7 +64,7 @@ def sizes(shapes: Mapping[str, Shape]) -> dict[str, int]:
     """By module; of several layers the first."""
     found: dict[str, int] = {}
     for tensor, shape in sorted(shapes.items()):
-        module = sized(tensor)
+        module = module_of(tensor)
         if module in ROWS and shape:
             found.setdefault(module, shape[0])
         elif module in COLUMNS and len(shape) == MATRIX:

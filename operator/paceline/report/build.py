@@ -10,17 +10,17 @@ from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
-from paceline.report.crossover import crossover
+from paceline.report.crossover import crossover_view
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Report, RunView, Shown
-from paceline.report.outputs import outputs
+from paceline.report.outputs import outputs_view
 from paceline.report.over_loads import over_loads
-from paceline.report.text import capital, count, interval, ratio
+from paceline.report.text import capital, count, interval_text, ratio_text
 from paceline.report.trade_off import trade_offs
 from paceline.report.under_way import provisional
 
 
-def report(manifests: Sequence[Object], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
+def build_report(manifests: Sequence[Object], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
     """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. `deployments` come first."""
     found = runs(manifests)
     named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
@@ -55,7 +55,7 @@ def run(manifest: Object) -> RunView:
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
         status = provisional(spec, rule, workloads, status, rounds)
     candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
-    crossing = None if searching else crossover(spec, rule, rounds)
+    crossing = None if searching else crossover_view(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
@@ -73,7 +73,7 @@ def run(manifest: Object) -> RunView:
         outcome=verdict.outcome or _without_outcome(status),
         winner=verdict.winner or "",
         decision=_decision(status, head),
-        found=" ".join([_found(status, candidates, rest), *facts.own_args(spec), *facts.imported(rounds)]),
+        found=" ".join([_found(status, candidates, rest), *facts.own_args_notes(spec), *facts.imported_note(rounds)]),
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
@@ -81,8 +81,8 @@ def run(manifest: Object) -> RunView:
         arms=arms,
         workloads=workloads,
         candidates=candidates,
-        limits=tuple(measured.limits(spec, rule, workloads, rounds)),
-        outputs=outputs(spec, status),
+        limits=tuple(measured.limit_effects(spec, rule, workloads, rounds)),
+        outputs=outputs_view(spec, status),
         values=values,
         counts=tuple(measured.counts(arms, workloads, rounds)),
         positions=tuple(measured.positions(arms, workloads, rounds)),
@@ -94,14 +94,14 @@ def run(manifest: Object) -> RunView:
         over_loads=tuple(over_loads(spec, values, of_a_search=bool(searching))),
         crossover=crossing,
         search=searching,
-        speeds=dict(measured.speeds(spec, series)),
+        speeds=dict(measured.speed_series(spec, series)),
         series=series,
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
         notes=tuple(facts.notes(rounds)),
         noise=finite(status.noise),
-        configuration=facts.configuration(searched.narrowed(manifest) if searching else manifest, rounds),
-        cost=facts.cost(status, rounds),
+        configuration=facts.configuration(searched.with_first_arms(manifest) if searching else manifest, rounds),
+        cost=facts.cost_view(status, rounds),
         provenance=tuple(facts.provenance(manifest, status, rounds, rule)),
     )
 
@@ -118,8 +118,8 @@ NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculatio
 def _asked(rule: core.Gate) -> str:
     looks = ", ".join(str(n) for n in rule.decide_after_rounds)
     return (
-        f"Asked for: the mean above {ratio(1 + rule.min_improvement)} and every workload above "
-        f"{ratio(1 - rule.max_regression)}, with {rule.confidence:.0%} confidence in the whole decision, "
+        f"Asked for: the mean above {ratio_text(1 + rule.min_improvement)} and every workload above "
+        f"{ratio_text(1 - rule.max_regression)}, with {rule.confidence:.0%} confidence in the whole decision, "
         f"looked at after {looks} rounds."
     )
 
@@ -142,7 +142,7 @@ def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) ->
 def _effects(of: CandidateVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[EffectView]:
     """Nothing is shown by bounds that are provisional."""
     for result in results:
-        bounds = read.bounds(result.ratio, result.lower, result.upper)
+        bounds = read.ordered_bounds(result.ratio, result.lower, result.upper)
         if result.arm == of.arm and bounds:
             threshold = _threshold(result.workload, rule) if rule else None
             yield EffectView(
@@ -152,7 +152,7 @@ def _effects(of: CandidateVerdict, results: Sequence[Result], rule: core.Gate | 
                 shown=Shown.OPEN
                 if of.outcome == PROVISIONAL
                 else _above(bounds, 1 if threshold is None else threshold),
-                tokens=read.bounds(result.tokens, result.tokens_lower, result.tokens_upper),
+                tokens=read.ordered_bounds(result.tokens, result.tokens_lower, result.tokens_upper),
             )
 
 
@@ -208,7 +208,7 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[CandidateView], told
         return ended.message or ended.reason
     after = count((status.progress or RunProgress()).round or 0, "round")
     means = [(one, one.mean.bounds) for one in candidates if one.mean]
-    so_far = [f"{one.name} {ratio(bounds.ratio)} ({interval(bounds)}) {one.outcome}" for one, bounds in means]
+    so_far = [f"{one.name} {ratio_text(bounds.ratio)} ({interval_text(bounds)}) {one.outcome}" for one, bounds in means]
     return f"{after} so far{': ' if so_far else ''}{', '.join(so_far)}."
 
 
@@ -221,7 +221,7 @@ def _best(winner: str, candidates: Sequence[CandidateView]) -> CandidateView | N
 def _speed(one: CandidateView) -> str:
     """1.37x (1.36–1.37); worst workload chat@1 1.18x (1.16–1.19)."""
     said = [("", one.mean), (f"worst workload {one.worst.workload} " if one.worst else "", one.worst)]
-    return "; ".join(f"{name}{ratio(e.bounds.ratio)} ({interval(e.bounds)})" for name, e in said if e)
+    return "; ".join(f"{name}{ratio_text(e.bounds.ratio)} ({interval_text(e.bounds)})" for name, e in said if e)
 
 
 def _ended(status: BenchmarkRunStatus) -> Iterator[Condition]:

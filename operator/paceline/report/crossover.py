@@ -11,7 +11,7 @@ from paceline.report.read import at_one_load, workload
 from paceline.report.text import capital
 
 
-def crossover(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
+def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
     placed = {workload(one): one for one in spec["workloads"] if at_one_load(one)}

@@ -6,7 +6,7 @@ from paceline.core import BASELINE
 from paceline.report.deployment_model import DeploymentView, EventView, PoolView
 from paceline.report.model import RunView
 from paceline.report.tables import HtmlTable, TableCell
-from paceline.report.text import interval, key_figures, number, ratio
+from paceline.report.text import interval_text, key_figures, ratio_text, significant
 
 RATES = (
     "All numbers are of one server: the mean of those that are ready, between two readings of their own counters, "
@@ -24,14 +24,14 @@ def headline(of: DeploymentView) -> str:
     return "; ".join(f"{pool.name} serves {names.get(pool.arm, pool.arm)}" for pool in of.pools) or "No pools"
 
 
-def pools(of: DeploymentView, runs: Sequence[RunView]) -> HtmlTable:
+def pools_table(of: DeploymentView, runs: Sequence[RunView]) -> HtmlTable:
     """A line for each; `runs` are those of the page."""
     by_name = {run.name: run for run in runs}
     rows = tuple(
         (
             TableCell(text=pool.name, link=of_pool(of, pool)),
             TableCell(text=pool.arm or "nothing yet", note=marks(pool)),
-            TableCell(text=speed_up(pool), note=interval(pool.bounds) if pool.bounds else ""),
+            TableCell(text=speed_up(pool), note=interval_text(pool.bounds) if pool.bounds else ""),
             *_measured(pool, by_name.get(pool.evidence)),
             TableCell(text=_servers(pool)),
             TableCell(text=_short(pool.since)),
@@ -47,8 +47,8 @@ def _measured(pool: PoolView, evidence: RunView | None) -> tuple[TableCell, Tabl
     if evidence is None:
         return TableCell(text="–"), TableCell(text="–")
     worst = next((one.worst for one in evidence.candidates if one.name == pool.arm), None)
-    speeds = [number(evidence.speeds[arm]) for arm in (evidence.arms[0], pool.arm) if arm in evidence.speeds]
-    said = TableCell(text=ratio(worst.bounds.ratio), note=worst.workload) if worst else TableCell(text="–")
+    speeds = [significant(evidence.speeds[arm]) for arm in (evidence.arms[0], pool.arm) if arm in evidence.speeds]
+    said = TableCell(text=ratio_text(worst.bounds.ratio), note=worst.workload) if worst else TableCell(text="–")
     return said, TableCell(text=" → ".join(speeds) or "–")
 
 
@@ -78,14 +78,14 @@ def _speed(value: float | None, *, emulated: bool, imported: bool) -> str:
     if value is None:
         return ""
     kinds = [word for word, holds in (("emulated", emulated), ("measured without a cluster", imported)) if holds]
-    return f"{ratio(value)} ({', '.join(kinds)})" if kinds else ratio(value)
+    return f"{ratio_text(value)} ({', '.join(kinds)})" if kinds else ratio_text(value)
 
 
 def _servers(pool: PoolView) -> str:
     return str(pool.ready) if pool.asked is None else f"{pool.ready} of {pool.asked}"
 
 
-def conditions(of: DeploymentView) -> HtmlTable:
+def conditions_table(of: DeploymentView) -> HtmlTable:
     rows = tuple(
         (
             TableCell(text=one.type),
@@ -117,14 +117,14 @@ def rates(pool: PoolView) -> HtmlTable:
 
 
 def _plain(value: float | None) -> str:
-    return "–" if value is None else number(value)
+    return "–" if value is None else significant(value)
 
 
 def _milliseconds(value: float | None) -> str:
-    return "–" if value is None else number(1000 * value)
+    return "–" if value is None else significant(1000 * value)
 
 
-def history(pool: PoolView) -> HtmlTable:
+def history_table(pool: PoolView) -> HtmlTable:
     rows = tuple(
         (
             TableCell(text=_short(one.when)),

@@ -15,7 +15,7 @@ from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
 from paceline.engines import ENGINES
 from paceline.report.model import ConfigurationView, CostView, Difference
-from paceline.report.read import model, workload
+from paceline.report.read import model_name, workload
 from paceline.report.text import count
 
 ABSENT = ""
@@ -24,7 +24,7 @@ ABSENT = ""
 def configuration(manifest: Object, rounds: Sequence[Round]) -> ConfigurationView:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
-    requested, reported = [_asked(arm) for arm in spec["arms"]], resolved(arms, rounds)
+    requested, reported = [_asked(arm) for arm in spec["arms"]], resolved_arguments(arms, rounds)
     spoke = [column for column in reported if column]
     keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
@@ -39,14 +39,14 @@ def configuration(manifest: Object, rounds: Sequence[Round]) -> ConfigurationVie
     )
 
 
-def imported(rounds: Sequence[Round]) -> Iterator[str]:
+def imported_note(rounds: Sequence[Round]) -> Iterator[str]:
     """At most one sentence: how many rounds the run has brought along."""
     results = [entry for entry in rounds if not entry.error]
     if brought := sum(entry.imported for entry in results):
         yield f"{brought} of {count(len(results), 'round')} were measured without a cluster."
 
 
-def own_args(spec: Object) -> Iterator[str]:
+def own_args_notes(spec: Object) -> Iterator[str]:
     """A sentence a candidate that has arguments of its own beside its draft and shape."""
     for arm in spec["arms"]:
         if args := (*(arm.get("args") or ()), *((arm.get("custom") or {}).get("args") or ())):
@@ -75,7 +75,7 @@ def _asked(arm: Object) -> dict[str, str]:
     }
     facts = {
         "algorithm": draft.get("name") or draft.get("algorithm", ""),
-        "draft": model(draft) if draft.get("source") else "",
+        "draft": model_name(draft) if draft.get("source") else "",
         **{key: str(value) for key, value in shapes.items() if value is not None},
         "adaptive": "yes" if arm.get("adaptive") is not None else "",
         "depthByBatchSize": ", ".join(
@@ -87,7 +87,7 @@ def _asked(arm: Object) -> dict[str, str]:
     return {key: value for key, value in facts.items() if value}
 
 
-def resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
+def resolved_arguments(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
     """The arguments that each arm's servers said they run with; several values if rounds disagree."""
     seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
     for entry in rounds:
@@ -109,7 +109,7 @@ def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ()
 
 
-def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView:
+def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView:
     """Of its own rounds: those that are judged again have cost another run."""
     rounds = [entry for entry in measured if not entry.run]
     took = status.cost or run_status.RunCost()
@@ -165,8 +165,11 @@ def _provenance(
     yield "Judged again", _judged_again(rounds)
     yield "Measured by", _measured_by(rounds)
     yield "Fingerprint", status.fingerprint
-    yield "Target", model(spec["target"])
-    yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
+    yield "Target", model_name(spec["target"])
+    yield (
+        "Drafts",
+        ", ".join(_unique(model_name(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source"))),
+    )
     yield "Engine", f"{engine.get('type', '')} {status.engine_version or engine.get('version', '')}".strip()
     yield "Image", engine.get("image", "")
     yield "Image that ran", ", ".join(_unique(entry.image for entry in rounds))
@@ -230,7 +233,7 @@ def _measured_by(rounds: Sequence[Round]) -> str:
 
 def _data(workload: Object, digest: str, size: int | None, form: str) -> str:
     parts = [
-        model(workload),
+        model_name(workload),
         f"sha256 {digest}" if digest else "",
         _sent(workload["requests"], size) if workload.get("requests") else "",
         _sampling(workload.get("temperature", "0")),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.model import MEANS, CandidateView, Curve, EffectView, RunView, SeriesView, Shown
-from paceline.report.text import Family, change, interval, number, ratio, workload
+from paceline.report.text import Family, change, interval_text, ratio_text, significant, workload
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
 FACE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["paper"]}
@@ -104,7 +104,7 @@ def _rows_of_bars(
         draw,
         title=title,
         description=" ".join(
-            f"{c.name}, {workload(e.workload)}: {ratio(e.bounds.ratio)}, {interval(e.bounds)}."
+            f"{c.name}, {workload(e.workload)}: {ratio_text(e.bounds.ratio)}, {interval_text(e.bounds)}."
             for c in blocks
             for e in c.effects
         ),
@@ -172,14 +172,14 @@ def _named(axes: Axes, effect: EffectView, y: float, at_one: str) -> None:
     if effect.threshold is not None:
         low = effect.threshold < 1
         place, across, down = ((-4, -6), "right", "center") if low else ((3, 3), "left", "bottom")
-        axes.annotate(f"> {ratio(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
+        axes.annotate(f"> {ratio_text(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
     if at_one:
         axes.annotate(at_one, (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
 
 
 def _bar(axes: Axes, effect: EffectView, y: float) -> None:
     bounds, tone, (low, high) = effect.bounds, TONE[effect.shown], axes.get_xlim()
-    tip = tooltip(f"{workload(effect.workload)}: {ratio(bounds.ratio, 3)}, {interval(bounds, 3)}")
+    tip = tooltip(f"{workload(effect.workload)}: {ratio_text(bounds.ratio, 3)}, {interval_text(bounds, 3)}")
     ends = [max(bounds.lower, low), min(bounds.upper, high)]
     if ends[0] < ends[1]:
         axes.plot(ends, [y, y], color=tone, linewidth=5, alpha=0.4, zorder=3, gid=tip)
@@ -200,9 +200,15 @@ def _words(axes: Axes, effect: EffectView, y: float, layout: Layout) -> None:
     axes.annotate(
         _fitting(workload(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
     )
-    axes.annotate(interval(bounds, 3), (1, y), (right, 0), ha="right", color=COLOUR["quiet"], **side)
+    axes.annotate(interval_text(bounds, 3), (1, y), (right, 0), ha="right", color=COLOUR["quiet"], **side)
     axes.annotate(
-        ratio(bounds.ratio, 3), (1, y), (right - 96, 0), ha="right", weight="bold", color=TONE[effect.shown], **side
+        ratio_text(bounds.ratio, 3),
+        (1, y),
+        (right - 96, 0),
+        ha="right",
+        weight="bold",
+        color=TONE[effect.shown],
+        **side,
     )
 
 
@@ -240,7 +246,8 @@ def crossing(run: RunView, dataset: str, curves: Sequence[Curve]) -> str:
             axes.plot(across, [spot.bounds.ratio for spot in curve.spots], color=colour, linewidth=1.8, zorder=3)
             for spot in curve.spots:
                 tip = tooltip(
-                    f"{curve.arm} at {spot.concurrency}: {ratio(spot.bounds.ratio, 3)}, {interval(spot.bounds, 3)}"
+                    f"{curve.arm} at {spot.concurrency}: {ratio_text(spot.bounds.ratio, 3)}, "
+                    f"{interval_text(spot.bounds, 3)}"
                 )
                 ends = [max(spot.bounds.lower, low), min(spot.bounds.upper, high)]
                 axes.plot([spot.concurrency] * 2, ends, color=colour, linewidth=5, alpha=0.35, zorder=2, gid=tip)
@@ -252,7 +259,7 @@ def crossing(run: RunView, dataset: str, curves: Sequence[Curve]) -> str:
         draw,
         title=f"{workload(dataset)}: candidate over baseline by concurrency",
         description=" ".join(
-            f"{curve.arm} at {spot.concurrency}: {ratio(spot.bounds.ratio)}, {interval(spot.bounds)}."
+            f"{curve.arm} at {spot.concurrency}: {ratio_text(spot.bounds.ratio)}, {interval_text(spot.bounds)}."
             for curve in curves
             for spot in curve.spots
         ),
@@ -290,7 +297,8 @@ def by_workload(run: RunView, title: str, metrics: Sequence[str], unit: str, sca
                 y = step * row + 6 + BAND * (place + 0.5)
                 colour = arm_colour(run.arms.index(arm))
                 tip = tooltip(
-                    f"{arm} on {name}: {' to '.join(number(x) for x in dict.fromkeys((spread[0], spread[-1])))} {unit}"
+                    f"{arm} on {name}: "
+                    f"{' to '.join(significant(x) for x in dict.fromkeys((spread[0], spread[-1])))} {unit}"
                 )
                 axes.plot([spread[0], spread[-1]], [y, y], color=colour, linewidth=2.5, alpha=0.45, gid=tip)
                 if len(spread) > 1:

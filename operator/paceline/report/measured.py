@@ -104,13 +104,15 @@ def _accepted(point: PointRecord) -> list[float]:
     return list(point.accepted_at) if all(map(math.isfinite, point.accepted_at)) else []
 
 
-def limits(spec: Object, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
+def limit_effects(
+    spec: Object, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]
+) -> list[LimitEffect]:
     """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
     arms, rated = [arm["name"] for arm in spec["arms"]], read.rated(spec)
     asked = [limit for limit in gate.limits(rule, rated) if limit.max is None]
     if not asked:
         return []
-    verdicts = verdict(gate.decide, spec, rule, workloads, rounds).arms
+    verdicts = verdict_view(gate.decide, spec, rule, workloads, rounds).arms
     return [
         LimitEffect(
             metric=limit.metric,
@@ -133,7 +135,7 @@ def _bounded(limit: core.Limit, workloads: Sequence[str], rated: Sequence[str]) 
     return rated if limit is gate.AT_A_RATE else workloads
 
 
-def verdict(
+def verdict_view(
     rule_of: Callable[..., core.Verdict],
     spec: Object,
     rule: core.Gate,
@@ -176,7 +178,7 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                 yield SeriesView(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
 
 
-def speeds(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
+def speed_series(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
     """Each arm that has all workloads, and its mean over them by weight. As in the gate's mean, those at a rate, whose
     speed is that of one request, count only where there are no others."""
     weights = {read.workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}

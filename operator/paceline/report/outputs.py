@@ -13,7 +13,7 @@ from paceline.report.text import count
 NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer alike."
 
 
-def outputs(spec: Object, status: BenchmarkRunStatus) -> OutputsView:
+def outputs_view(spec: Object, status: BenchmarkRunStatus) -> OutputsView:
     asked = (spec.get("gate") or {}).get("parity")
     if not asked:
         return OutputsView(sentence=NOT_COMPARED, arms=())

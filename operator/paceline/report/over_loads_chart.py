@@ -9,14 +9,14 @@ from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.figures import axes_in
 from paceline.report.model import RunView
 from paceline.report.search_model import Throughput
-from paceline.report.text import number
+from paceline.report.text import significant
 
 _SIZE = (420.0, 280.0)
 _HEAD = 22
 """Room above the axes for the depths of a schedule, in pixels."""
 
 
-def chart(run: RunView, of: Throughput) -> str:
+def draw_over_loads(run: RunView, of: Throughput) -> str:
     """Both axes are logarithmic: equal distances are equal factors at every load."""
 
     def draw(figure: Figure) -> None:
@@ -30,7 +30,7 @@ def chart(run: RunView, of: Throughput) -> str:
         axes.set_yscale("log")
         axes.set_ylim(min(speeds) / 1.15, max(speeds) * 1.15)
         ticks = list(_round_numbers(min(speeds) / 1.15, max(speeds) * 1.15))
-        axes.set_yticks(ticks, [number(tick) for tick in ticks])
+        axes.set_yticks(ticks, [significant(tick) for tick in ticks])
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_ticks([], minor=True)
         axes.grid(axis="y", color=COLOUR["line"], linewidth=1)
@@ -42,7 +42,7 @@ def chart(run: RunView, of: Throughput) -> str:
             colour = arm_colour(run.arms.index(arm))
             axes.plot(list(line), list(line.values()), color=colour, linewidth=1.8, zorder=3)
             for load, speed in line.items():
-                tip = tooltip(f"{arm} at {load}: {number(speed)} tokens/s")
+                tip = tooltip(f"{arm} at {load}: {significant(speed)} tokens/s")
                 axes.plot([load], [speed], "o", color=colour, markersize=5.5, zorder=4, gid=tip)
 
     return svg(
@@ -51,7 +51,7 @@ def chart(run: RunView, of: Throughput) -> str:
         draw,
         title=f"{of.dataset}: throughput over concurrency",
         description=" ".join(
-            f"{arm} at {load}: {number(speed)} tokens/s."
+            f"{arm} at {load}: {significant(speed)} tokens/s."
             for arm, line in of.lines.items()
             for load, speed in line.items()
         ),

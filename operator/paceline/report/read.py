@@ -27,7 +27,7 @@ def refuse(manifest: Object) -> None:
         raise ValueError(f"{name}: spec.arms[0].name must be {BASELINE}: the others are compared with it")
 
 
-def number(value: Any) -> float | None:
+def fraction_number(value: Any) -> float | None:
     """Specs have fractions as decimal strings."""
     try:
         read = float(value) if not isinstance(value, bool) else math.nan
@@ -36,7 +36,7 @@ def number(value: Any) -> float | None:
     return read if math.isfinite(read) else None
 
 
-def bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bounds | None:
+def ordered_bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bounds | None:
     """Positive and in order, or nothing."""
     ratio, lower, upper = map(finite, (ratio, lower, upper))
     if ratio is None or lower is None or upper is None or not 0 < lower <= ratio <= upper:
@@ -77,13 +77,13 @@ def _limit(entry: Object) -> Limit:
 
 def rated(spec: Object) -> tuple[str, ...]:
     """The workloads at a rate, as results call them."""
-    return tuple(workload(entry) for entry in spec["workloads"] if number(entry.get("requestRate")))
+    return tuple(workload(entry) for entry in spec["workloads"] if fraction_number(entry.get("requestRate")))
 
 
 def workload(entry: Object) -> str:
     """What results call it."""
     return workload_name(
-        entry["name"], entry["concurrency"], number(entry.get("requestRate")), entry.get("rampFrom") or None
+        entry["name"], entry["concurrency"], fraction_number(entry.get("requestRate")), entry.get("rampFrom") or None
     )
 
 
@@ -92,7 +92,7 @@ def at_one_load(entry: Object) -> bool:
     return not entry.get("requestRate") and not entry.get("rampFrom")
 
 
-def model(entry: Object) -> str:
+def model_name(entry: Object) -> str:
     """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known. Of prompts, too."""
     at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
     return "@".join(filter(None, [entry.get("source", ""), at]))

@@ -7,7 +7,7 @@ from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.core.manifest import Object
 from paceline.report import read
 from paceline.report.search_model import SearchArm, SearchView
-from paceline.report.text import count, interval, ratio
+from paceline.report.text import count, interval_text, ratio_text
 
 _COMPARED = 8
 """Arms whose settings stand side by side: of more no page is wide enough."""
@@ -32,7 +32,7 @@ def measured_first(manifest: Object, status: BenchmarkRunStatus) -> Object:
     return {**manifest, "spec": {**manifest["spec"], "arms": [arms[name] for name in names]}}
 
 
-def narrowed(manifest: Object) -> Object:
+def with_first_arms(manifest: Object) -> Object:
     """The run with as many of its first arms as a page can show side by side."""
     return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:_COMPARED]}}
 
@@ -59,7 +59,7 @@ def _arm(arm: SearchedArm, shape: str) -> SearchArm:
         shape=shape,
         state=arm.state,
         points=arm.points,
-        speed=read.bounds(arm.ratio, arm.lower, arm.upper),
+        speed=read.ordered_bounds(arm.ratio, arm.lower, arm.upper),
         why=arm.why,
     )
 
@@ -87,7 +87,7 @@ def _so_far(found: SearchView) -> Iterator[str]:
         f"{count(found.server_starts, 'server start')}"
     )
     if best := next((arm for arm in found.arms if arm.state == "best"), None):
-        speed = f", {ratio(best.speed.ratio)} ({interval(best.speed)})" if best.speed else ""
+        speed = f", {ratio_text(best.speed.ratio)} ({interval_text(best.speed)})" if best.speed else ""
         yield f"best so far: {best.name}{speed}"
     if found.next:
         yield f"next: {found.next}"

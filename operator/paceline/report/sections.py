@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from paceline.report.model import RunView
 from paceline.report.tables import HtmlTable, TableCell
-from paceline.report.text import number, ratio
+from paceline.report.text import ratio_text, significant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,9 @@ def sections(run: RunView) -> tuple[Section, ...]:
     """Those with a row."""
     every = (
         Section(heading="Acceptance by position", says=POSITIONS, table=_positions(run)),
-        Section(heading="Goodput", says=GOODPUT, table=goodput(run)),
-        Section(heading="Speed-up prompt by prompt", says=_PROMPTS, table=prompts(run)),
-        Section(heading="Lengths", says=LENGTHS, table=lengths(run), caption="Lengths of prompts and answers"),
+        Section(heading="Goodput", says=GOODPUT, table=goodput_section(run)),
+        Section(heading="Speed-up prompt by prompt", says=_PROMPTS, table=prompts_section(run)),
+        Section(heading="Lengths", says=LENGTHS, table=lengths_section(run), caption="Lengths of prompts and answers"),
     )
     return tuple(section for section in every if section.table.rows)
 
@@ -63,7 +63,7 @@ def _positions(run: RunView) -> HtmlTable:
     return HtmlTable(head=head, words=2, rows=tuple(rows))
 
 
-def goodput(run: RunView) -> HtmlTable:
+def goodput_section(run: RunView) -> HtmlTable:
     """Requests that met the slo, beside those sent."""
     rows = (
         (
@@ -80,15 +80,15 @@ def goodput(run: RunView) -> HtmlTable:
     return HtmlTable(head=head, words=3, rows=tuple(rows))
 
 
-def prompts(run: RunView) -> HtmlTable:
+def prompts_section(run: RunView) -> HtmlTable:
     """How far apart prompts are, which a mean hides."""
     rows = (
         (
             TableCell(text=one.workload),
             TableCell(text=one.arm),
-            TableCell(text=ratio(one.worst)),
-            TableCell(text=ratio(one.median)),
-            TableCell(text=ratio(one.best)),
+            TableCell(text=ratio_text(one.worst)),
+            TableCell(text=ratio_text(one.median)),
+            TableCell(text=ratio_text(one.best)),
             TableCell(text="–" if one.slower is None else f"{one.slower:.0%}"),
         )
         for one in run.prompts
@@ -97,7 +97,7 @@ def prompts(run: RunView) -> HtmlTable:
     return HtmlTable(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
 
 
-def lengths(run: RunView) -> HtmlTable:
+def lengths_section(run: RunView) -> HtmlTable:
     """Of prompts and answers, in tokens."""
     rows = (
         (TableCell(text=one.workload), TableCell(text=one.arm), *map(_plain, (*one.prompt, *one.answer)))
@@ -108,4 +108,4 @@ def lengths(run: RunView) -> HtmlTable:
 
 
 def _plain(value: float | None) -> TableCell:
-    return TableCell(text="–" if value is None else "0" if value == 0 else number(value))
+    return TableCell(text="–" if value is None else "0" if value == 0 else significant(value))

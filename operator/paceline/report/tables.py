@@ -6,7 +6,16 @@ from operator import attrgetter
 
 from paceline.report.model import CostView, EffectView, LimitEffect, RunView, Shown, Value
 from paceline.report.search_model import SearchView, Throughput
-from paceline.report.text import LATENCIES, beside_the_grid, change, interval, number, ratio, span, workload
+from paceline.report.text import (
+    LATENCIES,
+    beside_the_grid,
+    change,
+    duration_words,
+    interval_text,
+    ratio_text,
+    significant,
+    workload,
+)
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
 PACE = {Shown.KEPT: "faster", Shown.BROKEN: "slower", Shown.OPEN: "not shown"}
@@ -54,7 +63,7 @@ def speed_ups(run: RunView) -> HtmlTable:
     return HtmlTable(head=head, words=2, rows=tuple(rows))
 
 
-def searched(search: SearchView) -> HtmlTable:
+def searched_table(search: SearchView) -> HtmlTable:
     """How each arm stands that was measured, the best first."""
     best = next((arm.speed.ratio for arm in search.arms if arm.speed), None)
     rows = (
@@ -62,8 +71,8 @@ def searched(search: SearchView) -> HtmlTable:
             TableCell(text=arm.name, note=arm.shape),
             TableCell(text=arm.state, note=arm.why, tone=STATES.get(arm.state, "open")),
             TableCell(text=str(arm.points)),
-            TableCell(text=ratio(arm.speed.ratio, 3) if arm.speed else "–"),
-            TableCell(text=interval(arm.speed, 3) if arm.speed else "–"),
+            TableCell(text=ratio_text(arm.speed.ratio, 3) if arm.speed else "–"),
+            TableCell(text=interval_text(arm.speed, 3) if arm.speed else "–"),
             TableCell(text=change(arm.speed.ratio / best - 1) if arm.speed and best else "–"),
         )
         for arm in search.arms
@@ -71,11 +80,11 @@ def searched(search: SearchView) -> HtmlTable:
     return HtmlTable(head=("Arm", "State", "Points", "Ratio", "Interval", "Behind the best"), words=2, rows=tuple(rows))
 
 
-def over_loads(of: Throughput) -> HtmlTable:
+def over_loads_table(of: Throughput) -> HtmlTable:
     """Tokens per second by concurrency."""
     loads = sorted({load for line in of.lines.values() for load in line})
     rows = (
-        (TableCell(text=arm), *(TableCell(text=number(line[load]) if load in line else "–") for load in loads))
+        (TableCell(text=arm), *(TableCell(text=significant(line[load]) if load in line else "–") for load in loads))
         for arm, line in of.lines.items()
     )
     return HtmlTable(head=("Arm", *map(str, loads)), words=1, rows=tuple(rows))
@@ -84,10 +93,10 @@ def over_loads(of: Throughput) -> HtmlTable:
 def _drift(effect: EffectView) -> TableCell:
     """How much more the candidate writes than the baseline, and within which bounds."""
     tokens = effect.tokens
-    return TableCell(text=change(tokens.ratio - 1), note=interval(tokens, 3)) if tokens else TableCell(text="–")
+    return TableCell(text=change(tokens.ratio - 1), note=interval_text(tokens, 3)) if tokens else TableCell(text="–")
 
 
-def limits(run: RunView) -> HtmlTable:
+def limits_table(run: RunView) -> HtmlTable:
     """The same of what the gate limits."""
     rows = (
         (
@@ -101,7 +110,7 @@ def limits(run: RunView) -> HtmlTable:
     return HtmlTable(head=("Arm", "Limited", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
 
 
-def outputs(run: RunView) -> HtmlTable:
+def outputs_table(run: RunView) -> HtmlTable:
     """Counts of answers, of all rounds together."""
     numbers = ("Rounds", "Baseline agrees", "Identical", "Near ties", "Diverged", "First left at token", "Gap, nats")
     rows = (
@@ -127,13 +136,13 @@ def _against(effect: EffectView | LimitEffect, sign: str) -> tuple[TableCell, ..
     return (
         TableCell(text=PACE[effect.shown], tone=effect.shown)
         if threshold is None
-        else TableCell(text=f"{sign} {ratio(threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
-        TableCell(text=ratio(bounds.ratio, 3) if bounds else "–"),
-        TableCell(text=interval(bounds, 3) if bounds else "–"),
+        else TableCell(text=f"{sign} {ratio_text(threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
+        TableCell(text=ratio_text(bounds.ratio, 3) if bounds else "–"),
+        TableCell(text=interval_text(bounds, 3) if bounds else "–"),
     )
 
 
-def latencies(run: RunView) -> HtmlTable:
+def latencies_table(run: RunView) -> HtmlTable:
     """Throughput, acceptance and every latency that was measured, arm by arm; changes are those of paired rounds."""
     values = {(v.metric, v.arm, v.workload): v for v in run.values}
     columns = [column for column in _COLUMNS if any(metric == column.metric for metric, _, _ in values)]
@@ -153,7 +162,7 @@ def latencies(run: RunView) -> HtmlTable:
     return HtmlTable(head=("Workload", "Arm", *heads), words=2, rows=rows)
 
 
-def requests(run: RunView) -> HtmlTable:
+def requests_table(run: RunView) -> HtmlTable:
     """What was sent and what came of it, over all rounds."""
     told = attrgetter("rounds", "asked", "completed", "errors", "retractions", "output_tokens", "verify_calls")
     rows = (
@@ -201,10 +210,12 @@ _COLUMNS = (
 
 
 def _value(value: Value | None, scale: float) -> TableCell:
-    return TableCell(text=number(scale * value.typical), note=change(value.change)) if value else TableCell(text="–")
+    return (
+        TableCell(text=significant(scale * value.typical), note=change(value.change)) if value else TableCell(text="–")
+    )
 
 
-def costs(run: RunView) -> Iterator[tuple[str, str]]:
+def costs_table(run: RunView) -> Iterator[tuple[str, str]]:
     """Name and value."""
     if run.search:
         points, starts = beside_the_grid(run.search)
@@ -232,5 +243,5 @@ def _floor(cost: CostView) -> Iterator[tuple[str, str]]:
 
 
 def _of(part: float, whole: float) -> str:
-    share = f" of {span(whole)} that rounds took ({part / whole:.0%})" if whole > 0 else ""
-    return f"{span(part)}{share}"
+    share = f" of {duration_words(whole)} that rounds took ({part / whole:.0%})" if whole > 0 else ""
+    return f"{duration_words(part)}{share}"

@@ -41,21 +41,21 @@ def _latencies(run: RunView) -> list[Family]:
     return [family for family in LATENCIES if measured & set(family.metrics.values())]
 
 
-def ratio(value: float, digits: int = 2) -> str:
+def ratio_text(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}x"
 
 
-def interval(bounds: Bounds, digits: int = 2) -> str:
+def interval_text(bounds: Bounds, digits: int = 2) -> str:
     return f"{bounds.lower:.{digits}f}–{bounds.upper:.{digits}f}"
 
 
-def number(value: float, figures: int = 3) -> str:
+def significant(value: float, figures: int = 3) -> str:
     """So many significant digits, and all before the point: 5.84, 167, 2,010."""
     exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
     return f"{value:,.{max(0, figures - 1 - exponent)}f}"
 
 
-def span(value: float) -> str:
+def duration_words(value: float) -> str:
     """Of a time that somebody waits: 44 s, 12 min, 3.4 h."""
     for unit, size in (("h", 3600), ("min", 60)):
         if value >= 2 * size:
@@ -115,7 +115,7 @@ def key_figures(run: RunView) -> Iterator[tuple[str, str, str]]:
     known, winner = dict(run.provenance), run.winner or (run.arms[1] if len(run.arms) == 2 else "")
     if arms := [arm for arm in dict.fromkeys((run.arms[0], winner)) if arm in run.speeds]:
         mean = f", mean of {len(run.workloads)} workloads" if len(run.workloads) > 1 else ""
-        yield "Output tokens/s", " → ".join(number(run.speeds[arm]) for arm in arms), " → ".join(arms) + mean
+        yield "Output tokens/s", " → ".join(significant(run.speeds[arm]) for arm in arms), " → ".join(arms) + mean
     yield "Hardware", known["Accelerators"].replace("-", " "), ""
     yield "Engine", known["Engine"], ""
     model, _, commit = known["Target"].removeprefix("hf://").partition("@")

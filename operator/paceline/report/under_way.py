@@ -7,7 +7,7 @@ from paceline import core, gate
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result
 from paceline.core.manifest import Object
-from paceline.report.measured import verdict
+from paceline.report.measured import verdict_view
 from paceline.report.model import MEANS, PROVISIONAL
 
 
@@ -15,7 +15,7 @@ def provisional(
     spec: Object, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
 ) -> BenchmarkRunStatus:
     """The status with the bounds of now for every candidate between two looks."""
-    found = verdict(gate.so_far, spec, rule, workloads, rounds).arms
+    found = verdict_view(gate.so_far, spec, rule, workloads, rounds).arms
     between = {arm: one for arm, one in found.items() if one.mean and one.rounds not in rule.decide_after_rounds}
     of_looks = [result for result in status.results or () if result.arm not in between]
     known = {one.arm: one for one in status.arm_verdicts or ()}

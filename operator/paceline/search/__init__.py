@@ -12,7 +12,7 @@ that are missing. Why it is as it is, and what it costs: docs/searching.md.
 """
 
 from paceline.search.question import ArmOnWorkload, Found, Limits, Measure, NextStep, Observation, Option, Question
-from paceline.search.so_far import ArmSoFar, so_far
+from paceline.search.so_far import ArmSoFar, arms_so_far
 from paceline.search.steps import proceed
 from paceline.search.table import Table
 
@@ -27,6 +27,6 @@ __all__ = [
     "Option",
     "Question",
     "Table",
+    "arms_so_far",
     "proceed",
-    "so_far",
 ]

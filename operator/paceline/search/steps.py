@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from paceline.core import Tree
 from paceline.search.belief import Array, Belief, places
-from paceline.search.found import found, nothing
+from paceline.search.found import best_found, nothing
 from paceline.search.question import ArmOnWorkload, Measure, NextStep, Observation, Question
 from paceline.search.rank import POINT_NOISE, rank
-from paceline.search.standing import Standing, standing
+from paceline.search.standing import Standing, standing_rows
 from paceline.search.table import Table
 
 DEFAULT = Tree(num_steps=3, top_k=1, num_draft_tokens=4)
@@ -65,7 +65,7 @@ def proceed(question: Question, points: Sequence[Observation]) -> NextStep:
 
 def _round(question: Question, points: Sequence[Observation], number: int) -> NextStep:
     table = Table.of(question, points)
-    home = reference(table)
+    home = reference_chain(table)
     if home is None:
         return nothing(table)
     if (missing := table.counts[home] == 0).any():
@@ -76,7 +76,7 @@ def _round(question: Question, points: Sequence[Observation], number: int) -> Ne
         ]
         why = f"{question.names[home]} on every workload, for what is accepted there"
         return _affordable(table, None, Measure(round=number, cells=tuple(cells), why=why))
-    now = standing(table, rank(table, home), home)
+    now = standing_rows(table, rank(table, home), home)
     step = _planned(_Round(table, now, home), table.rounds_since(home))
     return _affordable(table, now, replace(step, round=number)) if isinstance(step, Measure) else step
 
@@ -88,7 +88,7 @@ def _planned(this: "_Round", stage: int) -> NextStep:
     return entrants or this.owed() or this.race()
 
 
-def reference(table: Table) -> int | None:
+def reference_chain(table: Table) -> int | None:
     """The deepest chain that runs; where there is none, the tree that branches least."""
 
     def preference(row: int) -> tuple[bool, int, int]:
@@ -112,7 +112,7 @@ def _affordable(table: Table, now: Standing | None, step: Measure) -> NextStep:
         kept += cells
     if kept:
         return replace(step, cells=tuple(kept))
-    return found(table, now, complete=False, notes=(_spent(table),))
+    return best_found(table, now, complete=False, notes=(_spent(table),))
 
 
 def _spent(table: Table) -> str:
@@ -270,8 +270,8 @@ class _Round:
         limits = table.question.limits
         points = limits.points is not None and table.points + len(table.question.loads) > limits.points
         if points or (limits.starts is not None and table.starts + _RESERVED >= limits.starts):
-            return found(table, now, complete=False, notes=(_spent(table),))
-        return found(table, now)
+            return best_found(table, now, complete=False, notes=(_spent(table),))
+        return best_found(table, now)
 
 
 def _gain(belief: Belief, best: float) -> Array:

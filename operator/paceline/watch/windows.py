@@ -65,7 +65,9 @@ class Increase:
         return self.itl_seconds / self.later_tokens if self.later_tokens > 0 else None
 
 
-def read(before: ServerWindow | None, monitor: Monitor, counts: Counts, at: float, window: float) -> ServerWindow:
+def add_reading(
+    before: ServerWindow | None, monitor: Monitor, counts: Counts, at: float, window: float
+) -> ServerWindow:
     """The window with one more reading. A counter that fell began anew, and the window with it: what a process counted
     before its restart is never compared with what came after."""
     fell = before is not None and any(
@@ -114,10 +116,10 @@ def halves(servers: Iterable[ServerWindow]) -> tuple[Increase, Increase]:
         split = min(range(len(server.readings)), key=lambda i: abs(server.readings[i].at - middle))
         older.append(server.readings[: split + 1])
         newer.append(server.readings[split:])
-    return increase(older), increase(newer)
+    return window_increase(older), window_increase(newer)
 
 
-def increase(servers: Iterable[tuple[WindowReading, ...]]) -> Increase:
+def window_increase(servers: Iterable[tuple[WindowReading, ...]]) -> Increase:
     servers = [readings for readings in servers if readings]
     grown = {
         name: math.fsum(getattr(r[-1].counts, name) - getattr(r[0].counts, name) for r in servers)

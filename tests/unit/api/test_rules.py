@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field
 
 from paceline.api.model import SchemaModel
-from paceline.api.problems import broken_rules, read
+from paceline.api.problems import broken_rules, read_spec
 from paceline.api.rules import DeskRule, Rule, one_of
 from paceline.core.types import VALIDATIONS
 
@@ -55,7 +55,7 @@ class Shelf(SchemaModel):
 
 def found(model: type[SchemaModel], **fields: Any) -> list[str]:
     text = json.dumps(fields)
-    return [str(problem) for problem in broken_rules(read(model, text), text)]
+    return [str(problem) for problem in broken_rules(read_spec(model, text), text)]
 
 
 def rules(model: type[SchemaModel]) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from tests.unit.cli.test_top import Server
 from tests.unit.kube.test_transport import talking_to
 
 from paceline.cli.live.deployment import ObservedDeployment
-from paceline.cli.watch import changes
+from paceline.cli.watch import differing
 
 PLUGIN = Path(sys.executable).with_name("kubectl-paceline")
 
@@ -28,7 +28,7 @@ async def test_only_what_has_changed_is_written_again() -> None:
         for each in (measuring, measuring, promoted, promoted):
             yield each
 
-    assert [each async for each in changes(seen())] == [measuring, promoted]
+    assert [each async for each in differing(seen())] == [measuring, promoted]
 
 
 @pytest.mark.parametrize(("variable", "colours"), [("TERM", True), ("NO_COLOR", False)])

@@ -95,7 +95,7 @@ def test_one_judgement_at_a_time() -> None:
     def found(kind: JudgementKind | None) -> dict[tuple[str, ...], float]:
         numbers = WindowNumbers(accept_length=1.6, least_accept_length=2.1)
         judged = kind and Judgement(kind=kind, message="", revision="a", since="", numbers=numbers)
-        metrics.watched(*of, judged)
+        metrics.export_watched(*of, judged)
         return series("paceline_pool_judgement", "coder")
 
     assert found(JudgementKind.IDLE) == {("latency", "Idle"): 1}

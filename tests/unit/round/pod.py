@@ -15,7 +15,7 @@ from tests.support.running import HEAD, TARGET
 from paceline import render
 from paceline.core import Dataset, Workload
 from paceline.engines import ENGINES
-from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, Replicate, RoundPlan, RoundResult, decode, judge
+from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, Replicate, RoundPlan, RoundResult, decode, judge_points
 from paceline.pods.round.control import Control
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline_emulator.hub import tokenizer
@@ -67,7 +67,7 @@ class Outcome:
 
     @property
     def judged(self) -> dict[tuple[str, str], Judged]:
-        return {(one.arm, one.workload): one for one in judge(self.plan, self.result)}
+        return {(one.arm, one.workload): one for one in judge_points(self.plan, self.result)}
 
 
 @dataclass

@@ -13,7 +13,7 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Point, RoundPlan
 from paceline.evidence import clocks as evidence_clocks
 from paceline.evidence.clocks import Reading, Throttled
-from paceline.pods.round.answers import Answered, report
+from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.parity import Answer
 from paceline.pods.round.steps import (
     ArmResult,
@@ -55,7 +55,7 @@ INFO = {
     "internal_states": [{"avg_spec_accept_length": 2.81, "api_key": "sk-1"}],
 }
 REPORT = {
-    **report(
+    **load_report(
         [
             Answered(start=0.384 * n, first=0.04, gaps=(0.0036,) * 95, whole=0.384, prompt_tokens=100, tokens=96)
             for n in range(6)

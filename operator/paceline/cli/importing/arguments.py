@@ -50,7 +50,7 @@ class Told:
     questions: tuple[str, ...] = ()
 
 
-def told(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
+def carried_arguments(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
     """`target` is what a person says of the model."""
     flags = ENGINES[engine].importing.flags(version)
     words, notes = renamed(engine, version, args)

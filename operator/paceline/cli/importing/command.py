@@ -8,7 +8,15 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from paceline.cli.importing.script import ShellCommand, ShellOnlyError, assignment, commands, fields, literal, value
+from paceline.cli.importing.script import (
+    ShellCommand,
+    ShellOnlyError,
+    assigned_value,
+    assignment,
+    commands,
+    literal,
+    shell_words,
+)
 from paceline.cli.importing.secret import is_secret
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note, UnansweredError
@@ -228,7 +236,7 @@ def _words(one: ShellCommand, known: Mapping[str, str | None]) -> tuple[list[str
     words, fault = list[str](), None
     for word in one.words:
         try:
-            words += fields(word, known)
+            words += shell_words(word, known)
         except ShellOnlyError as error:
             words.append(literal(word))
             fault = fault or error
@@ -247,8 +255,8 @@ def _sets(one: ShellCommand, known: Mapping[str, str | None]) -> dict[str, str |
         if any(piece.name in values for piece in word):
             raise ShellOnlyError(f"sets {name} by a variable that the same command sets")
         try:
-            values[name] = value(word, known)
-            if not one.assigned and len(fields(word, known)) != 1:  # some shells split what is exported
+            values[name] = assigned_value(word, known)
+            if not one.assigned and len(shell_words(word, known)) != 1:  # some shells split what is exported
                 values[name] = None
         except ShellOnlyError:
             values[name] = None

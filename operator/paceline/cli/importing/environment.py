@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.hidden import written_out
-from paceline.cli.importing.secret import shown
+from paceline.cli.importing.secret import without_secret_value
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note
 
@@ -28,7 +28,7 @@ class Environment:
     notes: tuple[Note, ...]
 
 
-def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
+def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
     """`path` is that of the list."""
     kept, fetch, notes = list[Mapping[str, Any]](), list[Mapping[str, Any]](), list[Note]()
     token: Mapping[str, str] | None = None
@@ -44,9 +44,9 @@ def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) 
                 "is written out: put it into a Secret and name that in spec.cache.tokenSecretRef, if the model needs it"
             )
         elif name in CACHES:
-            said = f"{shown(variable)} is left out: servers read the model at its path on the cache, below /models"
+            said = f"{without_secret_value(variable)} is left out: servers read the model below /models"
         elif name in OFFLINE:
-            said = f"{shown(variable)} is left out: servers are offline (HF_HUB_OFFLINE=1), the prefetch is not"
+            said = f"{without_secret_value(variable)} is left out: servers are offline (HF_HUB_OFFLINE=1)"
         elif KEYS.get(name) == engine and secret:
             key, said = secret, "is spec.engine.apiKeySecretRef"
         elif written_out(variable):

@@ -83,7 +83,7 @@ def source(named: str, found: tuple[Mount, ...], option: str) -> str:
     return f"pvc://{mount.claim}/{path}"
 
 
-def cache(
+def claim_of_model(
     name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, str], claim: str, size: str
 ) -> CacheFound:
     """The claim that the model is on; else the one that the hub's cache is on; else one to be made. `claim` and `size`

@@ -110,7 +110,7 @@ def placed(pod: Mapping[str, Any], taken: RequestedAccelerator) -> Manifest:
     return {name: value for name, value in zip(PLACED, (selector, tolerations), strict=True) if value}
 
 
-def pod_template(
+def carried_template(
     template: Mapping[str, Any],
     container: Mapping[str, Any],
     engine: tuple[str, str],

@@ -63,7 +63,7 @@ async def running(
     deployment, template = await _owner(api, ref, pod)
     engine = _container(ref, template["spec"]["containers"], container)
     _must_run(ref, pod, engine["name"])
-    found = process(processes(await _files(api, ref, engine["name"], PROCESSES)), f"{engine['name']} of {ref}")
+    found = topmost_engine(processes(await _files(api, ref, engine["name"], PROCESSES)), f"{engine['name']} of {ref}")
     cwd, environ, own = f"/proc/{found.pid}/cwd", f"/proc/{found.pid}/environ", "/proc/self/environ"
     relative = dict(_relative(found.engine))
     spaces = [f"/proc/{one}/ns/mnt" for one in (found.pid, "self")]
@@ -176,7 +176,7 @@ def processes(files: Mapping[str, bytes]) -> dict[int, EngineProcess]:
     return found
 
 
-def process(seen: Mapping[int, EngineProcess], where: str) -> EngineProcess:
+def topmost_engine(seen: Mapping[int, EngineProcess], where: str) -> EngineProcess:
     """The topmost engine: its workers may have its words. Raises UnansweredError without the words of any process."""
     engines = {pid: one for pid, one in seen.items() if one.engine or one.retitled}
     top = [one for one in engines.values() if not any(pid in engines for pid in _ancestors(one, seen))]

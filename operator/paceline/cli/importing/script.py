@@ -147,14 +147,14 @@ def literal(word: Word) -> str:
     return "".join(piece.text for piece in word)
 
 
-def value(word: Word, known: Mapping[str, str | None]) -> str:
+def assigned_value(word: Word, known: Mapping[str, str | None]) -> str:
     """What a variable holds that is set to the word. `known` holds None for a variable whose value is not known."""
     if any("~" in piece.text and not piece.quoted for piece in word):
         raise ShellOnlyError("has `~` without quotes")
     return "".join(_filled(piece, known).text for piece in word)
 
 
-def fields(word: Word, known: Mapping[str, str | None]) -> list[str]:
+def shell_words(word: Word, known: Mapping[str, str | None]) -> list[str]:
     """The words that a shell makes of it: what a variable outside of quotes holds is split at blanks."""
     found, last = list[str](), None
     for piece in word:

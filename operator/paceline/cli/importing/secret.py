@@ -15,7 +15,7 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET.search(name))
 
 
-def shown(variable: Mapping[str, Any]) -> str:
+def without_secret_value(variable: Mapping[str, Any]) -> str:
     """A variable's value, or where it comes from, without a secret."""
     if "valueFrom" in variable:
         return str(dict(variable["valueFrom"]))

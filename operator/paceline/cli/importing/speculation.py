@@ -11,7 +11,9 @@ _CHAINS = {"three": 3, "five": 5}
 """Candidates of a head → their depths."""
 
 
-def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str) -> Speculating:
+def read_speculation(
+    engine: str, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str
+) -> Speculating:
     """`target` as the Deployment names it."""
     found = ENGINES[engine].importing.speculating(version, flags, place, target)
     if found.draft is None:

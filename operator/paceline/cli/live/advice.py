@@ -13,7 +13,7 @@ def advice(deployment: ObservedDeployment, pool: ObservedPool) -> str:
     return next((found for ask in ADVICE if (found := ask(deployment, pool))), "")
 
 
-def promotable(pool: ObservedPool) -> str:
+def asked_to_promote(pool: ObservedPool) -> str:
     """The revision that status asks a person to promote; empty if it asks for none."""
     promoted = pool.condition("Promoted")
     if promoted is None or promoted.reason != "AwaitingPromote":
@@ -23,7 +23,7 @@ def promotable(pool: ObservedPool) -> str:
 
 
 def _promote(deployment: ObservedDeployment, pool: ObservedPool) -> str:
-    revision = promotable(pool)
+    revision = asked_to_promote(pool)
     return _command("promote", deployment, pool, revision) if revision else ""
 
 

@@ -10,7 +10,7 @@ from paceline.cli.live.progress import Progress, progress
 from paceline.core import MAIN
 from paceline.core.manifest import Object
 from paceline.core.record import from_status
-from paceline.engines.images import told
+from paceline.engines.images import engine_and_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
     return replace(found, waits=step.message.removeprefix(f"{found.run} ").rstrip(".") or found.waits)
 
 
-def deployment(
+def observe_deployment(
     manifest: Object, runs: Sequence[Object], started: Mapping[str, datetime], now: datetime
 ) -> ObservedDeployment:
     """`runs` are those of its pools, in any order; `started`: Job of a round under way → when its pod began."""
@@ -117,7 +117,7 @@ def deployment(
             )
         )
     written = spec.get("engine") or {}
-    engine, version = told(written.get("type"), written.get("version"), written.get("image", ""))
+    engine, version = engine_and_version(written.get("type"), written.get("version"), written.get("image", ""))
     return ObservedDeployment(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from paceline.cli.live.deployment import ObservedDeployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import load
+from paceline.cli.live.find import load_deployment
 from paceline.kube import Api, TooManyRequests, Unavailable
 
 _SECONDS = 2.0
@@ -18,7 +18,7 @@ async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) ->
     silent = False
     while True:
         try:
-            yield await load(api, namespace, name)
+            yield await load_deployment(api, namespace, name)
             silent = False
         except (Unavailable, TooManyRequests) as error:
             if not silent:

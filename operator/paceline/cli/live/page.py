@@ -9,9 +9,9 @@ from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.progress import cells, rounds, spent, time_left
-from paceline.cli.live.searching import standing
+from paceline.cli.live.searching import standing_lines
 from paceline.cli.live.traffic import Speed, Traffic
-from paceline.cli.live.words import held, when
+from paceline.cli.live.words import hold_text, when
 from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
@@ -63,7 +63,7 @@ def page(
     )
 
 
-def shown(deployment: said.DeploymentView, names: Collection[str]) -> list[str]:
+def shown_runs(deployment: said.DeploymentView, names: Collection[str]) -> list[str]:
     """Of these runs the ones that a page about the deployment has in full, in the order of its pools: what each pool
     rests on, what answers its question, and what is being measured."""
     asked = [
@@ -135,7 +135,9 @@ def _pool(
         revision=serving.revision if serving else "",
         since=when(serving.start_time) if serving else "",
         speed_up=finite(evidence.speedup),
-        bounds=read.bounds(verdict.evidence.speedup, verdict.lower, verdict.upper) if verdict and answered else None,
+        bounds=read.ordered_bounds(verdict.evidence.speedup, verdict.lower, verdict.upper)
+        if verdict and answered
+        else None,
         emulated=_emulated(pool),
         imported=evidence.imported,
         ready=pool.status.ready_replicas or 0,
@@ -179,7 +181,7 @@ def _progress(pool: ObservedPool) -> Iterator[str]:
     yield f"{cells(progress)} {rounds(progress)}"
     yield f"{time_left(progress)}; {spent(progress)}"
     if progress.search is not None:
-        yield from standing(progress.search, going_on=progress.going_on)
+        yield from standing_lines(progress.search, going_on=progress.going_on)
 
 
 def _guard(pool: ObservedPool) -> str:
@@ -251,7 +253,7 @@ def _holds(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
         yield _event(
             hold.start_time,
             f"Held: {hold.reason or 'by a person'}",
-            arm=hold.arm or held(hold),
+            arm=hold.arm or hold_text(hold),
             why=hold.message,
             run=hold.run,
             revision=hold.revision,

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from paceline import api
 from paceline.api.status import Hold, PoolVerdict, ServingEvidence
-from paceline.cli.live.advice import UNDECIDED, advice, promotable
+from paceline.cli.live.advice import UNDECIDED, advice, asked_to_promote
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds, time_left
-from paceline.cli.live.searching import in_short
-from paceline.cli.live.words import faster, held, marked, since
+from paceline.cli.live.searching import standing_clause
+from paceline.cli.live.words import faster, hold_text, marked, since_text
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
 from paceline.core.record import finite
@@ -46,7 +46,8 @@ def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | 
     if serving is None or not serving.revision:
         yield f"{pool.name} has not served anything yet{_not_ready(deployment)}."
     else:
-        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.start_time, now)}."
+        since = since_text(serving.start_time, now)
+        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since}."
 
 
 def _chosen(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
@@ -99,14 +100,14 @@ def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
 
 def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     if degraded := pool.status.degraded:
-        yield f"Since {since(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
+        yield f"Since {since_text(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
     if pool.status.borrowed and (loan := pool.status.loan):
         yield f"{capital(count(pool.status.borrowed, 'server'))} of it is lent to {loan.run}, until that has measured."
 
 
 def _held(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     for hold in pool.status.holds:
-        yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.start_time, now)}: {hold.message}."
+        yield f"Held is {hold_text(hold)} ({hold.reason}) since {since_text(hold.start_time, now)}: {hold.message}."
 
 
 # What would change it.
@@ -126,7 +127,7 @@ def _measuring(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     if progress:
         yield f"{progress.run} {'waits' if progress.waits else 'measures'} ({rounds(progress)}; {time_left(progress)})."
         if progress.search is not None:
-            yield f"It searches for the best candidate: {in_short(progress.search)}."
+            yield f"It searches for the best candidate: {standing_clause(progress.search)}."
             yield "What it finds is then compared with the baseline by a gate; nothing is served on a search alone."
         elif deployment.manual:
             yield "A winner waits for a person: promotion.mode is Manual."
@@ -135,13 +136,13 @@ def _measuring(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
 
 
 def _awaiting(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
-    if revision := promotable(pool):
+    if revision := asked_to_promote(pool):
         yield f"Revision {revision} waits for a person: {advice(deployment, pool)}."
 
 
 def _released(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     for hold in pool.status.holds:
-        yield f"The hold of {held(hold)} ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
+        yield f"The hold of {hold_text(hold)} ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
 
 
 def _end_of(hold: Hold) -> str:

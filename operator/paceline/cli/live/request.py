@@ -29,7 +29,7 @@ class Asked:
         return f"{self.key}={self.value}"
 
 
-def value(revision: str, token: str, *, names_revision: bool) -> str:
+def request_value(revision: str, token: str, *, names_revision: bool) -> str:
     """[REVISION]@TOKEN, or the token alone where a request has no revision."""
     return f"{revision}@{token}" if names_revision else token
 
@@ -61,7 +61,7 @@ async def _apply(api: Api, deployment: ObservedDeployment, asked: Asked, annotat
 async def answer(seen: AsyncIterator[ObservedDeployment], asked: Asked) -> ObservedDeployment:
     """The deployment once the request is carried out or refused. Without an operator it waits forever."""
     async for deployment in seen:
-        if handled(deployment, asked) or refusal(deployment, asked):
+        if handled(deployment, asked) or refusal_reason(deployment, asked):
             return deployment
     raise AssertionError("who looks again and again does not end")
 
@@ -71,7 +71,7 @@ def handled(deployment: ObservedDeployment, asked: Asked) -> bool:
     return getattr(pool.status.handled, asked.verb.replace("-", "_"), "") == asked.value
 
 
-def refusal(deployment: ObservedDeployment, asked: Asked) -> str:
+def refusal_reason(deployment: ObservedDeployment, asked: Asked) -> str:
     """Why it was refused; "" if it was not."""
     begins = f"{asked}: "
     return next((text.removeprefix(begins) for text in deployment.status.refused if text.startswith(begins)), "")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from paceline.api.run_status import SearchedArm, SearchProgress
 from paceline.core import BASELINE, Bounds
 from paceline.report import read
-from paceline.report.text import change, count, interval, ratio
+from paceline.report.text import change, count, interval_text, ratio_text
 
 BEST, OPEN, BEHIND, FEW, FAILED = "best", "may be best", "behind", "too few points", "failed"
 """As `paceline.search.so_far.State`, which needs numpy."""
@@ -13,7 +13,7 @@ _MOST = 6
 """Arms of a kind that are named; the others are counted."""
 
 
-def standing(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]:
+def standing_lines(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]:
     """A line for what was measured, for the arms of each kind, and for what the round under way, if one is `going_on`,
     or else the next one is for."""
     yield _measured(search)
@@ -41,16 +41,16 @@ def _measured(search: SearchProgress) -> str:
     return f"{of}, in {count(search.points, 'point')} of {count(search.server_starts, 'server start')}"
 
 
-def in_short(search: SearchProgress) -> str:
+def standing_clause(search: SearchProgress) -> str:
     """The same and the best, in one clause."""
     best = _leader(search)
     return f"{_measured(search)}; ahead so far: {_arm(best, None)}" if best else _measured(search)
 
 
-def in_question(search: SearchProgress) -> Mapping[str, Bounds]:
+def remaining_intervals(search: SearchProgress) -> Mapping[str, Bounds]:
     """Arm → its interval, of those that may still be the best, the best first."""
     arms = [arm for arm in search.arms if arm.state in (BEST, OPEN)]
-    bounds = {arm.arm: read.bounds(arm.ratio, arm.lower, arm.upper) for arm in arms}
+    bounds = {arm.arm: read.ordered_bounds(arm.ratio, arm.lower, arm.upper) for arm in arms}
     return {name: found for name, found in bounds.items() if found}
 
 
@@ -75,7 +75,7 @@ def _said(arm: SearchedArm, best: float | None) -> Iterable[str]:
     if arm.why:
         yield f"({arm.why})"
         return
-    if bounds := read.bounds(arm.ratio, arm.lower, arm.upper):
-        yield f"{ratio(bounds.ratio)} ({interval(bounds)})"
+    if bounds := read.ordered_bounds(arm.ratio, arm.lower, arm.upper):
+        yield f"{ratio_text(bounds.ratio)} ({interval_text(bounds)})"
         if best:
             yield f"{change(bounds.ratio / best - 1)}"

@@ -14,7 +14,7 @@ _COLUMNS = ("since", "pool", "how", "serves", "speed-up", "revision")
 _GAP = "  "
 
 
-def history(pools: Sequence[ObservedPool]) -> RenderableType:
+def history_lines(pools: Sequence[ObservedPool]) -> RenderableType:
     """The latest change first, pool by pool; below each why it came to."""
     changes = [(pool, change) for pool in pools for change in pool.status.history]
     rows = [_cells(pool, change) for pool, change in changes]
@@ -25,7 +25,7 @@ def history(pools: Sequence[ObservedPool]) -> RenderableType:
     return Group(*drawn)
 
 
-def in_short(pool: ObservedPool, change: Change) -> str:
+def change_line(pool: ObservedPool, change: Change) -> str:
     """A change in one line."""
     asked = f", asked for by {change.request}" if change.request else ""
     time, _, *words, _ = _cells(pool, change)

@@ -10,8 +10,8 @@ from paceline.core.manifest import Object
 from paceline.core.record import decimal, to_camel
 from paceline.engines import ENGINES, Counts
 from paceline.report import measured, read
-from paceline.watch.windows import increase
-from paceline.watch.windows import read as one_more
+from paceline.watch.windows import add_reading as one_more
+from paceline.watch.windows import window_increase
 
 LONG_AGO = 1e9
 """Seconds: two readings are a window, however far apart."""
@@ -92,7 +92,7 @@ def _now(deployment: ObservedDeployment, counted: Sequence[tuple[Counts, Counts]
         one_more(one_more(None, monitor, one, 0.0, LONG_AGO), monitor, other, seconds, LONG_AGO)
         for one, other in counted
     ]
-    grown = increase(window.readings for window in windows)
+    grown = window_increase(window.readings for window in windows)
     return Speed(
         requests_under_way=grown.under_way,
         tokens_per_second=(grown.first_tokens + grown.later_tokens) / seconds / len(windows),
@@ -133,7 +133,7 @@ def _load(workload: Object) -> float | None:
     return float(workload["concurrency"]) if read.at_one_load(workload) else None
 
 
-def payload(deployment: ObservedDeployment, pools: Sequence[Traffic]) -> dict[str, Any]:
+def traffic_payload(deployment: ObservedDeployment, pools: Sequence[Traffic]) -> dict[str, Any]:
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,

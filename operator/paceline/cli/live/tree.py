@@ -11,9 +11,9 @@ from paceline.api.status import Condition
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
-from paceline.cli.live.searching import standing
-from paceline.cli.live.table import in_short
-from paceline.cli.live.words import faster, held, marked, since, span, time_of
+from paceline.cli.live.searching import standing_lines
+from paceline.cli.live.table import change_line
+from paceline.cli.live.words import faster, hold_text, marked, since_text, span_text, time_of
 from paceline.report.text import count
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
@@ -92,7 +92,7 @@ def _general(deployment: ObservedDeployment, now: datetime) -> Iterator[Table]:
 
 
 def _age(condition: Condition, now: datetime) -> str:
-    return since(condition.last_transition_time, now)
+    return since_text(condition.last_transition_time, now)
 
 
 def _colour(condition: Condition) -> str:
@@ -118,7 +118,7 @@ def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -
     speed = marked(faster(evidence.speedup), emulated=emulated, imported=evidence.imported)
     arm = " ".join(filter(None, (serving.arm, speed)))
     style = GOOD if pool.asked is None or ready >= pool.asked else BUSY
-    yield f"{arm} at {serving.revision}, since {since(serving.start_time, now)}; {asked}", style
+    yield f"{arm} at {serving.revision}, since {since_text(serving.start_time, now)}; {asked}", style
     if evidence.run:
         yield f"on the evidence of {evidence.run}", ""
 
@@ -128,7 +128,7 @@ def _target(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -
     if target and not (serving and serving.revision == target.revision):
         yield f"{target.arm} at {target.revision}, because {target.message}", BUSY
         if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= _PATIENCE:
-            yield f"no progress for {span(stood)}", BUSY
+            yield f"no progress for {span_text(stood)}", BUSY
 
 
 def _run(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
@@ -141,7 +141,7 @@ def _run(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> L
     yield f"{cells(progress)} {rounds(progress)}", BUSY
     yield f"{time_left(progress)}; {spent(progress)}", ""
     if progress.search is not None:
-        yield from ((line, "") for line in standing(progress.search, going_on=progress.going_on))
+        yield from ((line, "") for line in standing_lines(progress.search, going_on=progress.going_on))
 
 
 def _verdict(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
@@ -157,17 +157,17 @@ def _verdict(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) 
 
 def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if degraded := pool.status.degraded:
-        yield f"{degraded.reason} since {since(degraded.since, now)}: {degraded.message}", BAD
+        yield f"{degraded.reason} since {since_text(degraded.since, now)}: {degraded.message}", BAD
 
 
 def _lent(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if pool.status.borrowed and (loan := pool.status.loan):
-        yield f"{count(pool.status.borrowed, 'server')} to {loan.run} since {since(loan.since, now)}", BUSY
+        yield f"{count(pool.status.borrowed, 'server')} to {loan.run} since {since_text(loan.since, now)}", BUSY
 
 
 def _hold(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     for hold in pool.status.holds:
-        yield f"{held(hold)}: {hold.reason} since {since(hold.start_time, now)}: {hold.message}", BAD
+        yield f"{hold_text(hold)}: {hold.reason} since {since_text(hold.start_time, now)}: {hold.message}", BAD
 
 
 def _next(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
@@ -178,7 +178,7 @@ def _next(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> 
 def _history(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     """The latest changes; what serves since the last one stands above."""
     for change in pool.status.history[:TAIL]:
-        yield in_short(pool, change), FAINT
+        yield change_line(pool, change), FAINT
 
 
 def _address(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:

@@ -38,7 +38,7 @@ class PoolResult:
         return f"{self.pool}: {self.outcome}: {self.message}{by}{f' ({EMULATED})' if self.emulated else ''}"
 
 
-def results(deployment: ObservedDeployment, pool: str | None = None) -> tuple[PoolResult, ...]:
+def verdict_results(deployment: ObservedDeployment, pool: str | None = None) -> tuple[PoolResult, ...]:
     """One for each pool, or for that one."""
     return tuple(_result(deployment, each) for each in deployment.chosen(pool))
 
@@ -86,7 +86,7 @@ def exit_code(found: Sequence[PoolResult]) -> int:
     return max(EXIT[result.outcome] for result in found)
 
 
-def payload(deployment: ObservedDeployment, found: Sequence[PoolResult]) -> dict[str, Any]:
+def verdicts_payload(deployment: ObservedDeployment, found: Sequence[PoolResult]) -> dict[str, Any]:
     worst = max(found, key=lambda result: EXIT[result.outcome])
     return {
         "namespace": deployment.namespace,

@@ -65,7 +65,7 @@ def releases() -> tuple[ReleaseMoves, ...]:
     )
 
 
-def of(version: str) -> ReleaseMoves | None:
+def moves_of(version: str) -> ReleaseMoves | None:
     """The release of that name; for another build (0.5.6+fork) the one of the same number, for one that is not
     listed the newest before it. None for a version older than all, or another name."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))

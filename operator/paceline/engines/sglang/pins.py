@@ -23,7 +23,7 @@ LIKE = (
 
 
 def _memory(configuration: Configuration) -> Iterator[Refusal]:
-    moving = moves.of(configuration.version)
+    moving = moves.moves_of(configuration.version)
     if moving is None or any(configuration.find(_PINNED_BY)):
         return
     moved = moving.moved_by(moves.MEMORY)
@@ -49,7 +49,7 @@ def _kind(arm: Arm) -> str:
 
 
 def _backend(configuration: Configuration) -> Iterator[Refusal]:
-    moving = moves.of(configuration.version)
+    moving = moves.moves_of(configuration.version)
     product = configuration.server.accelerator.product
     gpu = next((like for pattern, like in LIKE if pattern.search(product)), None)
     given = {parsed.name for parsed in configuration.shared}

@@ -11,7 +11,7 @@ from paceline.engines.probe import (
     Scrape,
     Speculation,
     Work,
-    counted,
+    count_between,
     increase,
     json_object,
     positive,
@@ -109,7 +109,7 @@ def histogram(answer: Mapping[str, Any]) -> tuple[int, ...]:
 def work(release: KnownRelease, before: Scrape, after: Scrape) -> Work:
     """An aborted answer ends as any other, usage included, and is among the requests; of `ended` it is none."""
     counters = {**_COUNTERS, "timed": release.ended} if release.ended != _COUNTERS["requests"] else _COUNTERS
-    return counted(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), counters)
+    return count_between(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), counters)
 
 
 def accept_length(info: Mapping[str, Any]) -> float | None:

@@ -17,7 +17,7 @@ from paceline.engines.probe import (
     Scrape,
     Speculation,
     Work,
-    counted,
+    count_between,
     increase,
     json_object,
     samples,
@@ -87,8 +87,8 @@ def resolved(scrape: Scrape) -> Mapping[str, Any]:
     line = CONFIGURATION.search(scrape.log)
     if line is None:
         raise ProbeError("the server's log has no line 'Initializing a V1 LLM engine … with config: …'")
-    configuration = fields(line["fields"])
-    speculative = fields(
+    configuration = outermost_fields(line["fields"])
+    speculative = outermost_fields(
         configuration.pop("speculative_config", "").removeprefix("SpeculativeConfig(").removesuffix(")")
     )
     page = tuple(samples(scrape.pages[_METRICS]))
@@ -164,10 +164,10 @@ def _by_position(scrape: Scrape) -> Mapping[int, float]:
 
 
 def work(before: Scrape, after: Scrape) -> Work:
-    return counted(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), COUNTERS)
+    return count_between(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), COUNTERS)
 
 
-def fields(text: str) -> dict[str, str]:
+def outermost_fields(text: str) -> dict[str, str]:
     """`a=1, b=C(d=2, e='f')` → its outermost names and their values."""
     pairs = (_FIELD.fullmatch(part) for part in _split(text))
     return {pair["name"]: pair["value"] for pair in pairs if pair}

@@ -17,7 +17,7 @@ from paceline.engines import places
 from paceline.plan.deployment.companions import PROTECTION, ROUTES, settings_of_protection, unrouted
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.models import named_models
-from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.preflight import model_problems
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.devices import WITHOUT_CLAIMS
 from paceline.plan.step import Adopt, Delete, StepResult
@@ -71,7 +71,7 @@ def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
     prefetch = snapshot.prefetch
     if prefetch is None:
         return StepResult()
-    every = problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
+    every = model_problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
     if blocking := [problem for problem in every if problem.blocks]:
         note = "; ".join(dict.fromkeys(problem.text for problem in blocking))
         cause = Cause(Reason.PreflightFailed, None, note)

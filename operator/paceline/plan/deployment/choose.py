@@ -26,7 +26,7 @@ from paceline.plan.deployment.promoted import (
     overridden,
     promoted_before,
     refuted,
-    shown,
+    result_sentence,
     still_rendered,
 )
 from paceline.plan.step import parse_time
@@ -145,7 +145,7 @@ def winner(pool: Pool) -> Choice | None:
         fingerprint=run.fingerprint,
         reason="Promoted",
         evidence=evidence_of(run, arm.name),
-        message=shown(run),
+        message=result_sentence(run),
     )
 
 

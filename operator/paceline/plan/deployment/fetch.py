@@ -75,7 +75,7 @@ def ensure_claim(snapshot: Snapshot, _: datetime) -> StepResult:
     if existing["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
         note = f"claim {template.name} is not a Paceline cache; name it in cache.claimName to use it"
         return StepResult(causes=(Cause(Reason.NameConflict, None, note),), blocks=True)
-    if amount(template.size) > amount(size(existing)):
+    if bytes_of(template.size) > bytes_of(size(existing)):
         why = f"the spec asks for {template.size}, not {size(existing)}"
         return StepResult(actions=(Apply(_grown(snapshot, template, existing), why),))
     return StepResult(notes=tuple(_differences(template, existing)))
@@ -86,7 +86,7 @@ def size(existing: Object) -> str:
     return str(existing["spec"]["resources"]["requests"]["storage"])
 
 
-def amount(quantity: str) -> Decimal:
+def bytes_of(quantity: str) -> Decimal:
     """Bytes, of a quantity as the API server has it: another's claim may ask for 107374182400m."""
     number = quantity.rstrip("numkKMGTPEi")
     return Decimal(number) * Decimal(UNITS[quantity.removeprefix(number)])
@@ -105,7 +105,7 @@ def _differences(template: ClaimTemplate, existing: Object) -> Iterator[str]:
     modes, class_name = ", ".join(sorted(template.access_modes)), template.storage_class_name
     existing_modes = ", ".join(sorted(spec.get("accessModes", template.access_modes)))
     fields = {
-        "size": (template.size, size(existing), amount(template.size) == amount(size(existing))),
+        "size": (template.size, size(existing), bytes_of(template.size) == bytes_of(size(existing))),
         "storageClassName": (
             class_name,
             spec.get("storageClassName"),

@@ -160,7 +160,7 @@ def degraded_causes(pool: str, holds: Iterable[Hold], found: Degraded | None) ->
         yield Cause(Reason[found.reason], pool, found.message)
 
 
-def watched(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
+def watched_pools(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
     """Pool → its servers, where all of them were of the revision that is to serve."""
     if spec is None or spec.guard.action is GuardAction.NONE:
         return {}
@@ -255,7 +255,7 @@ def _loads(run: Run, arm: str, workloads: Container[str]) -> Iterator[ExpectedLo
 def _crossover(pool: Pool, run: Run, choice: Choice) -> float | None:
     arms = {arm["name"] for arm in run.spec["arms"]}
     name = choice.arm if choice.arm in arms else run.winner or ""
-    return crossover(run.spec, name, pool.snapshot.of("BenchmarkRun"))
+    return crossover_of(run.spec, name, pool.snapshot.of("BenchmarkRun"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class Ratio:
     upper: float
 
 
-def crossover(evidence: Object, arm: str, runs: Iterable[Object]) -> float | None:
+def crossover_of(evidence: Object, arm: str, runs: Iterable[Object]) -> float | None:
     """The concurrency at which the arm of `evidence` is as fast as the baseline, on a straight line of ln(ratio) over
     ln(concurrency) between the largest load at which it was shown faster and the next at which it was shown slower.
     None if it was shown slower at no load, or faster at none below. Of one load the latest run counts."""

@@ -95,7 +95,7 @@ def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
     return due if due is None or due > now else now + _ASK_AGAIN
 
 
-def note(rollout: Rollout, now: datetime) -> str:
+def loan_note(rollout: Rollout, now: datetime) -> str:
     """What the pool does about its run's lack of accelerators; "" if there is none."""
     pool, run = rollout.pool, _borrower(rollout.pool)
     if run is None or not _may_lend(pool):

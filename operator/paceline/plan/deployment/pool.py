@@ -33,7 +33,7 @@ from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.images import differ, digest
+from paceline.plan.images import differ, image_digest
 from paceline.plan.objects import annotations, brings_rounds, owned_by
 from paceline.plan.step import parse_time
 from paceline.render import group_name, revision_of
@@ -326,11 +326,11 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
     named = wanted["engine"]["image"]
     if servers is None or run.spec["engine"]["image"] != named or not differ(run.image, servers.image):
         return ""
-    if _made_for(run) == digest(servers.image):
+    if _made_for(run) == image_digest(servers.image):
         return ""
     return (
-        f"the image changed: {named} was {digest(run.image)[:SHOWN]} in {run.name}, and its servers run "
-        f"{digest(servers.image)[:SHOWN]}"
+        f"the image changed: {named} was {image_digest(run.image)[:SHOWN]} in {run.name}, and its servers run "
+        f"{image_digest(servers.image)[:SHOWN]}"
     )
 
 

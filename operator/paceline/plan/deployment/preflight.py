@@ -18,7 +18,7 @@ class ModelProblem:
     pool: str
 
 
-def problems(
+def model_problems(
     spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[str, ModelFacts]
 ) -> tuple[ModelProblem, ...]:
     """Of every pool. `written` is the manifest's spec as it came, `facts` are by source."""

@@ -36,7 +36,7 @@ def _promoted_servers(pool: Pool) -> Target | None:
         arm=arm.name,
         fingerprint=run.fingerprint,
         evidence=evidence_of(run, arm.name),
-        message=shown(run),
+        message=result_sentence(run),
     )
 
 
@@ -61,13 +61,13 @@ def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
     return same and run.outcome == "Promote" and same_server(run.spec, wanted)
 
 
-def shown(run: Run) -> str:
+def result_sentence(run: Run) -> str:
     """The result of a run that promotes, in a sentence."""
     where = ", measured without a cluster" if run.status.imported else ""
-    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} as fast as the baseline{where}"
+    return f"{run.name}: {run.winner} is {speedup_text(run.ratio(run.winner))} as fast as the baseline{where}"
 
 
-def bounds(speed: Result | None) -> str:
+def speedup_text(speed: Result | None) -> str:
     """`1.36x (1.34–1.39)`."""
     if speed is None or speed.ratio is None or speed.lower is None or speed.upper is None:
         return "faster"

@@ -110,7 +110,7 @@ class Run:
 
     @cached_property
     def suspended(self) -> bool:
-        return objects.suspended(self.manifest)
+        return objects.is_suspended(self.manifest)
 
     @cached_property
     def opens_at(self) -> str:
@@ -201,7 +201,7 @@ def supersede(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
     return tuple(Apply(annotated(owner, run, {SUPERSEDED: "true"}), why) for run in runs if run.under_way)
 
 
-def abort(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, ...]:
+def abort_runs(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, ...]:
     """End these runs without a verdict, at a person's request, if they are under way."""
     return tuple(Apply(annotated(owner, run, {ABORTED: request}), request) for run in runs if run.under_way)
 

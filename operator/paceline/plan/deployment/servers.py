@@ -17,7 +17,7 @@ from paceline.core.names import POOL_LABEL, child_name
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import condition, owned_by
-from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused, trouble, unplaced
+from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused_pods, trouble, unplaced
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE
 from paceline.render import group_name
@@ -89,7 +89,7 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     pods = [pod for pod in of_pool if pod["metadata"]["labels"].get(REVISION_LABEL) == revision]
     staying = [pod for pod in pods if _stays(pod)]
     troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
-    of_all = refused(manifest, snapshot.warnings) or paused(manifest)
+    of_all = refused_pods(manifest, snapshot.warnings) or paused(manifest)
     own_ready = sum(condition(pod, "Ready") is not None for pod in staying)
     observed = _observed(status) >= manifest["metadata"].get("generation", 1)
     return Servers(
@@ -196,7 +196,7 @@ def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[st
     if ending_until(pods, now):
         return False
     made = status.get("replicas", 0)
-    if refusal := refused(servers, {}):
+    if refusal := refused_pods(servers, {}):
         return QUOTA in refusal.message and bool(status.get("updatedReplicas", 0) < made)
     stuck = any(_lacks_room(pod, warnings) for pod in pods)
     return bool(made > servers["spec"].get("replicas", 1) and stuck)
@@ -228,7 +228,7 @@ def left_to_it(snapshot: Snapshot, pool: PoolSettings) -> PoolSettings:
     return replace(pool, replicas=None) if autoscaler_of(snapshot, pool.name) else pool
 
 
-def ignored(snapshot: Snapshot, pool: str) -> str:
+def replicas_ignored(snapshot: Snapshot, pool: str) -> str:
     """That `replicas` is ignored, and the ways out; "" if it is not."""
     asked = next((each.replicas for each in snapshot.spec.pools if each.name == pool), None) if snapshot.spec else None
     autoscaler = autoscaler_of(snapshot, pool)

@@ -162,7 +162,7 @@ SpecRead = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
 """The first fields of a snapshot: manifest, spec, invalid, refused."""
 
 
-def read(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> SpecRead:
+def read_deployment(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> SpecRead:
     """A deployment with the values of the profile that it names, None if there is none of that name."""
     required = not settings.profile_required.isdisjoint(("*", manifest["metadata"].get("namespace")))
     try:

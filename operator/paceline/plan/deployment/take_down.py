@@ -88,7 +88,7 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
     if choice.arm == BASELINE and problem and problem.reason in PLACE_AT_FAULT:
         lasted = problem.since is not None and now >= problem.since + patience
         return RevisionFailure(reason=reason, message=problem.message) if lasted else None
-    due = deadline(pool, standing(rollout, now).stands_since)
+    due = deadline(pool, target_progress(rollout, now).stands_since)
     if due is None or now < due:
         return None
     minutes = f"{patience.total_seconds() / 60:g} min (promotion.progressDeadline)"
@@ -112,7 +112,7 @@ class TargetProgress:
     ready: int | None = None
 
 
-def standing(rollout: Rollout, now: datetime) -> TargetProgress:
+def target_progress(rollout: Rollout, now: datetime) -> TargetProgress:
     pool, choice = rollout.pool, rollout.choice
     before, servers = pool.remembered.target or Target(), _servers_of_choice(pool, choice)
     same = before.revision == choice.revision

@@ -127,9 +127,9 @@ def _failed(record: Round, arm: str, *, every: bool) -> FailedReplicate | None:
     if not whys or (every and len(whys) < len(points)):
         return None
     reasons = [replicate.reason for replicate in record.replicates if replicate.arm == arm and replicate.reason]
-    return FailedReplicate(failure=failure(reasons[0] if reasons else ""), why=whys[0])
+    return FailedReplicate(failure=failure_named(reasons[0] if reasons else ""), why=whys[0])
 
 
-def failure(reason: str) -> Failure:
+def failure_named(reason: str) -> Failure:
     """The failure of this name in status; NotMeasured for a name that this release does not have."""
     return Failure.__members__.get(reason, Failure.NotMeasured)

@@ -12,7 +12,7 @@ from paceline.render import Owner
 from paceline.render.common import API_VERSION, metadata
 
 
-def counted(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
+def counting_rounds(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
     """The rounds among a run's own BenchmarkRounds, in order; of one round and try the one that has its name."""
     name = str(run["metadata"]["name"])
     found: dict[tuple[int, int], Round] = {}
@@ -55,7 +55,7 @@ def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]
     return tuple(one for one in rounds if not known(one))
 
 
-def orphans(mine: Iterable[Object]) -> tuple[Object, ...]:
+def ownerless_rounds(mine: Iterable[Object]) -> tuple[Object, ...]:
     """Those without an owner, as a backup or a file brings them."""
     return tuple(one for one in mine if not one["metadata"].get("ownerReferences"))
 

@@ -128,9 +128,9 @@ def _proceed(question: QuestionKey, points: "tuple[Observation, ...]") -> "Measu
 
 @lru_cache(maxsize=64)
 def _so_far(question: QuestionKey, points: "tuple[Observation, ...]") -> "tuple[ArmSoFar, ...]":
-    from paceline.search import so_far
+    from paceline.search import arms_so_far
 
-    return so_far(question.question, points)
+    return arms_so_far(question.question, points)
 
 
 def _points(records: tuple[Round, ...]) -> "Iterator[Observation]":

@@ -23,7 +23,7 @@ _KEPT = ("uid", "generation", "creationTimestamp")
 """Metadata that the API server sets and no apply changes."""
 
 
-def admitted(_owner: Object, pod: Manifest) -> Manifest:
+def passes_admission(_owner: Object, pod: Manifest) -> Manifest:
     return pod
 
 
@@ -34,7 +34,7 @@ class Cluster:
     now: datetime
     nodes: Mapping[str, float]
     objects: dict[Handle, Manifest] = field(default_factory=dict)
-    admit: Admission = admitted
+    admit: Admission = passes_admission
     one_round_per_node: bool = True
     """As the pod anti-affinity of rounds asks; off where the only node stands for all nodes there are."""
     unplaced: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Cluster:
     def apply(self, manifest: Object) -> bool:
         """Server-side apply by the only writer of the object. False if nothing changed."""
         wanted = stamped(deepcopy(dict(manifest)))
-        key = key_of(wanted)
+        key = handle_of(wanted)
         current = self.objects.get(key)
         if current is None:
             self.created += 1
@@ -91,5 +91,5 @@ class Cluster:
                 self.delete(*key)
 
 
-def key_of(manifest: Object) -> Handle:
+def handle_of(manifest: Object) -> Handle:
     return str(manifest["kind"]), str(manifest["metadata"]["name"])

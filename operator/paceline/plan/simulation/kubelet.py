@@ -37,7 +37,7 @@ def end_pulls(cluster: Cluster) -> bool:
 def _pull(cluster: Cluster, job: Manifest, pod: Manifest) -> bool:
     state = cluster.pulling.get(pod["spec"]["containers"][0]["image"])
     if state is None:
-        end(cluster, job, COMPONENT, 0, "")
+        end_job(cluster, job, COMPONENT, 0, "")
         return True
     before, shown = pod["status"].get("containerStatuses"), [{"name": COMPONENT, "state": dict(state)}]
     pod["status"]["containerStatuses"] = shown
@@ -49,7 +49,7 @@ def mark_ready(pod: Manifest) -> None:
     pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in _READY]}
 
 
-def end(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
+def end_job(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
     """The Job and its pod, with the termination message of the container that decides; a client that ends well has
     written its result into its log."""
     (pod,) = cluster.owned("Pod", job)

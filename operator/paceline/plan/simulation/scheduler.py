@@ -15,7 +15,7 @@ GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """kube-scheduler's message of a pod that a queue such as Kueue holds back."""
 
 
-def place(cluster: Cluster) -> bool:
+def schedule_pods(cluster: Cluster) -> bool:
     """Every pod without a node, servers first: they have the higher priority. False if nothing changed."""
     waiting = [pod for pod in cluster.of("Pod") if "nodeName" not in pod["spec"]]
     changes = [_place(cluster, pod) for pod in sorted(waiting, key=is_round)]

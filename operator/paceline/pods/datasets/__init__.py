@@ -45,7 +45,7 @@ def records(name: str) -> tuple[Record, ...]:
         return tuple(Record(**json.loads(line)) for line in lines)
 
 
-def load(name: str) -> tuple[str, ...]:
+def load_dataset(name: str) -> tuple[str, ...]:
     """The prompts of a set. The order is part of the contract: every arm is asked the same, first to last."""
     return tuple(record.prompt for record in records(name))
 

@@ -69,8 +69,8 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
     """Download all artifacts of the request, or raise FetchError. Acquired locks go onto `locks`."""
     path = Path(request.path)
     try:
-        local_listings = {one: local.list_files(one, path) for one in request.artifacts if one.is_local}
-        pins = [local_listings[one].pinned if one.is_local else hub.pin(one) for one in request.artifacts]
+        local_listings = {one: local.list_local_files(one, path) for one in request.artifacts if one.is_local}
+        pins = [local_listings[one].pinned if one.is_local else hub.resolve_revision(one) for one in request.artifacts]
         for pinned in pins:
             print(f"{pinned.artifact.source}: revision {pinned.artifact.revision} is {pinned.commit}", flush=True)
         remote = [pinned for pinned in pins if not pinned.artifact.is_local]
@@ -108,13 +108,13 @@ def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> None:
     for listing in listings:
         hub.download_first(listing, cache)
         if listing.pinned.artifact.is_dataset:
-            verify.check(listing, volume.folder(path, listing.pinned))
+            verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
             _check_prompts(listing, path)
-    with volume.progress(path, listings):
+    with volume.log_progress(path, listings):
         for listing in listings:
             if not listing.pinned.artifact.is_dataset:
                 hub.download(listing, cache)
-                verify.check(listing, volume.folder(path, listing.pinned))
+                verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
 
 
 def _with_current_facts(result: FetchResult) -> FetchResult:
@@ -131,7 +131,7 @@ def _check_prompts(listing: hub.FileListing, path: Path) -> None:
     """Read the dataset as a round will read it."""
     source = listing.pinned.artifact.source
     try:
-        prompt_file.read(volume.place(path, listing.pinned), source)
+        prompt_file.read_prompts(volume.place(path, listing.pinned), source)
     except prompt_file.DatasetError as error:
         raise FetchError(str(error).removeprefix(f"{source}: "), final=True, source=source) from error
 

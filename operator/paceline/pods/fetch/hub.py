@@ -88,7 +88,7 @@ class FileListing:
         return sum(size for path, size in self.files.items() if path.endswith(".safetensors"))
 
 
-def pin(artifact: Artifact) -> Pinned:
+def resolve_revision(artifact: Artifact) -> Pinned:
     """Resolve the revision. The hub is not asked if it is a commit, or was resolved before."""
     if COMMIT.fullmatch(known := artifact.commit or artifact.revision):
         return Pinned(artifact=artifact, commit=known)

@@ -10,7 +10,7 @@ from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import small_file
 
 
-def list_files(artifact: Artifact, volume: Path) -> FileListing:
+def list_local_files(artifact: Artifact, volume: Path) -> FileListing:
     """The model's files. Its commit is a digest of their names and sizes and of config.json: that shows a replaced
     model without reading the weights."""
     source, path = artifact.source, artifact.source.path

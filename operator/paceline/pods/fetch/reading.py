@@ -10,7 +10,7 @@ from paceline.core import ModelFacts
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import opened, read_at_most, small_file
 from paceline.preflight import model_facts
-from paceline.preflight.weights import Shape, sized
+from paceline.preflight.weights import Shape, module_of
 
 INDEX = "model.safetensors.index.json"
 LARGEST_CONFIG = 16 << 20
@@ -54,7 +54,7 @@ def weights(source: str, folder: Path) -> Weights:
             if odd := next((name for name in named if Path(name).is_absolute() or ".." in Path(name).parts), None):
                 raise ValueError(f"{odd} is not in the repository")
             size = sum((folder / name).stat().st_size for name in named)
-            of_interest = sorted({file for tensor, file in mapped.items() if sized(tensor)})
+            of_interest = sorted({file for tensor, file in mapped.items() if module_of(tensor)})
             headers = {name: entry for file in of_interest for name, entry in _header(source, folder / file).items()}
             return Weights(tensors=frozenset(mapped), shapes=_shapes(headers), bytes=size)
     except FileNotFoundError:
@@ -71,7 +71,10 @@ def _shapes(headers: Mapping[str, Any]) -> dict[str, Shape]:
     return {
         name: tuple(entry["shape"])
         for name, entry in headers.items()
-        if sized(name) and isinstance(entry, dict) and entry.get("dtype") in _NUMBERS and _is_shape(entry.get("shape"))
+        if module_of(name)
+        and isinstance(entry, dict)
+        and entry.get("dtype") in _NUMBERS
+        and _is_shape(entry.get("shape"))
     }
 
 

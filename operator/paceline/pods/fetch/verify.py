@@ -27,7 +27,7 @@ RUNS_CODE = {
 """The first bytes of files that are not a tokenizer's or a configuration's, whatever their name."""
 
 
-def check(listing: FileListing, snapshot: Path) -> None:
+def verify_snapshot(listing: FileListing, snapshot: Path) -> None:
     """Raises FetchError if a file in the snapshot's directory differs from the listing."""
     source = listing.pinned.artifact.source
     began = time.monotonic()

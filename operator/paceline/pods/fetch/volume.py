@@ -26,7 +26,7 @@ def cache(path: Path) -> Path:
     return path / "hub"
 
 
-def folder(path: Path, pinned: Pinned) -> Path:
+def repository_folder(path: Path, pinned: Pinned) -> Path:
     """The directory with the repository's files."""
     if pinned.artifact.is_local:
         return path / pinned.artifact.source.path
@@ -35,7 +35,7 @@ def folder(path: Path, pinned: Pinned) -> Path:
 
 def place(path: Path, pinned: Pinned) -> Path:
     """A model's directory, a dataset's file."""
-    directory = folder(path, pinned)
+    directory = repository_folder(path, pinned)
     return directory / pinned.artifact.source.path if pinned.artifact.is_dataset else directory
 
 
@@ -94,7 +94,7 @@ def check_free_space(path: Path, listings: Iterable[FileListing]) -> None:
 
 
 @contextmanager
-def progress(path: Path, listings: Sequence[FileListing]) -> Iterator[None]:
+def log_progress(path: Path, listings: Sequence[FileListing]) -> Iterator[None]:
     """Log the size of the download every 30 seconds."""
     total = _gigabytes(sum(listing.size for listing in listings))
     stop = threading.Event()
@@ -194,7 +194,7 @@ def _noted_commits(note: Path) -> frozenset[str]:
 
 def _missing(path: Path, listing: FileListing) -> int:
     """Bytes."""
-    snapshot = folder(path, listing.pinned)
+    snapshot = repository_folder(path, listing.pinned)
     return sum(size for name, size in listing.files.items() if not (snapshot / name).exists())
 
 

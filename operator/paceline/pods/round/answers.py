@@ -45,7 +45,7 @@ class Answered:
     error: str = ""
 
 
-def report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
+def load_report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
     return {
         "duration": duration,
         "starts": [one.start for one in answers],
@@ -69,7 +69,7 @@ def malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) 
     return sum(not one.error and not fits(one.answer, form) for form, one in asked)
 
 
-def refusal(body: str) -> str:
+def refusal_text(body: str) -> str:
     """The sentence of a refusal, where SGLang and vLLM have it; else the body."""
     try:
         found = json.loads(body)
@@ -93,7 +93,7 @@ class Reader:
     def read(self, came: float, event: Mapping[str, Any]) -> None:
         """Raises one of UNREADABLE."""
         if error := event.get("error"):
-            self.error = self.error or f"in the stream: {refusal(json.dumps(error))}"
+            self.error = self.error or f"in the stream: {refusal_text(json.dumps(error))}"
         self.usage = event.get("usage") or self.usage
         choices = event.get("choices") or ()
         if ended_by := next((why for one in choices if (why := one.get("finish_reason")) in _FAILED), None):
@@ -139,7 +139,7 @@ def _text(choice: Mapping[str, Any]) -> str:
     return "".join([delta.get(name) or "" for name in _PIECES] + called)
 
 
-def events(chunks: Sequence[Chunk]) -> Iterator[tuple[float, Mapping[str, Any]]]:
+def stream_events(chunks: Sequence[Chunk]) -> Iterator[tuple[float, Mapping[str, Any]]]:
     """Each event, and when its last byte came."""
     rest = b""
     for came, data in chunks:

@@ -24,8 +24,17 @@ from typing import Any
 import aiohttp
 import uvloop
 
-from paceline.pods.round.answers import LONGEST_ERROR, UNREADABLE, Answered, Chunk, Reader, events, malformed, refusal
-from paceline.pods.round.answers import report as report_of
+from paceline.pods.round.answers import (
+    LONGEST_ERROR,
+    UNREADABLE,
+    Answered,
+    Chunk,
+    Reader,
+    malformed,
+    refusal_text,
+    stream_events,
+)
+from paceline.pods.round.answers import load_report as report_of
 
 _KEY = "OPENAI_API_KEY"
 """The variable with the server's key."""
@@ -176,7 +185,7 @@ class Sender:
                         raise ValueError(f"the answer is larger than {LARGEST_ANSWER >> 20} MiB")
                 if response.status != 200:
                     body = b"".join(data for _, data in chunks).decode(errors="replace")
-                    error = f"{response.status} {response.reason}: {refusal(body)}"
+                    error = f"{response.status} {response.reason}: {refusal_text(body)}"
         except (aiohttp.ClientError, OSError, ValueError) as caught:
             error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
         self.ended.put_nowait(StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
@@ -193,7 +202,7 @@ class Sender:
             return Answered(start=start, error=ended.error)
         reader = Reader()
         try:
-            for count, (came, event) in enumerate(events(ended.chunks), 1):
+            for count, (came, event) in enumerate(stream_events(ended.chunks), 1):
                 reader.read(came, event)
                 if count % _AT_ONCE == 0:
                     await asyncio.sleep(0)

@@ -16,7 +16,7 @@ from pathlib import Path
 from paceline.core.text import printable
 from paceline.engines.keys import ADMIN_KEY, API_KEY, FLAGS
 from paceline.engines.log_tail import failure_line
-from paceline.evidence.clocks import Reading, read
+from paceline.evidence.clocks import Reading, read_clocks
 from paceline.pods.opened import opened, read_at_most
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline.pods.round.steps import ServerEnd, ServerFailed
@@ -127,7 +127,7 @@ class Control:
         self._write(f"look.{self._look}", "")
         with suppress(TimeoutError):
             self._await(f"clocks.{self._look}", CLOCKS_SECONDS, "no clocks", TimeoutError)
-        return read(self._read(f"clocks.{self._look}"))
+        return read_clocks(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
         """The log of the last server, since its start; without its keys."""

@@ -78,6 +78,6 @@ class Keys:
 NO_KEYS = Keys()
 
 
-def read(environ: Mapping[str, str]) -> Keys:
+def read_keys(environ: Mapping[str, str]) -> Keys:
     others = (value for name, value in environ.items() if name.startswith(HIDE) and len(value) >= _SHORTEST)
     return Keys(api=environ.get(API_KEY, ""), admin=environ.get(ADMIN_KEY, ""), others=tuple(others))

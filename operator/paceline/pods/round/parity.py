@@ -96,7 +96,9 @@ def _digest(answer: Answer) -> str:
     return hashlib.sha256(answer.text.encode()).hexdigest()[:DIGEST]
 
 
-def outputs(parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], baseline: str) -> dict[str, Outputs]:
+def parity_outputs(
+    parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], baseline: str
+) -> dict[str, Outputs]:
     """By arm. An arm has its answers, or the reason why it has none."""
     reference = answers.get(baseline, "the round has no baseline")
     compared = {}

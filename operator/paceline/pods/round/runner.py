@@ -76,7 +76,7 @@ class Runner:
             gpu_model=self.control.machine.model,
             driver=self.control.machine.driver,
             datasets=load.digests(self.plan),
-            prompts=load.sizes(self.plan),
+            prompts=load.usable_prompts(self.plan),
             engine_version=versions[0] if versions else "",
             paceline=__version__,
             emulated=any(_EMULATED in version for version in versions),
@@ -107,7 +107,7 @@ class Runner:
             ]
         if not self.plan.parity:
             return tuple(told)
-        found = parity.outputs(self.plan.parity, {one.replicate.arm: one.answers for one in results}, baseline)
+        found = parity.parity_outputs(self.plan.parity, {one.replicate.arm: one.answers for one in results}, baseline)
         return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
     def drive(self, arm: ArmCommand) -> ArmResult:
@@ -176,7 +176,7 @@ class Runner:
         try:
             key = self.control.keys.api
             with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
-                loaded = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
+                loaded = load.send_load(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
             loaded = replace(loaded, draft_tokens=depths.mean)
         except TimeoutError as error:
             message = f"{step.workload.name}: timed out after {self.plan.timeout_of(step.workload):.0f} s"
@@ -193,8 +193,8 @@ class Runner:
 
     def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:
         began = time.monotonic()
-        body = load.question(self.plan, arm, prompt)
-        found = server.ask(self.url, body, self.control.keys.api, self.plan.workload_timeout_seconds)
+        body = load.parity_question(self.plan, arm, prompt)
+        found = server.ask_server(self.url, body, self.control.keys.api, self.plan.workload_timeout_seconds)
         self.useful_seconds += time.monotonic() - began
         return found
 
@@ -205,7 +205,7 @@ class Runner:
 
         def ask(body: Mapping[str, Any]) -> Mapping[str, Any] | str:
             try:
-                return server.ask(self.url, body, self.control.keys.api, positions.SECONDS)
+                return server.ask_server(self.url, body, self.control.keys.api, positions.SECONDS)
             except ServerFailed as failed:
                 return str(failed)
 
@@ -271,7 +271,7 @@ def _beside_baseline(one: ArmResult, results: Sequence[ArmResult], baseline: str
     pairs = (
         (point, one.speeds.get(point.workload, ()), base.get(point.workload, ())) for point in one.replicate.points
     )
-    return replace(one.replicate, points=tuple(requests.beside(*pair) for pair in pairs))
+    return replace(one.replicate, points=tuple(requests.with_prompt_speedups(*pair) for pair in pairs))
 
 
 def say(line: str) -> None:

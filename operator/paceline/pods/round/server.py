@@ -93,7 +93,7 @@ def flush(url: str, path: str, key: str = "") -> None:
         time.sleep(FLUSH_PAUSE_SECONDS)
 
 
-def ask(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
+def ask_server(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
     """The whole answer, or why there is none; raises ServerFailed for one that does not come."""
     try:
         answer = exchange(url, "POST", _CHAT, key, body, seconds=timeout_seconds)

@@ -11,14 +11,14 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json_object
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
-from paceline.evidence.arguments import comparable, digest, pick, without_secrets
-from paceline.evidence.clocks import Reading, seen
+from paceline.evidence.arguments import arguments_digest, comparable, pick, publishable
+from paceline.evidence.clocks import Reading, clocks_around
 from paceline.evidence.result import Point
 from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
 from paceline.pods.round.positions import by_position
 from paceline.pods.round.report import point
-from paceline.pods.round.requests import speeds
+from paceline.pods.round.requests import request_speeds
 
 MODELS_PAGE = "/v1/models"
 
@@ -156,9 +156,9 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
         resolved = probe.resolved(first)
         version = str(resolved.get("version", ""))
         arguments = comparable(resolved, plan.moved or ())
-        noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": digest(arguments)}
+        noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": arguments_digest(arguments)}
         noted["kv_tokens"] = probe.kv_tokens(first)
-        told = {"resolved": without_secrets(resolved), "kv_tokens": noted["kv_tokens"]}
+        told = {"resolved": publishable(resolved), "kv_tokens": noted["kv_tokens"]}
         yield SaveLine({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
@@ -172,7 +172,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             report = loaded.report
             warm: tuple[Reading, ...] = yield ReadClocks()
             after = yield from _look(probe)
-            noted["clocks"] = seen(noted.get("clocks"), workload.name, cold, warm, report["duration"])
+            noted["clocks"] = clocks_around(noted.get("clocks"), workload.name, cold, warm, report["duration"])
             speculated, work = probe.speculation(before, after), probe.work(before, after)
             if speculated.draft_tokens is None:
                 speculated = replace(speculated, draft_tokens=loaded.draft_tokens)
@@ -186,7 +186,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
             points.append(measured)
-            fast[workload.name] = speeds(report)
+            fast[workload.name] = request_speeds(report)
             if arm.candidate and probe.histogram and not measured.accepted_at:
                 points[-1] = replace(measured, accepted_at=(yield from _positions(arm, workload, probe.histogram)))
         if plan.parity:

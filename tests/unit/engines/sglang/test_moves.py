@@ -46,7 +46,7 @@ def test_a_baseline_alone_is_asked_for_nothing(version: str) -> None:
     ],
 )
 def test_a_build_of_a_release_moves_what_the_release_moves(version: str, name: str | None) -> None:
-    read = moves.of(version)
+    read = moves.moves_of(version)
     assert (read.name if read else None) == name
 
 

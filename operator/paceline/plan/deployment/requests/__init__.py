@@ -13,7 +13,7 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.abort import abort
 from paceline.plan.deployment.requests.promote import promote
 from paceline.plan.deployment.requests.promote_anyway import promote_anyway
-from paceline.plan.deployment.requests.request import RefusalText, Request, StatusChange, requests
+from paceline.plan.deployment.requests.request import RefusalText, Request, StatusChange, requests_by_name
 from paceline.plan.deployment.requests.retry import retry
 from paceline.plan.deployment.requests.rollback import rollback
 from paceline.plan.deployment.snapshot import Snapshot
@@ -31,7 +31,7 @@ VERBS: Mapping[str, Callable[[Pool, Request, datetime], StatusChange | RefusalTe
 def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
     """The pool with its requests in its memory; and why others cannot be carried out."""
     refused = []
-    for request in requests(pool.snapshot):
+    for request in requests_by_name(pool.snapshot):
         if request.pool != pool.name or request.verb not in VERBS:
             continue
         if _is_handled(request, pool.remembered.handled):
@@ -54,7 +54,7 @@ def waiting_requests(snapshot: Snapshot, pool: str, results: Iterable[StepResult
     handled = snapshot.remembered(pool).handled
     return tuple(
         f"{request}: it waits until {condition} has ended"
-        for request in requests(snapshot)
+        for request in requests_by_name(snapshot)
         if request.verb in VERBS and request.pool == pool and not _is_handled(request, handled)
     )
 
@@ -68,7 +68,7 @@ def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
         f"{request}: pool {request.pool} does not exist (there are: {', '.join(pools)}); remove it"
         if request.verb in VERBS
         else f"{request}: {request.verb} is not a request (there are: {', '.join(VERBS)}); remove it"
-        for request in requests(snapshot)
+        for request in requests_by_name(snapshot)
         if request.verb not in VERBS or request.pool not in pools
         if not _is_handled(request, snapshot.remembered(request.pool).handled)
     )

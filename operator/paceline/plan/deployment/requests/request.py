@@ -42,7 +42,7 @@ def annotation(verb: str, pool: str) -> str:
     return f"{verb}{DOMAIN}{pool}"
 
 
-def requests(snapshot: Snapshot) -> tuple[Request, ...]:
+def requests_by_name(snapshot: Snapshot) -> tuple[Request, ...]:
     """All requests, by name; an annotation with an empty value is none."""
     parts = ((key.partition(DOMAIN), value) for key, value in sorted(snapshot.annotations.items()) if value)
     return tuple(

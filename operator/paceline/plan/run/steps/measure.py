@@ -18,7 +18,7 @@ from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
 from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
-from paceline.plan.run.refusal import refusal
+from paceline.plan.run.refusal import last_refusal
 from paceline.plan.run.snapshot import RoundJob, Snapshot
 from paceline.plan.silence import ASK_AGAIN, recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
@@ -139,7 +139,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
         *(Apply(one, "the devices that rounds claim") for one in round_claims(snapshot.owner, spec)),
         Apply(job, f"measure {order} one after another on the same GPUs"),
     )
-    refused = refusal(snapshot, actions)
+    refused = last_refusal(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"
     return StepResult(
