@@ -122,9 +122,9 @@ def healths(seen: Manifest) -> Row:
     return {"Argo CD": argocd(seen)[0], "Flux": flux(seen), "kstatus": kstatus(seen)}
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row], without: Iterable[str] = ()) -> str:
     """Markdown; a column that no row fills is left out."""
-    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    columns = [name for name in rows[0] if any(row[name] for row in rows) and name not in without]
     lines = [columns, ["---"] * len(columns), *([row[name] for name in columns] for row in rows)]
     return "\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n"
 
