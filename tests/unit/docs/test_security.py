@@ -43,7 +43,7 @@ def test_every_number_is_a_test_and_every_test_is_named() -> None:
 
 def test_the_table_has_the_file_of_each_test() -> None:
     assert len(TESTS) > 50
-    assert FILES == {number: test.partition("::")[0] for number, test in TESTS.items()}
+    assert {number: test.partition("::")[0] for number, test in TESTS.items()} == FILES
 
 
 def test_each_test_is_there() -> None:
