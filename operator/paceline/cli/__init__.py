@@ -77,14 +77,14 @@ OTHERS = {
     "completion": Subcommand(module="completion", summary="print a script that completes commands in a shell"),
     "version": Subcommand(module="version", summary="print the version, also as --version", plugin=True),
 }
-HIDDEN = {"operator": Subcommand(module="operator", summary="run the operator (configured by the chart)")}
+NOT_LISTED = {"operator": Subcommand(module="operator", summary="run the operator (configured by the chart)")}
 GROUPS: Mapping[str, Mapping[str, Subcommand]] = {
     "Files at your desk": DESK,
     "Deployments in a cluster": CLUSTER,
     "Requests to the operator": _REQUESTS,
     "Others": OTHERS,
 }
-COMMANDS: Mapping[str, Subcommand] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, **HIDDEN}
+COMMANDS: Mapping[str, Subcommand] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, **NOT_LISTED}
 PLUGIN: Mapping[str, Subcommand] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
 INTERRUPTED = 130

@@ -25,7 +25,7 @@ from paceline.kube.resources import POD
 from paceline.plan.objects import condition
 from paceline.render.group import LEADER
 
-clock = time.monotonic
+monotonic = time.monotonic
 DENIED = "may not be read: ask for `get` on pods/proxy in this namespace, which the built-in role edit has"
 
 
@@ -71,10 +71,10 @@ async def readings(
     if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
         raise ValueError(cannot)
     pods = await answering_pods(api, deployment.namespace, deployment.name)
-    began = clock()
+    began = monotonic()
     before = await pages(api, deployment, pods)
     await asyncio.sleep(interval)
-    seconds = clock() - began
+    seconds = monotonic() - began
     after = await pages(api, deployment, pods)
     return [
         traffic(deployment, pool, runs, before.get(pool.name, {}), after.get(pool.name, {}), seconds) for pool in pools

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from paceline.core import Arm, Server
-from paceline.engines.arguments import KINDS, NONE, Flag, FlagList, ParsedFlag, one_word
+from paceline.engines.arguments import NONE, VALUE_KINDS, Flag, FlagList, ParsedFlag, one_word
 from paceline.engines.refusal import Refusal
 
 Subject = TypeVar("Subject")
@@ -250,7 +250,7 @@ def fault_of(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
         return f"takes one value; got {' '.join(parsed.values)}"
     if parsed.glued and count > 1:
         return f"takes its values after a space: {parsed.written} {' '.join(parsed.values)}"
-    pattern, words = KINDS.get(flag.kind, ("(?s).*", ""))
+    pattern, words = VALUE_KINDS.get(flag.kind, ("(?s).*", ""))
     for value in (value for value in parsed.values if "$(" not in value and not (flag.optional and value in NONE)):
         if not re.fullmatch(pattern, value):
             return f"takes {words}; got {value}"

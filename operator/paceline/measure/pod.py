@@ -37,7 +37,7 @@ _ENDING_SECONDS = 180.0
 _LONGEST_MESSAGE = 4096
 LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
-LONGEST_LOG = 8 << 20
+LONGEST_CLIENT_LOG = 8 << 20
 PR_SET_PDEATHSIG = 1
 STDERR = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -73,7 +73,7 @@ class Pod:
             return status.running_pod(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
-            log = _ending(self.log("client"), LONGEST_LOG)
+            log = _ending(self.log("client"), LONGEST_CLIENT_LOG)
             over = status.over(self.job, self.machine.name, self.began, self.ended, how, log, late=self.late)
             self._seen = replace(over, neighbours=self.beside)
             shutil.rmtree(self.folder / "ctl", ignore_errors=True)

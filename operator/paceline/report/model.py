@@ -8,9 +8,9 @@ from paceline.core import Bounds
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.search_model import SearchView, Throughput
 
-MEAN = "mean"
+MEAN_OVER_WORKLOADS = "mean"
 """The workload that `status.results` calls the weighted mean by."""
-MEANS = (MEAN, "mean@rate")
+MEANS = (MEAN_OVER_WORKLOADS, "mean@rate")
 """And, second, that of what arrives at a rate, where there are closed loops besides."""
 
 PROVISIONAL = "provisional"
@@ -68,7 +68,7 @@ class CandidateView:
 
     @property
     def mean(self) -> EffectView | None:
-        return next((effect for effect in self.effects if effect.workload == MEAN), None)
+        return next((effect for effect in self.effects if effect.workload == MEAN_OVER_WORKLOADS), None)
 
     @property
     def worst(self) -> EffectView | None:

@@ -21,7 +21,7 @@ from paceline.cli.importing.pod import (
     unread,
 )
 from paceline.cli.importing.pruned import pruned
-from paceline.cli.importing.secret import HIDDEN
+from paceline.cli.importing.secret import MASK
 from paceline.cli.importing.speculation import proposed, read_speculation
 from paceline.core import PromotionSpec, Scheme
 from paceline.core.manifest import Manifest
@@ -315,7 +315,7 @@ def _keys(
         elif word and field not in keys:
             name = flag if word != in_a_variable else next(iter(KEYS))
             text = (
-                f"{name} {HIDDEN} is written out in the Deployment, and is not here: put it into a Secret and name that"
+                f"{name} {MASK} is written out in the Deployment, and is not here: put it into a Secret and name that"
             )
             more = ", or say --api-key-secret NAME/KEY" if field == "apiKeySecretRef" else ""
             problems.append(Problem(path=f"spec.engine.{field}", message=text + more))

@@ -10,7 +10,7 @@ from paceline.core.manifest import Manifest, Object
 from paceline.kube.difference import needs_apply, stamped
 from paceline.plan.objects import owned_by
 from paceline.plan.step import timestamp
-from paceline.render.group import KIND as LEADER_WORKER_SET
+from paceline.render.group import LEADER_WORKER_SET as LEADER_WORKER_SET
 
 Handle = tuple[str, str]
 """Kind and name: a simulation has one namespace."""
