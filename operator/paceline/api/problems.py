@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from paceline.api.crd import CRD_KINDS, rules_of, schema
 from paceline.api.model import API_VERSION, GROUP, SchemaModel, as_sent, fields_of
 from paceline.api.reasons import Reason
-from paceline.api.round import BENCHMARK_ROUND
+from paceline.api.round import ROUND_KIND
 from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
@@ -50,7 +50,7 @@ class InvalidManifestError(ValueError):
 def is_ours(manifest: Any) -> bool:
     """True for every version of our group's kinds that people write, and for a SpeculativeDeployment, whose group then
     is mistyped."""
-    if not isinstance(manifest, Mapping) or manifest.get("kind") == BENCHMARK_ROUND:
+    if not isinstance(manifest, Mapping) or manifest.get("kind") == ROUND_KIND:
         return False
     group = str(manifest.get("apiVersion", "")).partition("/")[0]
     return group == GROUP or manifest.get("kind") == "SpeculativeDeployment"

@@ -14,7 +14,7 @@ from itertools import groupby
 import yaml
 
 from paceline import api
-from paceline.api.round import BENCHMARK_ROUND
+from paceline.api.round import ROUND_KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
@@ -366,7 +366,7 @@ def _bounds(
     measured = sorted(
         float(replicate["startSeconds"])
         for stored in existing
-        if stored.get("kind") == BENCHMARK_ROUND
+        if stored.get("kind") == ROUND_KIND
         for replicate in stored["spec"].get("replicates", ())
         if "startSeconds" in replicate
     )

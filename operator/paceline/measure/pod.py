@@ -35,7 +35,7 @@ from paceline.render.files import files_in
 _ENDING_SECONDS = 180.0
 """More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
 _LONGEST_MESSAGE = 4096
-LONGEST_TAIL = 2048
+_LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
 LONGEST_CLIENT_LOG = 8 << 20
 PR_SET_PDEATHSIG = 1
@@ -103,7 +103,7 @@ class Pod:
         code = self.processes[name].returncode
         message = _beginning(self.folder / f"{name}.message", _LONGEST_MESSAGE)
         code = 128 - code if code < 0 else code
-        return ContainerEnd(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
+        return ContainerEnd(code=code, message=message or (_ending(self.log(name), _LONGEST_TAIL) if code else ""))
 
 
 def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:

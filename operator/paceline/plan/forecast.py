@@ -17,7 +17,7 @@ from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, R
 from paceline.core.record import from_status
 from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, EvidenceCost, RoundCost
-from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
+from paceline.plan.deployment.loan import LOAN_PATIENCE
 from paceline.plan.deployment.servers import one_more_waits, pod_template
 from paceline.plan.deployment.workload import STARTUP_PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch

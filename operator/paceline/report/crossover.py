@@ -7,14 +7,14 @@ from paceline.api.round import Round
 from paceline.core.manifest import Object
 from paceline.evidence.round_status import measurements
 from paceline.report.model import MEAN_OVER_WORKLOADS, CrossoverView, Curve, CurvePoint
-from paceline.report.read import at_one_load, workload
+from paceline.report.read import at_one_load, named_workload
 from paceline.report.text import capital
 
 
 def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
-    placed = {workload(one): one for one in spec["workloads"] if at_one_load(one)}
+    placed = {named_workload(one): one for one in spec["workloads"] if at_one_load(one)}
     loads = {
         name: gate.LoadLevel(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()

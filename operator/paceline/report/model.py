@@ -267,7 +267,7 @@ class OutputsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DifferenceView:
     """One line of what is not the same on all arms; `values` in the order of arms, empty where an arm has none."""
 
     name: str
@@ -278,8 +278,8 @@ class Difference:
 class ConfigurationView:
     arms: tuple[str, ...]
     """The columns: the arms of the run, or of a search the best of them."""
-    asked: tuple[Difference, ...]
-    resolved: tuple[Difference, ...]
+    asked: tuple[DifferenceView, ...]
+    resolved: tuple[DifferenceView, ...]
     """Of the servers' own arguments, those that differ."""
     equal: tuple[tuple[str, str], ...]
     """Those that do not."""

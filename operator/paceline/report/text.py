@@ -80,7 +80,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def workload(name: str) -> str:
+def workload_text(name: str) -> str:
     return dict(zip(MEANS, ("all, by weight", "all at a rate"), strict=True)).get(name, name)
 
 

@@ -31,7 +31,7 @@ from paceline.engines.arguments import one_word
 from paceline.engines.images import RELEASE
 from paceline.engines.importing import Note, Speculating, UnansweredError
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]
@@ -103,7 +103,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     container, run = started
     questions = list[str]()
 
-    def answered(ask: Callable[[], T], otherwise: T) -> T:
+    def answered(ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
         except UnansweredError as error:

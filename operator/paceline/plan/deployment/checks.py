@@ -22,7 +22,7 @@ from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.devices import WITHOUT_CLAIMS
 from paceline.plan.step import Adopt, Delete, StepResult
 from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
-from paceline.render.group import LEADER_WORKER_SET as GROUPS
+from paceline.render.group import GROUPS
 from paceline.render.pull import COMPONENT
 
 _KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)
