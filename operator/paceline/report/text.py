@@ -35,7 +35,7 @@ LATENCIES = (
 """What a run does not have of these is not shown."""
 
 
-def _latencies(run: RunView) -> list[Family]:
+def latency_families(run: RunView) -> list[Family]:
     """Those that were measured."""
     measured = {value.metric for value in run.values}
     return [family for family in LATENCIES if measured & set(family.metrics.values())]

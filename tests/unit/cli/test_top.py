@@ -82,7 +82,7 @@ def arguments(*words: str) -> argparse.Namespace:
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two readings are one second apart, however long the machine takes."""
     ticks: Iterator[float] = iter((100.0, 100.0 + SECONDS))
-    monkeypatch.setattr(top, "clock", lambda: next(ticks))
+    monkeypatch.setattr(top, "monotonic", lambda: next(ticks))
 
 
 @pytest.mark.usefixtures("clock")

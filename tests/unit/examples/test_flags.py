@@ -11,7 +11,7 @@ from tests.support.rendered import FILES, argv, arms, example
 
 from paceline import api
 
-LISTS = {"SGLang": "sglang-flags", "SGLangJAX": "sglang-jax-0.1.0rc0", "vLLM": "vllm-0.33.0"}
+LISTS = {"SGLang": "sglang/data/flags", "SGLangJAX": "sglang_jax/data/flags-0.1.0rc0", "vLLM": "vllm/data/flags-0.33.0"}
 TYPES = {"int": int, "float": float, "json": json.loads}
 PROGRAM = {"SGLang": 3, "SGLangJAX": 4, "vLLM": 2}
 """So many words start the server: python3 -m MODULE, python3 -u -m MODULE, vllm serve."""
@@ -39,7 +39,7 @@ def parser(engine: str, version: str) -> argparse.ArgumentParser:
 
 def rows(engine: str, version: str) -> Iterator[dict[str, Any]]:
     """SGLang's say in which releases they are, and which of their choices: from the first of a span to the last."""
-    data = json.loads((resources.files("paceline.engines") / f"data/{LISTS[engine]}.json").read_text())
+    data = json.loads((resources.files("paceline.engines") / f"{LISTS[engine]}.json").read_text())
     place = {one: number for number, one in enumerate(data.get("releases", ()))}
 
     def has(spans: list[list[str]]) -> bool:
