@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from tests.gate.tables import short, whole
 from tests.support.campaigns import BASELINE_1, BASELINE_32, WIDE_1, WIDE_32
 
 from paceline.core import WAVES
@@ -31,7 +32,9 @@ from paceline.pods.round.report import steady
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "steady-window.md"
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
-HEAD = "| workload | answers | prefill | spread | true | all of the time | steady, 3 × | **steady, 5 ×** | one round |"
+HEAD = "| workload | answers | prefill | spread | true | whole time | 3 × | **5 ×** | one round |"
+REPEATED = 3
+"""Columns in which a cell may repeat the one above."""
 REPEATS = 48
 ALONE = 13
 """Times as many where one is under way at a time: of five answers acceptance is a matter of luck."""
@@ -65,7 +68,13 @@ class Row:
 
     @property
     def name(self) -> str:
+        """The seed of what is drawn."""
         return f"| {self.dataset}@{self.concurrency} | {self.answers} | {self.prefill:.0%} | {self.spread:.0%} |"
+
+    @property
+    def cells(self) -> str:
+        percent = f"{100 * self.prefill:.0f} | {100 * self.spread:.0f}"
+        return f"| {self.dataset}@{self.concurrency} | {self.answers} | {percent} |"
 
 
 def rows() -> Iterator[Row]:
@@ -211,19 +220,20 @@ def measured(row: Row) -> Found:
 
 
 def line(row: Row, found: Found) -> str:
-    off = f"{found.whole:+.1%} | {found.three:+.1%} | **{found.five:+.2%}** | ±{found.scatter:.1%} |"
-    return f"{row.name} {found.true:.3f} | {off}"
+    """As it stands in the document, before cells that repeat are left empty: percent but for the true ratio."""
+    over, three, five, scatter = (100 * one for one in (found.whole, found.three, found.five, found.scatter))
+    return f"{row.cells} {found.true:.3f} | {over:+.1f} | {three:+.1f} | **{five:+.2f}** | {scatter:.1f} |"
 
 
 def bias(text: str) -> float:
     """That of such a line."""
-    return float(text.split("**")[1].rstrip("%")) / 100
+    return float(text.split("**")[1]) / 100
 
 
 def written(document: str) -> list[str]:
-    """The lines of rows between the markers, in order."""
+    """The lines of rows between the markers, in order, with all cells."""
     between = document.split(BEGIN)[1].split(END)[0]
-    return [found for found in between.splitlines() if found.startswith("| ") and found != HEAD]
+    return list(whole((found for found in between.splitlines() if found.startswith("| ") and found != HEAD), REPEATED))
 
 
 def main() -> int:
@@ -233,7 +243,8 @@ def main() -> int:
         print(lines[-1], flush=True)
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", "", HEAD, "|---" * 9 + "|", *lines, "", f"{END}{after}"]))
+    table = [HEAD, "|---" * 9 + "|", *short(lines, REPEATED)]
+    DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", "", *table, "", f"{END}{after}"]))
     faults = [text for text in lines if abs(bias(text)) > CLOSE]
     print("\n".join(["", *faults]) if faults else "\nevery row is right to half a percent")
     return 1 if faults else 0

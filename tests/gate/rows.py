@@ -48,8 +48,8 @@ class Promise:
 
     def __str__(self) -> str:
         if self.most < 1:
-            return f"{self.of} ≤ {self.most:g}" if self.most else f"{self.of} never"
-        return f"{self.of} ≥ {self.least:g}"
+            return f"{self.of} ≤ {100 * self.most:g} %" if self.most else f"{self.of} never"
+        return f"{self.of} ≥ {100 * self.least:g} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +147,8 @@ class Row:
     @property
     def noise(self) -> str:
         """As the table says it."""
-        kinds = {"point": self.cv, "start": self.start, "arm's GPUs": self.gpus}
-        said = ", ".join(f"{kind} {100 * cv:g} %" for kind, cv in kinds.items() if cv)
+        kinds = {"": self.cv, "start ": self.start, "GPUs ": self.gpus}
+        said = ", ".join(f"{kind}{100 * cv:g} %" for kind, cv in kinds.items() if cv)
         return f"{said}, t3" if self.tail else said
 
     @property
@@ -227,7 +227,7 @@ def at_minimum() -> Iterator[Row]:
 
 
 def slower_on_one() -> Iterator[Row]:
-    group = "Neither may one that pays for its mean with one workload, or with latency"
+    group = "A candidate that pays for its mean with one workload, or with latency, must not be promoted"
     lost = Row(
         group=group,
         name="mean +15 %, one workload −6 %",
@@ -274,7 +274,7 @@ def clear_cases() -> Iterator[Row]:
     yield replace(ten, cv=QUIET, start=0.025)
     yield replace(
         ten,
-        name="+10 %, looks after 4, 6, 8 and 12 rounds",
+        name="+10 %, looks 4, 6, 8, 12",
         cv=QUIET,
         start=0.025,
         rule=replace(PLAIN, decide_after_rounds=(4, 6, 8, 12)),
@@ -313,7 +313,7 @@ def three_candidates() -> Iterator[Row]:
 
 def rejections() -> Iterator[Row]:
     yield Row(
-        group="What is not promised: how often a workload at the tolerance rejects",
+        group="Not promised: how often a workload at the tolerance rejects",
         name="mean +15 %, three of four workloads −3 % = the tolerance",
         truth=against({**even(0.97), "chat": 1.15**4 / 0.97**3}),
         cv=0.01,
@@ -325,7 +325,7 @@ def rejections() -> Iterator[Row]:
 def prompts_that_gain_unequally() -> Iterator[Row]:
     """15 % is modest: one head's published speed-ups range from 1.18 to 1.52 between sets."""
     row = Row(
-        group="Prompts that gain unequally: each round sends others, so the interval is of the traffic",
+        group="Prompts gain unequally; each round sends others, so the interval is of the traffic",
         name="+5 %, prompts' gains deviate by 15 %",
         truth=against(even(1.05)),
         cv=QUIET,
@@ -340,8 +340,7 @@ def prompts_that_gain_unequally() -> Iterator[Row]:
     for one in (row, wild):
         yield replace(
             one,
-            group="What is not promised where every round sends the same, as of a small set: the interval is of these "
-            "prompts only",
+            group="Not promised: every round sends the same prompts (a small set), so the interval is of these only",
             same_prompts=True,
             promises=(),
         )
@@ -349,7 +348,7 @@ def prompts_that_gain_unequally() -> Iterator[Row]:
 
 def servers_that_die() -> Iterator[Row]:
     row = Row(
-        group="A server that dies where it would have been slow leaves the rounds in which it was fast",
+        group="A server that dies in slow rounds leaves the fast rounds",
         name="+5 %, its server ends in every second slow round",
         truth=against(even(1.05)),
         cv=QUIET,
@@ -360,7 +359,7 @@ def servers_that_die() -> Iterator[Row]:
     )
     yield replace(row, figure=True)
     yield replace(row, name="+5 %, its server ends in every slow round", dies=1.0)
-    group = "What came of it where nobody counted whose server had ended"
+    group = "The same without counting whose server ended"
     yield replace(row, group=group, told=False, promises=())
     yield replace(row, group=group, name="+5 %, its server ends in every slow round", dies=1.0, told=False, promises=())
 
@@ -372,8 +371,8 @@ def balanced_looks() -> Iterator[Row]:
         edge = ratio <= 1.05
         for rule in (AS_ONCE, PLAIN):
             yield Row(
-                group="Whoever comes first in a round is slower: two arms are balanced after even numbers of rounds",
-                name=f"{name}, the first {100 * first:g} % slower, looks after {_looks(rule)} rounds",
+                group="The first arm of a round is slower: two arms are balanced after even numbers of rounds",
+                name=f"{name}, the first {100 * first:g} % slower, looks {_looks(rule)}",
                 truth=against(even(ratio)),
                 cv=QUIET,
                 start=0.01,
@@ -392,7 +391,7 @@ def balanced_looks() -> Iterator[Row]:
             rule = replace(PLAIN, decide_after_rounds=looks)
             yield Row(
                 group="Three arms are balanced after multiples of three",
-                name=f"{name}, the first 3 % slower, looks after {_looks(rule)} rounds",
+                name=f"{name}, the first 3 % slower, looks {_looks(rule)}",
                 truth=truth,
                 cv=QUIET,
                 start=0.01,
@@ -404,8 +403,7 @@ def balanced_looks() -> Iterator[Row]:
 
 
 def _looks(rule: core.Gate) -> str:
-    *before, last = rule.decide_after_rounds
-    return f"{', '.join(map(str, before))} and {last}"
+    return ", ".join(map(str, rule.decide_after_rounds))
 
 
 def demo() -> Iterator[Row]:
@@ -429,7 +427,7 @@ def demo() -> Iterator[Row]:
 
 def other_designs() -> Iterator[Row]:
     yield Row(
-        group="What Paceline does not do: GPUs of its own for each arm",
+        group="Not done by Paceline: other GPUs for each arm",
         name="+5 %",
         truth=against(even(1.05)),
         cv=QUIET,

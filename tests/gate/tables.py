@@ -1,0 +1,34 @@
+"""Rows of a long table as a reader needs them: a cell that repeats the one above it is left empty."""
+
+from collections.abc import Iterable, Iterator
+
+
+def short(lines: Iterable[str], columns: int) -> Iterator[str]:
+    """Of the first columns, cells that say what the line above says are empty."""
+    above: list[str] = []
+    for line in lines:
+        cells = split(line)
+        yield joined(["" if cell in above[n : n + 1] else cell for n, cell in enumerate(cells[:columns])], cells, columns)
+        above = cells[:columns]
+
+
+def whole(lines: Iterable[str], columns: int) -> Iterator[str]:
+    """As they were before `short`."""
+    above: list[str] = []
+    for line in lines:
+        cells = split(line)
+        above = [cell or above[n] for n, cell in enumerate(cells[:columns])]
+        yield joined(above, cells, columns)
+
+
+def percent(fraction: float) -> str:
+    """Two digits name a count of 4,000 exactly; rounded as a fraction of four digits."""
+    return f"{100 * float(f'{fraction:.4f}'):.2f}"
+
+
+def split(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def joined(first: list[str], cells: list[str], columns: int) -> str:
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in [*first, *cells[columns:]])
