@@ -85,9 +85,14 @@ def written(run: Run, printed: str = "", samples: Sequence[Mapping[str, str]] = 
 
 TITLE = """# One GPU
 
-The target has 5.95 billion parameters and computes what a model of 4.5 million computes that was
-trained on Python's standard library (`dev/gpu/models.py`). Speed, memory, acceptance and power are
-real; the language is a toy, and acceptance that of a toy. Written by `dev/gpu/report.py`.
+The target has 5.95 billion parameters and computes what a small model (4.5 million, trained on
+Python's standard library) computes (`dev/gpu/models.py`). Speed, memory and power are real; the
+language, and so the acceptance, is that of a toy. Written by `dev/gpu/report.py`.
+
+Tokens per second are of a whole load, start and end included; SM, MHz is the lowest clock within it.
+Joules and watts are from the driver's counter, read every quarter of a second; a load's end is known
+to half a second. A server sizes its KV cache by the memory that is free when it starts: equal caches
+show that the arm before had given its memory back.
 """
 
 
@@ -153,11 +158,6 @@ def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
             f"{used.joules / point['outputTokens']:.3f}" if used else "", f"{used.watts:.0f}" if used else "",
             used.sm_mhz if used else "", point["why"],
         )  # fmt: skip
-    yield ""
-    yield "Tokens per second of a whole load, its beginning and end included; the lowest SM clock within it."
-    if powers:
-        yield "Energy is the driver's counter, read every quarter of a second; a load's end is known to half a"
-        yield "second."
 
 
 def _servers(run: Run) -> Iterator[str]:
@@ -186,9 +186,6 @@ def _servers(run: Run) -> Iterator[str]:
     for arm, found in capacities.items():
         beside = f"; {found[0] / first - 1:+.1%} of the baseline's" if first and arm != "baseline" else ""
         yield f"* {arm}: its KV cache differs by {max(found) / min(found) - 1:.2%} between rounds{beside}."
-    yield ""
-    yield "A server sizes its KV cache by the memory that is free when it starts: equal caches show that the"
-    yield "arm before had given its memory back."
 
 
 def _time(run: Run) -> Iterator[str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from tests.gate.tables import short, whole
+from tests.support.tables import short, whole
 from tests.support.campaigns import BASELINE_1, BASELINE_32, WIDE_1, WIDE_32
 
 from paceline.core import WAVES

@@ -16,7 +16,7 @@ from statistics import mean
 
 from tests.gate import lengths, sized
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
-from tests.gate.tables import percent, short, whole
+from tests.support.tables import percent, short, whole
 from tests.support.campaigns import Truth
 
 from paceline import core, gate

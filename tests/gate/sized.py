@@ -15,7 +15,7 @@ from statistics import fmean
 
 import numpy as np
 from tests.gate.rows import CAMPAIGNS, NEVER, SMALL, Promise
-from tests.gate.tables import percent, short, whole
+from tests.support.tables import percent, short, whole
 from tests.support.campaigns import LATENCY, WORKLOADS, Truth, against
 
 from paceline import core, gate

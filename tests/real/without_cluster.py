@@ -19,13 +19,11 @@ ENDED = (0, 10, 11, 12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """The run as its file has it, the exit code, what was printed, and where its report goes. `real` says what is real
-    in the engine, and what is not."""
+    """The run as its file has it, the exit code, what was printed, and on which page its report goes."""
 
     run: Mapping[str, Any]
     code: int
     output: str
-    real: str
     report: Path
 
     @property
@@ -73,22 +71,16 @@ def measure(file: Path, folder: Path, directory: Path, command: str, environment
     return done.returncode, done.stdout
 
 
-def told(directory: Path, measured: tuple[int, str], real: str, report: Path) -> Told:
+def told(directory: Path, measured: tuple[int, str], report: Path) -> Told:
     """Raises if there is no run that came to an end."""
     code, output = measured
     assert code in ENDED, output
     run = load(directory / "run.yaml")
     assert run
-    return Told(run=run, code=code, output=output, real=real, report=report)
+    return Told(run=run, code=code, output=output, report=report)
 
 
 # The report
-
-THIS_CPU = (
-    "The speeds, and which arm is faster, are those of this CPU with models of a few megabytes and random",
-    "weights: they say nothing of an accelerator.",
-)
-
 
 def report(told: Told) -> str:
     return "\n".join([*_head(told), *_table(told), "", *_parity(told), *_verdict(told), ""])
@@ -96,13 +88,9 @@ def report(told: Told) -> str:
 
 def _head(told: Told) -> Iterator[str]:
     engine, status = told.run["spec"]["engine"]["type"], told.status
-    yield f"# `paceline measure` with the real {CALLED[engine]} {status['engineVersion']}, on a CPU"
+    yield "## `paceline measure`"
     yield ""
-    yield from dated(emulated_or_not(bool(status.get("emulated"))))
-    yield ""
-    yield from told.real.splitlines()
-    yield ""
-    yield from THIS_CPU
+    yield dated(f"{CALLED[engine]} {status['engineVersion']}", emulated_or_not(bool(status.get("emulated"))))
     yield ""
 
 
@@ -127,7 +115,7 @@ def _parity(told: Told) -> Iterator[str]:
         return
     yield f"Answers to {asked['samples']} prompts of at most {asked['maxTokens']} tokens, beside the baseline's:"
     yield ""
-    yield "| arm | rounds | alike | near ties | apart | earliest token | widest gap | |"
+    yield "| arm | rounds | equal | near ties | different | earliest token | widest gap | |"
     yield "|---|---|---|---|---|---|---|---|"
     for arm in told.arms[1:]:
         found = [one["parity"] for one in told.replicates(arm) if "parity" in one]

@@ -1,7 +1,7 @@
 """A sample of cases on a real API server: `make faults-real`.
 
 An etcd and an API server of its own on free ports of loopback. Prints each case as it ends, and writes the table of
-docs/reports/faults-real.md. Exits with 1 if one case was not played, or has not ended as undisturbed.
+docs/reports/faults.md. Exits with 1 if one case was not played, or has not ended as undisturbed.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from tests.fault.real.play import Draw, Outcome, Undisturbed, drawn, stage
 from tests.fault.real.stories import STORIES
 from tests.support import apiserver
 from tests.support.apiserver import Running
+from tests.support.tables import section
 
 CRDS = Path(__file__).parents[3] / "crds"
 WIDE = "--service-cluster-ip-range=10.0.0.0/16"
@@ -66,22 +67,21 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
     converged = Counter((one.draw.story, one.draw.fault.name) for one in hit if not one.wrong)
 
     def cell(story: str, fault: str) -> str:
-        return f"{converged[story, fault]}/{run[story, fault]}" if run[story, fault] else "–"
+        return share(converged[story, fault], run[story, fault]) if run[story, fault] else "–"
 
     def total(cases: Sequence[Outcome]) -> str:
-        return f"{sum(not one.wrong for one in cases)}/{len(cases)}"
+        return share(sum(not one.wrong for one in cases), len(cases))
 
     faults = [fault.name for fault in (*OF_WRITES, *OF_WATCHES)]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     lines = [
-        "# Faults on a real API server",
+        "## On a real API server",
         "",
-        "`make faults-real`: stories of one deployment, each in a namespace of its own with an operator of",
-        "its own, behind a proxy (`tests/fault/real/proxy.py`) that does one thing wrong at a write, or at an",
-        "event of a watch, drawn by the seed. Converged: the same objects as undisturbed but for times, uids",
-        "and nodes; each made and removed as often (so no round's Job twice); the same verdicts; nothing said",
-        "in an Event that was not said undisturbed, but that a status was refused where it was; no promise of",
-        "`tests/fault/oracle.py` broken at any moment; no server lent at the end; no traceback.",
+        "`make faults-real`: each story has a namespace and an operator, behind a proxy",
+        "(`tests/fault/real/proxy.py`) that does one thing wrong at a write or at an event of a watch; the",
+        "seed draws where. Converged: the same objects as undisturbed except times, uids and nodes; each made",
+        "and removed as often; the same verdicts; no other Events, except that a status was refused; no",
+        "promise of `tests/fault/oracle.py` broken at any moment; no server lent at the end; no traceback.",
         "",
         f"Commit {commit.stdout.strip()}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, seed {seed}.",
         f"**{len(hit)} cases, {sum(not one.wrong for one in hit)} converged**; {len(outcomes) - len(hit)} more ended"
@@ -89,7 +89,7 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
         f"the fault's place came. {cost}",
         *([f"{drawn - len(outcomes)} of {drawn} drawn were not played: the time was over."] * (drawn > len(outcomes))),
         "",
-        "Converged of the cases run, by what the fault is:",
+        "Cases run, by fault; all converged where one number stands:",
         "",
         f"| story | writes, events | {' | '.join(faults)} | all |",
         f"|---|---|{'---|' * (len(faults) + 1)}",
@@ -102,6 +102,10 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
     lines.append(f"| all | | {sums} | {total(hit)} |")
     lines += ["", *(f"* not converged: {line}" for one in hit if one.wrong for line in str(one).splitlines()[:3])]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def share(good: int, run: int) -> str:
+    return f"{good}" if good == run else f"{good}/{run}"
 
 
 def processor_seconds(process: int) -> float:
@@ -134,7 +138,7 @@ def main() -> int:
     text = report(given.seed, known, outcomes, cost, asked)
     print(text)
     if given.write:
-        given.write.write_text(text)
+        given.write.write_text(section(given.write.read_text(), text))
     return 1 if len(outcomes) < asked or any(outcome.wrong for outcome in outcomes) else 0
 
 

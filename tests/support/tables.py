@@ -1,4 +1,4 @@
-"""Rows of a long table as a reader needs them: a cell that repeats the one above it is left empty."""
+"""Long tables and pages of sections, as a reader needs them: a cell that repeats the one above it is left empty."""
 
 from collections.abc import Iterable, Iterator
 
@@ -32,3 +32,12 @@ def split(line: str) -> list[str]:
 
 def joined(first: list[str], cells: list[str], columns: int) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in [*first, *cells[columns:]])
+
+
+def section(page: str, text: str) -> str:
+    """The page with this section, which begins with its heading `## …`, in place of the one of that name, or at its
+    end."""
+    heading, _, _ = text.partition("\n")
+    before, there, rest = f"{page.rstrip()}\n".partition(f"\n{heading}\n")
+    after = rest[rest.index("\n## ") :] if "\n## " in rest else "\n"
+    return f"{before.rstrip()}\n\n{text.strip()}\n{after}" if there else f"{before.rstrip()}\n\n{text.strip()}\n"
