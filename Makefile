@@ -214,7 +214,7 @@ chaos: operator-up venv ## faults of a real cluster, by scenario (NAMES) and see
 	dev/cluster/install-packages faketime
 	$(BIN)/python -m tests.cluster.chaos $(NAMES)
 
-# To a registry on loopback: what the release workflow runs (docs/releasing.md).
+# To a registry on loopback: what the release workflow runs (docs/release.md).
 release-dry: venv ## a release from image to installation, signed with a key of its own; root
 	dev/cluster/install-packages
 	python3 -m dev.release.dry_run --write docs/reports/release.md

@@ -174,8 +174,8 @@ def blocks(document: str) -> list[str]:
 
 
 def as_a_user(place: Place) -> str:
-    """docs/verifying-releases.md, to the letter, with a key as the signer and a registry without TLS."""
-    commands = blocks((ROOT / "docs" / "verifying-releases.md").read_text())
+    """docs/release.md, to the letter, with a key as the signer and a registry without TLS."""
+    commands = blocks((ROOT / "docs" / "release.md").read_text())
     environment = place.environment()
     environment |= {"PATH": f"{TOOLS}:{environment['PATH']}", "VERSION": versions.current(), "SOURCE": ""}
     environment["SIGNER"] = environment["COSIGN_VERIFY"]
@@ -187,7 +187,7 @@ def as_a_user(place: Place) -> str:
     if document["packages"] != pushed["packages"]:
         raise FailedError("the SBOM that a user finds in the registry is another")
     many = sum(len(block.splitlines()) for block in commands)
-    return f"{many} lines of docs/verifying-releases.md; the SBOM in the registry is the one that was made"
+    return f"{many} lines of docs/release.md; the SBOM in the registry is the one that was made"
 
 
 def tampered(place: Place) -> list[str]:
@@ -251,7 +251,7 @@ def report(place: Place, steps: Steps) -> str:
         "# A release, dry",
         "",
         "`make release-dry`: what `.github/workflows/release.yml` runs (`dev/release/publish`), against a",
-        "registry on loopback, and then what a user does ([verifying](../verifying-releases.md)).",
+        "registry on loopback, and then what a user does ([verifying](../release.md#verifying-a-release)).",
         "",
         f"Version {versions.current()}, commit {commit}, {datetime.now(UTC).date().isoformat()}, "
         f"{os.cpu_count()} processors.",
