@@ -233,11 +233,11 @@ def installed_by_digest(place: Place) -> str:
 
 
 NOT_RUN = (
-    ("keyless signing and its verification", "needs Fulcio, Rekor and GitHub's token: a key stood in for them"),
+    ("keyless signing and its verification", "need Fulcio, Rekor and GitHub's token; a key replaced them"),
     ("provenance (`actions/attest`) and `gh attestation verify`", "needs GitHub"),
     ("`.github/workflows/release.yml` itself, the release's page", "needs GitHub; actionlint reads it in `make test`"),
-    ("`python:3.11-slim-bookworm` as base", "no registry of others answers here: Debian's packages stood in for it"),
-    ("the arm64 image on an arm64 machine", "qemu's user mode stood in for it"),
+    ("`python:3.11-slim-bookworm` as base", "no registry answers here; Debian's packages replaced it"),
+    ("the arm64 image on an arm64 machine", "qemu replaced it"),
 )
 
 
@@ -246,12 +246,11 @@ def report(place: Place, steps: Steps) -> str:
     sizes = {platform: _size(place, digest) for platform, digest in platforms.items()}
     configuration = json.loads(run(TOOLS / "crane", "config", f"{place.image}@{platforms['linux/amd64']}"))
     commit = configuration["config"]["Labels"]["org.opencontainers.image.revision"][:8]
-    programs = [line.split()[1] for line in (SCRIPTS / "tools").read_text().splitlines() if "@v" in line]
     lines = [
         "# A release, dry",
         "",
-        "`make release-dry`: what `.github/workflows/release.yml` runs (`dev/release/publish`), against a",
-        "registry on loopback, and then what a user does ([verifying](../release.md#verifying-a-release)).",
+        "`make release-dry`: the workflow's program (`dev/release/publish`) against a registry on loopback,\n"
+        "then a user's steps ([verifying](../release.md#verifying-a-release)).",
         "",
         f"Version {versions.current()}, commit {commit}, {datetime.now(UTC).date().isoformat()}, "
         f"{os.cpu_count()} processors.",
@@ -266,9 +265,7 @@ def report(place: Place, steps: Steps) -> str:
         "|---|---|---|",
         *(f"| {what} | {seconds:.0f} | {found} |" for what, seconds, found in steps.done),
         "",
-        f"Programs: {', '.join(f'`{program}`' for program in programs)}, the cluster's helm; Debian's buildah, qemu.",
-        "",
-        "Not run, here or anywhere:",
+        "Never run, here or elsewhere:",
         "",
         *(f"* {what}: {why}" for what, why in NOT_RUN),
     ]

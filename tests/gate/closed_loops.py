@@ -32,7 +32,7 @@ from paceline.pods.round.report import steady
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "steady-window.md"
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
-HEAD = "| workload | answers | prefill | spread | true | whole time | 3 × | **5 ×** | one round |"
+HEAD = "| workload | answers | prefill | spread | true | whole time | 3 × | 5 × | one round |"
 REPEATED = 3
 """Columns in which a cell may repeat the one above."""
 REPEATS = 48
@@ -221,13 +221,18 @@ def measured(row: Row) -> Found:
 
 def line(row: Row, found: Found) -> str:
     """As it stands in the document, before cells that repeat are left empty: percent but for the true ratio."""
-    over, three, five, scatter = (100 * one for one in (found.whole, found.three, found.five, found.scatter))
-    return f"{row.cells} {found.true:.3f} | {over:+.1f} | {three:+.1f} | **{five:+.2f}** | {scatter:.1f} |"
+    off = f"{_off(found.whole, 1)} | {_off(found.three, 1)} | {_off(found.five, 2)} | {100 * found.scatter:.1f} |"
+    return f"{row.cells} {found.true:.3f} | {off}"
+
+
+def _off(fraction: float, digits: int) -> str:
+    text = f"{100 * fraction:+.{digits}f}"
+    return text if float(text) else "0"
 
 
 def bias(text: str) -> float:
     """That of such a line."""
-    return float(text.split("**")[1]) / 100
+    return float(text.split(" | ")[7]) / 100
 
 
 def written(document: str) -> list[str]:
@@ -243,7 +248,7 @@ def main() -> int:
         print(lines[-1], flush=True)
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    table = [HEAD, "|---" * 9 + "|", *short(lines, REPEATED)]
+    table = [HEAD, "|-" * 9 + "|", *short(lines, REPEATED)]
     DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", "", *table, "", f"{END}{after}"]))
     faults = [text for text in lines if abs(bias(text)) > CLOSE]
     print("\n".join(["", *faults]) if faults else "\nevery row is right to half a percent")

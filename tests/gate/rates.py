@@ -27,7 +27,7 @@ BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
 HEAD = "| truth | promised | noise | wrong | promoted | rejected | rounds | hold |"
 COLUMNS = HEAD.strip("| ").split(" | ")
 RATES = ("wrong", "promoted", "rejected", "hold")
-REPEATED = 2
+REPEATED = 3
 """Columns in which a cell may repeat the one above."""
 NONE = "–"
 
@@ -79,7 +79,7 @@ def line(row: Row, rates: Rates) -> str:
     which = ", ".join(f"{arm} {percent(share)}" for arm, share in rates.winners.items()) if len(row.truth) > 2 else ""
     cells = {
         "truth": row.name,
-        "promised": ", ".join(map(str, row.held)) or NONE,
+        "promised": ", ".join(map(str, row.promises)) or NONE,
         "noise": row.noise,
         "rounds": f"{rates.rounds:.1f}",
         **{name: percent(getattr(rates, name)) for name in RATES},
@@ -109,7 +109,7 @@ def broken(row: Row, rates: Mapping[str, float]) -> list[str]:
 def tables(lines: Sequence[tuple[Row, str]]) -> Iterator[str]:
     for group, members in groupby(lines, key=lambda pair: pair[0].group):
         texts = short((text for _, text in members), REPEATED)
-        yield from ("", f"**{group}.**", "", HEAD, "|---" * len(COLUMNS) + "|", *texts)
+        yield from ("", f"**{group}.**", "", HEAD, "|-" * len(COLUMNS) + "|", *texts)
 
 
 def main() -> int:

@@ -216,7 +216,7 @@ def at_minimum() -> Iterator[Row]:
     noises = (0.005, 0.01, 0.025, 0.05, 0.1)
     yield from (replace(row, cv=cv, tail=tail, figure=True) for cv in noises for tail in (False, True))
     yield from (replace(row, start=start, tail=tail) for start in noises for tail in (False, True))
-    yield replace(row, name="+5 %, each later server in a round 1 % slower", drift=0.01)
+    yield replace(row, name="+5 %, each later server 1 % slower", drift=0.01)
     yield replace(
         row,
         name="+5 % by weights of 5:1:1:1, the heavy one +0 %",
@@ -243,7 +243,7 @@ def slower_on_one() -> Iterator[Row]:
     yield replace(lost, cv=0.05)
     edge = replace(
         lost,
-        name="mean +15 %, one workload −3 % = the tolerance",
+        name="mean +15 %, one workload −3 %",
         truth=against(one_at(0.97)),
         promises=(SMALL,),
     )
@@ -267,7 +267,7 @@ def clear_cases() -> Iterator[Row]:
     yield replace(eight, promises=(Promise(of="promoted", least=0.98),), figure=True)
     yield replace(eight, cv=QUIET, start=0.01, promises=(Promise(of="promoted", least=0.98),))
     yield replace(eight, start=0.01)
-    yield replace(eight, name="+8 %, each later server in a round 1 % slower", drift=0.01)
+    yield replace(eight, name="+8 %, each later server 1 % slower", drift=0.01)
     ten = Row(group=group, name="+10 %", truth=against(even(1.10)), cv=0.025)
     yield replace(ten, promises=(Promise(of="promoted", least=0.95),), figure=True)
     yield replace(ten, start=0.01, promises=(Promise(of="promoted", least=0.95),))
@@ -314,7 +314,7 @@ def three_candidates() -> Iterator[Row]:
 def rejections() -> Iterator[Row]:
     yield Row(
         group="Not promised: how often a workload at the tolerance rejects",
-        name="mean +15 %, three of four workloads −3 % = the tolerance",
+        name="mean +15 %, three of four workloads −3 %",
         truth=against({**even(0.97), "chat": 1.15**4 / 0.97**3}),
         cv=0.01,
         unworthy=ONE,
@@ -325,8 +325,8 @@ def rejections() -> Iterator[Row]:
 def prompts_that_gain_unequally() -> Iterator[Row]:
     """15 % is modest: one head's published speed-ups range from 1.18 to 1.52 between sets."""
     row = Row(
-        group="Prompts gain unequally; each round sends others, so the interval is of the traffic",
-        name="+5 %, prompts' gains deviate by 15 %",
+        group="Prompts gain unequally (the interval is of the traffic), or each round sends the same",
+        name="+5 %, gains deviate by 15 %",
         truth=against(even(1.05)),
         cv=QUIET,
         start=QUIET,
@@ -334,13 +334,13 @@ def prompts_that_gain_unequally() -> Iterator[Row]:
         promises=(SMALL,),
         prompts=0.15,
     )
-    wild = replace(row, name="+5 %, prompts' gains deviate by 25 %", prompts=0.25)
+    wild = replace(row, name="+5 %, gains deviate by 25 %", prompts=0.25)
     yield replace(row, figure=True)
     yield replace(wild, figure=True)
     for one in (row, wild):
         yield replace(
             one,
-            group="Not promised: every round sends the same prompts (a small set), so the interval is of these only",
+            name=f"{one.name}, same each round",
             same_prompts=True,
             promises=(),
         )
@@ -349,7 +349,7 @@ def prompts_that_gain_unequally() -> Iterator[Row]:
 def servers_that_die() -> Iterator[Row]:
     row = Row(
         group="A server that dies in slow rounds leaves the fast rounds",
-        name="+5 %, its server ends in every second slow round",
+        name="+5 %, server ends in every second slow round",
         truth=against(even(1.05)),
         cv=QUIET,
         start=0.025,
@@ -358,10 +358,10 @@ def servers_that_die() -> Iterator[Row]:
         dies=0.5,
     )
     yield replace(row, figure=True)
-    yield replace(row, name="+5 %, its server ends in every slow round", dies=1.0)
-    group = "The same without counting whose server ended"
-    yield replace(row, group=group, told=False, promises=())
-    yield replace(row, group=group, name="+5 %, its server ends in every slow round", dies=1.0, told=False, promises=())
+    yield replace(row, name="+5 %, server ends in every slow round", dies=1.0)
+    yield replace(row, name=f"{row.name}, not counted", told=False, promises=())
+    every = "+5 %, server ends in every slow round, not counted"
+    yield replace(row, name=every, dies=1.0, told=False, promises=())
 
 
 def balanced_looks() -> Iterator[Row]:
@@ -372,7 +372,7 @@ def balanced_looks() -> Iterator[Row]:
         for rule in (AS_ONCE, PLAIN):
             yield Row(
                 group="The first arm of a round is slower: two arms are balanced after even numbers of rounds",
-                name=f"{name}, the first {100 * first:g} % slower, looks {_looks(rule)}",
+                name=f"{name}, first −{100 * first:g} %, looks {_looks(rule)}",
                 truth=against(even(ratio)),
                 cv=QUIET,
                 start=0.01,
@@ -391,7 +391,7 @@ def balanced_looks() -> Iterator[Row]:
             rule = replace(PLAIN, decide_after_rounds=looks)
             yield Row(
                 group="Three arms are balanced after multiples of three",
-                name=f"{name}, the first 3 % slower, looks {_looks(rule)}",
+                name=f"{name}, first −3 %, looks {_looks(rule)}",
                 truth=truth,
                 cv=QUIET,
                 start=0.01,

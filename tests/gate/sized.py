@@ -78,7 +78,7 @@ def rows() -> Iterator[Row]:
     noises = ((0.05, 0.02, 0.01), (0.25, 0.02, 0.01), (0.15, 0.1, 0.01), (0.25, 0.02, 0.0), (0.25, 0.1, 0.025))
     yield from (replace(edge, gains=g, spread=s, start=start) for g, s, start in noises)
     for gains in (0.15, 0.25):
-        yield replace(edge, name="mean +15 %, one workload −3 % = the tolerance", truth=against(one), gains=gains)
+        yield replace(edge, name="mean +15 %, one workload −3 %", truth=against(one), gains=gains)
     family = {"baseline": dict.fromkeys(WORKLOADS, 1.0)} | {name: dict.fromkeys(WORKLOADS, 1.05) for name in "ab"}
     yield replace(edge, name="two candidates +5 %", truth=family, looks=core.default_looks(3), unworthy=frozenset("ab"))
     for both in (False, True):
@@ -193,7 +193,7 @@ def _holds(row: Row, verdict: core.Verdict) -> Iterator[bool]:
 def line(row: Row, found: Found) -> str:
     cells = {
         "truth": row.name,
-        "promised": ", ".join(map(str, row.held)),
+        "promised": ", ".join(map(str, row.promises)) or NONE,
         "looks": ", ".join(map(str, row.looks)),
         "sent": "by noise" if row.sized else f"{REQUESTS}",
         "noise": row.noise,
@@ -227,7 +227,7 @@ def write(document: str) -> tuple[str, list[str]]:
     lines = [(row, line(row, measured(row))) for row in rows()]
     before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
-    table = [HEAD, "|---" * len(COLUMNS) + "|", *short((text for _, text in lines), REPEATED)]
+    table = [HEAD, "|-" * len(COLUMNS) + "|", *short((text for _, text in lines), REPEATED)]
     faults = [fault for row, text in lines for fault in broken(row, read(text))]
     return "\n".join([f"{before}{BEGIN}", "", *table, "", f"{END}{after}"]), faults
 

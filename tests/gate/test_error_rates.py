@@ -19,7 +19,7 @@ def test_a_figure_is_reached_and_stands_in_the_document(row: Row) -> None:
 
 def test_the_document_has_every_row_once_and_in_each_every_promise_is_kept() -> None:
     told = [text.split(" | ")[:3] for text in WRITTEN]
-    assert told == [[f"| {row.name}", ", ".join(map(str, row.held)) or NONE, row.noise] for row in ROWS]
+    assert told == [[f"| {row.name}", ", ".join(map(str, row.promises)) or NONE, row.noise] for row in ROWS]
     assert [fault for row, text in zip(ROWS, WRITTEN, strict=True) for fault in broken(row, read(text))] == []
 
 

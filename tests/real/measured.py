@@ -198,7 +198,7 @@ def _table(measured: Measured) -> Iterator[str]:
     yield "| arm | workload | requests | output tokens | tok/s | acceptance length | verify calls | malformed | |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (arm, workload), judged in measured.outcome.judged.items():
-        point, verdict = judged.point, "valid" if judged.valid else judged.why
+        point, verdict = judged.point, "" if judged.valid else judged.why
         if point is None:
             yield f"| {arm} | {workload} | | | | | | | {verdict} |"
             continue

@@ -104,7 +104,7 @@ def _table(told: Told) -> Iterator[str]:
             cells: Sequence[object] = (
                 one["round"] + 1, point["arm"], point["workload"], "-" if start is None else f"{float(start):.0f} s",
                 point.get("completed", "-"), point.get("outputTokens", "-"), point.get("outputThroughput", "-"),
-                point.get("acceptLength", "-"), "valid" if point["valid"] else point["why"],
+                point.get("acceptLength", "-"), "" if point["valid"] else point["why"],
             )  # fmt: skip
             yield f"| {' | '.join(map(str, cells))} |"
 
@@ -135,7 +135,7 @@ def _number(text: str) -> float:
 def _verdict(told: Told) -> Iterator[str]:
     for arm in told.arms[1:]:
         found = [one for one in told.status.get("results", ()) if one["arm"] == arm]
-        for one in found:
+        for one in found if len(found) > 2 else found[:1]:
             interval = f"{one['ratio']} ({one['lower']} to {one['upper']})" if "lower" in one else one.get("ratio", "-")
             yield f"* {arm}, {one['workload']}: {interval}"
     yield ""
