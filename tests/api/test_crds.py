@@ -136,7 +136,7 @@ DEPLOYMENT_STATUS = {
     "pools": [POOL],
 }
 
-# As docs/architecture.md has it.
+# With every kind of field.
 ROUND = {
     "round": 0,
     "try": 0,
