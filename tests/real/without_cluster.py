@@ -95,18 +95,25 @@ def _head(told: Told) -> Iterator[str]:
 
 
 def _table(told: Told) -> Iterator[str]:
-    yield "| round | arm | workload | ready after | requests | output tokens | tok/s | acceptance length | |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "By round; one value if all are equal:"
+    yield ""
+    yield "| arm | workload | ready after, s | requests | output tokens | tok/s | acceptance length | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    rows: dict[tuple[str, str], list[Sequence[object]]] = {}
     for one in told.run["rounds"]:
         starts = {each["arm"]: each.get("startSeconds") for each in one.get("replicates", ())}
         for point in one.get("points", ()):
             start = starts.get(point["arm"])
             cells: Sequence[object] = (
-                one["round"] + 1, point["arm"], point["workload"], "-" if start is None else f"{float(start):.0f} s",
+                "-" if start is None else f"{float(start):.0f}",
                 point.get("completed", "-"), point.get("outputTokens", "-"), point.get("outputThroughput", "-"),
                 point.get("acceptLength", "-"), "" if point["valid"] else point["why"],
             )  # fmt: skip
-            yield f"| {' | '.join(map(str, cells))} |"
+            rows.setdefault((point["arm"], point["workload"]), []).append(cells)
+    for key, found in rows.items():
+        columns = [list(map(str, column)) for column in zip(*found, strict=True)]
+        cells = [column[0] if len(set(column)) == 1 else "; ".join(column) for column in columns]
+        yield f"| {' | '.join([*key, *cells])} |"
 
 
 def _parity(told: Told) -> Iterator[str]:
