@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -63,11 +62,9 @@ async def play(
 
 def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome], cost: str, drawn: int) -> str:
     hit = [one for one in outcomes if one.hit]
-    run = Counter((one.draw.story, one.draw.fault.name) for one in hit)
-    converged = Counter((one.draw.story, one.draw.fault.name) for one in hit if not one.wrong)
 
-    def cell(story: str, fault: str) -> str:
-        return share(converged[story, fault], run[story, fault]) if run[story, fault] else "–"
+    def of_fault(name: str) -> list[Outcome]:
+        return [one for one in hit if one.draw.fault.name == name]
 
     def total(cases: Sequence[Outcome]) -> str:
         return share(sum(not one.wrong for one in cases), len(cases))
@@ -89,17 +86,14 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
         f"the fault's place came. {cost}",
         *([f"{drawn - len(outcomes)} of {drawn} drawn were not played: the time was over."] * (drawn > len(outcomes))),
         "",
-        "Cases run, by fault; all converged where one number stands:",
+        f"By fault: {', '.join(f'{fault} {total(of_fault(fault))}' for fault in faults)}.",
         "",
-        f"| story | writes, events | {' | '.join(faults)} | all |",
-        f"|---|---|{'---|' * (len(faults) + 1)}",
+        "| story | writes, events | cases, all converged where one number stands |",
+        "|---|---|---|",
     ]
     for story, found in known.items():
-        cells = " | ".join(cell(story, fault) for fault in faults)
         of_story = [one for one in hit if one.draw.story == story]
-        lines.append(f"| {story} | {found.writes}, {found.events} | {cells} | {total(of_story)} |")
-    sums = " | ".join(total([one for one in hit if one.draw.fault.name == fault]) for fault in faults)
-    lines.append(f"| all | | {sums} | {total(hit)} |")
+        lines.append(f"| {story} | {found.writes}, {found.events} | {total(of_story)} |")
     lines += ["", *(f"* not converged: {line}" for one in hit if one.wrong for line in str(one).splitlines()[:3])]
     return "\n".join(lines).rstrip() + "\n"
 
