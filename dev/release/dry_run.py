@@ -255,11 +255,7 @@ def report(place: Place, steps: Steps) -> str:
         f"Version {versions.current()}, commit {commit}, {datetime.now(UTC).date().isoformat()}, "
         f"{os.cpu_count()} processors.",
         "",
-        "| | digest | compressed |",
-        "|---|---|---|",
-        f"| image | `{place.digest('image')}` | |",
-        *(f"| {platform} | `{digest}` | {sizes[platform]:.0f} MB |" for platform, digest in platforms.items()),
-        f"| chart | `{place.digest('chart')}` | |",
+        f"Compressed: {', '.join(f'{platform} {size:.0f} MB' for platform, size in sizes.items())}.",
         "",
         "| step | seconds | |",
         "|---|---|---|",

@@ -23,7 +23,8 @@ def whole(lines: Iterable[str], columns: int) -> Iterator[str]:
 
 def percent(fraction: float) -> str:
     """Two digits name a count of 4,000 exactly; rounded as a fraction of four digits."""
-    return f"{100 * float(f'{fraction:.4f}'):.2f}"
+    text = f"{100 * float(f'{fraction:.4f}'):.2f}"
+    return {"0.00": "0", "100.00": "100"}.get(text, text)
 
 
 def split(line: str) -> list[str]:

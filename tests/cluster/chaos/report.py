@@ -8,7 +8,7 @@ from tests.cluster.chaos.machines import ROOT
 from tests.cluster.chaos.table import SCENARIOS
 from tests.support.tables import short
 
-REPEATED = 4
+REPEATED = 3
 """Columns in which a cell may repeat the one above."""
 NONE = "–"
 WHERE = ROOT / "docs" / "reports" / "chaos.md"
@@ -29,14 +29,8 @@ minute; undisturbed it serves its winner after about 45 s). The seed chooses the
 other work on two cores. Faults of the cluster are done alone; faults of the operator or of a node
 also hit the runs beside them. An empty cell repeats the cell above it.
 
-| scenario | AIPerf | what is done | SIGKILL of | seed | seconds | was | when, and what was seen |
-|---|---|---|---|---|---|---|---|
-"""
-TAIL = """
-AIPerf's scenarios: tests/kubernetes/chaos/README.md of ai-dynamo/aiperf at 139b8f35. Ours differ in
-C8 (the container beside the client), C9 (the pod with the result is deleted), C16 (the operator's
-reads of servers' counters), H4 (LeaderWorkerSet instead of JobSet) and B3 (a pause in the answers of
-the measured server).
+| scenario | what is done | SIGKILL of | seed | seconds | was | when, and what was seen |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -55,14 +49,14 @@ def text(found: Sequence[Mapping[str, Any]]) -> str:
         kills=sum(bool(SCENARIOS[one["scenario"]].sigkill) for one in good),
         commits=", ".join(dict.fromkeys(one["commit"] for one in rows)),
     )
-    return head + "".join(f"{line}\n" for line in short(map(_row, rows), REPEATED)) + TAIL
+    return head + "".join(f"{line}\n" for line in short(map(_row, rows), REPEATED))
 
 
 def _row(one: Mapping[str, Any]) -> str:
     scenario = SCENARIOS[one["scenario"]]
     was = scenario.holds if not one["wrong"] else f"**not**: {one['wrong'].splitlines()[-1][:200]}"
     cells = [
-        *(scenario.name, scenario.peer or NONE, scenario.does, scenario.sigkill or NONE),
+        *(scenario.name, scenario.does, scenario.sigkill or NONE),
         *(str(one["seed"]), str(one["seconds"]), was, "; ".join(one["notes"])),
     ]
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
