@@ -1,4 +1,4 @@
-"""The recipes of docs/automation.md for `kubectl wait`, at a real API server, on statuses as the operator writes them."""
+"""The recipes of docs/automation.md for `kubectl wait`, at a real API server, on the operator's statuses."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Scenarios × steps × faults: `python -m tests.fault.matrix` runs every case and writes its part of docs/reports/faults.md.
+"""Scenarios × steps × faults: `python -m tests.fault.matrix` runs every case; writes part of docs/reports/faults.md.
 
     python -m tests.fault.matrix [--every N] [--of FIRST/PARTS] [SCENARIO ...]
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from tests.support.tables import short, split, whole
 from tests.support.campaigns import BASELINE_1, BASELINE_32, WIDE_1, WIDE_32
+from tests.support.tables import short, split, whole
 
 from paceline.core import WAVES
 from paceline.pods.round.answers import Answered, report

@@ -16,8 +16,8 @@ from statistics import mean
 
 from tests.gate import lengths, sized
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
-from tests.support.tables import percent, short, whole
 from tests.support.campaigns import Truth
+from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Outcome

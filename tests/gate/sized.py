@@ -15,8 +15,8 @@ from statistics import fmean
 
 import numpy as np
 from tests.gate.rows import CAMPAIGNS, NEVER, SMALL, Promise
-from tests.support.tables import percent, short, whole
 from tests.support.campaigns import LATENCY, WORKLOADS, Truth, against
+from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Dataset, Outcome, Workload

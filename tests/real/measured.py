@@ -170,9 +170,7 @@ def dated(engine: str, emulated: str) -> str:
 def _arms(measured: Measured) -> Iterator[str]:
     asked = [_options(measured, arm.argv) for arm in measured.outcome.plan.arms]
     shared = [one for one in asked[0] if all(one in others for others in asked)]
-    yield f"All arms: `{' '.join(shared)}`."
-    yield ""
-    yield "| arm | ready after | KV cache | further arguments |"
+    yield "| arm | ready after | KV cache | arguments beside the shared ones |"
     yield "|---|---|---|---|"
     arms = zip(measured.outcome.plan.arms, measured.outcome.result.replicates, asked, strict=True)
     for arm, replicate, options in arms:

@@ -82,6 +82,7 @@ def told(directory: Path, measured: tuple[int, str], report: Path) -> Told:
 
 # The report
 
+
 def report(told: Told) -> str:
     return "\n".join([*_head(told), *_table(told), "", *_parity(told), *_verdict(told), ""])
 

@@ -8,7 +8,8 @@ def short(lines: Iterable[str], columns: int) -> Iterator[str]:
     above: list[str] = []
     for line in lines:
         cells = split(line)
-        yield joined(["" if cell in above[n : n + 1] else cell for n, cell in enumerate(cells[:columns])], cells, columns)
+        first = ["" if cell in above[n : n + 1] else cell for n, cell in enumerate(cells[:columns])]
+        yield joined(first, cells, columns)
         above = cells[:columns]
 
 

@@ -1,4 +1,6 @@
-"""The tables of docs/engines-sglang.md are those of the wheels, and its advice holds. To write them: PACELINE_GOLDEN=write."""
+"""The tables of docs/engines-sglang.md are those of the wheels, and its advice holds.
+
+To write them: PACELINE_GOLDEN=write."""
 
 import os
 import re
