@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 
 from paceline.api.round import with_rounds
-from paceline.report import report
-from paceline.report.text import interval, ratio
+from paceline.report import build_report
+from paceline.report.text import interval_text, ratio_text
 
 Run = Mapping[str, Any]
 Key = tuple[int, str, str]
@@ -118,7 +118,7 @@ def _ends(run: Run) -> tuple[tuple[Mapping[str, str], str], tuple[Mapping[str, s
 
 
 def _verdict(run: Run) -> Iterator[str]:
-    (said,) = report([run]).runs
+    (said,) = build_report([run]).runs
     looks = said.asked.rpartition("looked at after ")[2]
     yield "### Verdict"
     yield ""
@@ -132,7 +132,9 @@ def _verdict(run: Run) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for one in said.candidates:
         for effect in one.effects:
-            yield _row(one.name, effect.workload, ratio(effect.bounds.ratio), interval(effect.bounds), one.outcome)
+            yield _row(
+                one.name, effect.workload, ratio_text(effect.bounds.ratio), interval_text(effect.bounds), one.outcome
+            )
 
 
 def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
@@ -155,7 +157,7 @@ def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
         used = powers.get((entry["round"], point["arm"], point["workload"]))
         rows.setdefault((point["arm"], point["workload"]), []).append((
             f"{speeds[0]:,.0f}" if speeds[0] else "–",
-            ratio(speeds[0] / speeds[1]) if all(speeds) and point is not beside else "",
+            ratio_text(speeds[0] / speeds[1]) if all(speeds) and point is not beside else "",
             f"{float(point['acceptLength']):.2f}" if point.get("acceptLength") else "",
             f"{used.joules / point['outputTokens']:.3f}" if used else "", f"{used.watts:.0f}" if used else "",
             f"{used.sm_mhz}" if used else "", point["why"],

@@ -1,7 +1,6 @@
-"""check_flags.py FOLDER [VERSION…]: the flags that were read in the wheels beside those of each wheel's own parser.
+"""The flags that were read in a wheel beside those of the wheel's own parser, for `add_release.py`.
 
-Each wheel in FOLDER is unpacked, and its `ServerArgs.add_cli_args` run without a GPU (`resolved.py`). Prints a line for
-each release, and ends with 1 if names or choices differ. Needs msgspec and orjson.
+The wheel is unpacked, and its `ServerArgs.add_cli_args` run without a GPU (`resolved.py`).
 """
 
 import argparse
@@ -12,12 +11,11 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import resolved
 from extract_flags import TO
-from releases import VERSIONS
+from wheels import versions, wheel
 
 Parsed = dict[str, list[str] | None]
 """Name of a flag → its choices."""
@@ -38,10 +36,11 @@ def of_the_parser(root: str) -> Parsed:
 
 def of_the_list(version: str) -> Parsed:
     """Choices that only the running program knows are None."""
-    at = VERSIONS.index(version)
+    every = versions()
+    at = every.index(version)
 
     def has(spans: list[list[str]]) -> bool:
-        return any(VERSIONS.index(first) <= at <= VERSIONS.index((last or VERSIONS)[-1]) for first, *last in spans)
+        return any(every.index(first) <= at <= every.index((last or every)[-1]) for first, *last in spans)
 
     found: Parsed = {}
     for row in json.loads(TO.read_text())["flags"]:
@@ -52,24 +51,15 @@ def of_the_list(version: str) -> Parsed:
     return found
 
 
-def differs(version: str, wheel: Path) -> list[str]:
+def differs(version: str) -> list[str]:
+    """Names that one of them lacks, or whose choices differ."""
     with tempfile.TemporaryDirectory() as root:
-        zipfile.ZipFile(wheel).extractall(root)
-        said = subprocess.run([sys.executable, __file__, "--one", root], stdout=subprocess.PIPE, check=True)
+        zipfile.ZipFile(wheel(version)).extractall(root)
+        said = subprocess.run([sys.executable, __file__, root], stdout=subprocess.PIPE, check=True)
     theirs, ours = json.loads(said.stdout), of_the_list(version)
     names = theirs.keys() ^ ours.keys()
     return sorted(names | {one for one in theirs.keys() & ours.keys() if ours[one] and ours[one] != theirs[one]})
 
 
-def main(folder: Path, versions: list[str]) -> int:
-    found = {version: differs(version, next(folder.glob(f"sglang-{version}-*.whl"))) for version in versions}
-    for version, names in found.items():
-        print(version, *(names or ["the same"]))
-    return int(any(found.values()))
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
-        json.dump(of_the_parser(sys.argv[2]), sys.stdout)
-    else:
-        sys.exit(main(Path(sys.argv[1]), sys.argv[2:] or list(VERSIONS)))
+    json.dump(of_the_parser(sys.argv[1]), sys.stdout)

@@ -1,4 +1,4 @@
-"""extract_backends.py FOLDER: what the wheels in FOLDER say of attention backends, for the tests of the table of them.
+"""What the wheels say of attention backends, for the tests of the table of them and for `add_release.py`.
 
 Read as syntax trees, from the first release on that has both modules: `drafts` are the keys of both maps of the
 backends that EAGLE's worker drafts on (speculative/draft_utils.py), `onlyMLA` and `neverMLA` the backends of the
@@ -8,17 +8,15 @@ registry that refuse other models, `neverSpeculates` those that refuse to specul
 
 import ast
 import json
-import sys
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from extract_flags import Wheel, spans
-from releases import VERSIONS
+from wheels import ROOT, wheel
 
-TO = Path(__file__).parents[2] / "tests/unit/engines/sglang/backends.json"
+TO = ROOT / "tests/unit/engines/sglang/backends.json"
 DRAFTS, REGISTRY = "sglang.srt.speculative.draft_utils", "sglang.srt.layers.attention.attention_registry"
-FIRST = VERSIONS.index("0.5.5")
+FIRST = "0.5.5"
 SAYS = {
     "onlyMLA": ("can only be used with MLA models",),
     "neverMLA": ("can only be used with non-MLA models", "does not use an MLA backend"),
@@ -48,18 +46,13 @@ def refusing(wheel: Wheel, words: tuple[str, ...]) -> list[str]:
     return found
 
 
-def main(folder: Path) -> None:
+def main(versions: Sequence[str]) -> None:
     said: dict[str, dict[str, list[str]]] = {name: {} for name in ("drafts", *SAYS)}
-    for version in VERSIONS[FIRST:]:
-        (file,) = folder.glob(f"sglang-{version}-*.whl")
-        with zipfile.ZipFile(file) as opened:
-            wheel = Wheel(opened)
-            said["drafts"][version] = drafts(wheel)
+    for version in versions[versions.index(FIRST) :]:
+        with zipfile.ZipFile(wheel(version)) as opened:
+            read_in = Wheel(opened)
+            said["drafts"][version] = drafts(read_in)
             for name, words in SAYS.items():
-                said[name][version] = refusing(wheel, words)
+                said[name][version] = refusing(read_in, words)
     rows = (f'"{name}": {json.dumps(spans(found))}' for name, found in said.items())
     TO.write_text("{\n" + ",\n".join(rows) + "\n}\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

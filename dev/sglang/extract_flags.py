@@ -1,27 +1,22 @@
-"""What SGLang's releases speak, read in the published wheels: `python dev/sglang/extract_flags.py [FOLDER]`.
+"""What SGLang's releases speak, read in the published wheels, for `add_release.py`.
 
-Downloads each wheel that FOLDER lacks (pip; nothing is installed or imported), reads the sources as syntax trees and
-writes operator/paceline/engines/data/sglang-flags.json: the flags of the server, the target architectures
-whose class has the hook that an EAGLE3 head needs, and those that draft with layers of their own, each with the
-releases that have it. Older versions call `parser.add_argument` for every flag; since then flags are annotated fields,
-`name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments; first in server_args.py (0.5.17), then in
-modules of their own.
+Reads the sources as syntax trees and writes operator/paceline/engines/sglang/data/flags.json: the flags of the server,
+the target architectures whose class has the hook that an EAGLE3 head needs, and those that draft with layers of their
+own, each with the releases that have it. Older versions call `parser.add_argument` for every flag; since then flags are
+annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments; first in server_args.py
+(0.5.17), then in modules of their own.
 """
 
 import ast
 import json
-import subprocess
-import sys
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from releases import VERSIONS
+from wheels import DATA, wheel
 
-TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-flags.json"
+TO = DATA / "flags.json"
 SERVER_ARGS = "sglang.srt.server_args"
 FIELDS = "sglang/srt/arg_groups/fields/"
 MODELS = "sglang/srt/models/"
@@ -261,19 +256,15 @@ def spans(found: Mapping[str, Iterable[str]]) -> Spans:
     return {one: [span[:1] if span[-1] == version else span for span in each] for one, each in kept.items()}
 
 
-def main(folder: Path) -> None:
+def main(versions: Iterable[str]) -> None:
     flags_of = dict[str, list[dict[str, Any]]]()
     targets: dict[str, dict[str, list[str]]] = {name: {} for name in TARGETS}
-    for version in VERSIONS:
-        if not (found := list(folder.glob(f"sglang-{version}-*.whl"))):
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
-            subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
-            found = list(folder.glob(f"sglang-{version}-*.whl"))
-        with zipfile.ZipFile(found[0]) as opened:
-            wheel = Wheel(opened)
-            flags_of[version] = list(flags(wheel))
+    for version in versions:
+        with zipfile.ZipFile(wheel(version)) as opened:
+            read_in = Wheel(opened)
+            flags_of[version] = list(flags(read_in))
             for name, read in TARGETS.items():
-                targets[name][version] = read(wheel)
+                targets[name][version] = read(read_in)
     TO.write_text(data(flags_of, targets))
 
 
@@ -296,7 +287,7 @@ def data(flags_of: Mapping[str, list[dict[str, Any]]], targets: Mapping[str, Map
             row["choices"] = sorted(word for word, of in had.items() if of == span)
             row |= {"sometimes": some} if (some := {word: of for word, of in had.items() if of != span}) else {}
         lines.append(json.dumps({**row, "in": span}))
-    said = {"source": "wheels of SGLang on PyPI, by dev/sglang/extract_flags.py", "releases": list(flags_of)}
+    said = {"source": "wheels of SGLang on PyPI, by dev/sglang/add_release.py", "releases": list(flags_of)}
     parts = [json.dumps(said)[1:-1]]
     for kind, of in targets.items():
         each = (f"{json.dumps(name)}: {json.dumps(span)}" for name, span in sorted(spans(of).items()))
@@ -316,8 +307,3 @@ def _words(row: dict[str, Any]) -> list[str]:
 
 def _has_words(row: dict[str, Any]) -> bool:
     return "choices" in row and all(isinstance(word, str) for word in row["choices"])
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        main(Path(sys.argv[1] if len(sys.argv) > 1 else scratch))

@@ -1,10 +1,10 @@
-"""extract_moves.py [VERSION…]: which resolved arguments speculation moves by itself, per release of SGLang.
+"""Which resolved arguments speculation moves by itself, per release of SGLang, for `add_release.py`.
 
-Each published wheel is unpacked (pip; nothing is installed), and its own resolution of arguments is run on machines
+Each published wheel is unpacked (nothing is installed), and its own resolution of arguments is run on machines
 that are made up, without speculation and with every algorithm (`resolved.py`): what comes out otherwise was moved. Once
 with all left alone, and once with what Paceline's rules ask for (`PINS`): what moves even then cannot be compared.
-Writes operator/paceline/engines/data/sglang-moves.json; releases that are not named stay as they are there. Needs
-msgspec and orjson; half a minute of one core a release.
+Writes operator/paceline/engines/sglang/data/moves.json; releases that are not named stay as they are there. Half a
+minute of one core a release.
 """
 
 import json
@@ -18,11 +18,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from releases import VERSIONS
+from wheels import DATA, wheel
 
 from paceline_emulator.hub.models import generated
 
-TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-moves.json"
+TO = DATA / "moves.json"
 GPUS = {"A100": 1, "H100": 1, "H200": 4, "B200": 1}
 """Product → tensor parallelism."""
 
@@ -199,17 +199,9 @@ def _a_line_a_field(said: dict[str, Any]) -> str:
 
 
 def release(version: str, scratch: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-    subprocess.run([*command, "--dest", str(scratch), f"sglang=={version}"], check=True)
-    (wheel,) = scratch.glob(f"sglang-{version}-*.whl")
     root = scratch / version
-    with zipfile.ZipFile(wheel) as file:
+    with zipfile.ZipFile(wheel(version)) as file:
         file.extractall(root, [name for name in file.namelist() if name.endswith(".py")])
-    wheel.unlink()
-    return read(root)
-
-
-def read(root: Path) -> dict[str, Any]:
     left, pinned = ask(root, {}), ask(root, PINS)
     lacking = lacks(left, root)
     return {
@@ -221,18 +213,13 @@ def read(root: Path) -> dict[str, Any]:
     }
 
 
-def main(versions: list[str], unpacked: Path | None) -> None:
-    known = json.loads(TO.read_text())["releases"] if TO.exists() else {}
-    for version in versions or VERSIONS:
+def main(every: Iterable[str], added: Iterable[str]) -> None:
+    known = json.loads(TO.read_text())["releases"]
+    for version in added:
         with tempfile.TemporaryDirectory() as scratch:
-            known[version] = read(unpacked / version) if unpacked else release(version, Path(scratch))
-        said = {
-            "source": "wheels of SGLang on PyPI, their own resolution run by dev/sglang/extract_moves.py",
-            "releases": {name: known[name] for name in VERSIONS if name in known},
-        }
-        TO.write_text(_a_line_a_field(said))
-        print(version, flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:], None)
+            known[version] = release(version, Path(scratch))
+    said = {
+        "source": "wheels of SGLang on PyPI, their own resolution run by dev/sglang/add_release.py",
+        "releases": {name: known[name] for name in every},
+    }
+    TO.write_text(_a_line_a_field(said))

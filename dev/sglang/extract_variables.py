@@ -1,21 +1,21 @@
-"""extract_variables.py FOLDER: which of the wheels in FOLDER read the environment variables of the table in
-engines/sglang/variables.py, for the tests of that table: tests/unit/engines/sglang/variables.json.
+"""Which wheels read the environment variables of the table in engines/sglang/variables.py, for the tests of that table
+(tests/unit/engines/sglang/variables.json) and for `add_release.py`.
 
 A variable that is only declared, or only warned of, is not read.
 """
 
 import json
 import re
-import sys
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from extract_flags import spans
-from releases import VERSIONS
+from wheels import ROOT, wheel
 
 from paceline.engines.sglang.variables import VARIABLES
 
-TO = Path(__file__).parents[2] / "tests/unit/engines/sglang/variables.json"
+TO = ROOT / "tests/unit/engines/sglang/variables.json"
 READ = re.compile(rb'\benvs\.(SGLANG_\w+)|(?:get_\w+_env_var|environ\.get)\(\s*"(SGLANG_\w+)"')
 NAMES = VARIABLES.keys()
 
@@ -29,11 +29,7 @@ def read_by(file: Path) -> list[str]:
     return sorted(found & NAMES)
 
 
-def main(folder: Path) -> None:
-    found = {version: read_by(next(folder.glob(f"sglang-{version}-*.whl"))) for version in VERSIONS}
+def main(versions: Iterable[str]) -> None:
+    found = {version: read_by(wheel(version)) for version in versions}
     rows = (f'"{name}": {json.dumps(span)}' for name, span in sorted(spans(found).items()))
     TO.write_text("{\n" + ",\n".join(rows) + "\n}\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -1,8 +1,8 @@
 """The flags of `vllm serve`, read in the published wheel: `python dev/vllm/extract_flags.py [WHEEL]`.
 
-Without WHEEL it is downloaded (pip; nothing is installed or imported). The sources are read as syntax trees, and
-written are operator/paceline/engines/data/vllm-VERSION.json, with methods and keys of the speculative configuration,
-and, for the emulator, the flags with defaults. vLLM derives its arguments from the annotations of dataclass fields
+Without WHEEL it is downloaded (pip; nothing is installed or imported). The sources are read as syntax trees. Written
+are operator/paceline/engines/vllm/data/flags-VERSION.json, with methods and keys of the speculative configuration, and,
+for the emulator, the flags with defaults. vLLM derives its arguments from the annotations of dataclass fields
 (engine/arg_utils.py, `_compute_kwargs`); so does this. Names for types that stand elsewhere, and functions that read a
 value, it cannot follow: where the real parser of this version was captured (`try_values.py`), kinds and choices are
 those that it showed.
@@ -253,7 +253,7 @@ def main(wheel: Path) -> None:
         f'"speculativeMethods": {json.dumps(draft["methods"])},\n"speculativeKeys": {_rows(map(_plain, draft["keys"]))}'
     )
     written = {
-        "operator/paceline/engines/data/vllm-": f"{_rows(map(_plain, found))},\n{own}",
+        "operator/paceline/engines/vllm/data/flags-": f"{_rows(map(_plain, found))},\n{own}",
         "paceline_emulator/vllm/data/flags_": _rows(found),
     }
     for path, text in written.items():

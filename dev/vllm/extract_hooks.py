@@ -4,7 +4,7 @@ EAGLE3, DFLASH and DSPARK read them, and vLLM refuses a target without the inter
 (v1/worker/gpu/spec_decode/eagle/eagle3_utils.py:28). The sources are read as syntax trees: the registry says which
 class serves an architecture, and a class has the interface if it, or any class that it is made of, is SupportsEagle3.
 Where platforms have classes of their own, one that has it is enough. Written is
-operator/paceline/engines/data/vllm-VERSION-targets.json.
+operator/paceline/engines/vllm/data/targets-VERSION.json.
 """
 
 import ast
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 VERSION = "0.33.0"
-TO = Path(__file__).parents[2] / f"operator/paceline/engines/data/vllm-{VERSION}-targets.json"
+TO = Path(__file__).parents[2] / f"operator/paceline/engines/vllm/data/targets-{VERSION}.json"
 REGISTRY = "vllm/model_executor/models/registry.py"
 TABLES = ("_TEXT_GENERATION_MODELS", "_MULTIMODAL_MODELS", "_TRANSFORMERS_SUPPORTED_MODELS")
 INTERFACE = "SupportsEagle3"

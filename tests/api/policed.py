@@ -16,7 +16,8 @@ from typing import Any
 from tests.support.apiserver import Running, start
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, run, server
 
-from paceline.render import Manifest, revision_of, round_job
+from paceline.core.manifest import Manifest
+from paceline.render import revision_of, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.guards import rounds_network, servers_network
 from paceline.render.serving import template

@@ -10,7 +10,7 @@ from tests.support.edits import EXAMPLE, example, example_run
 
 from paceline.api import Cause, Reason
 from paceline.api.crd import crds
-from paceline.api.reasons import to_status as conditions_of
+from paceline.api.reasons import conditions_to_status as conditions_of
 from paceline.core.record import to_status
 
 NOW = "2026-11-21T12:00:00Z"

@@ -16,10 +16,11 @@ from paceline.controller.cluster import WATCHED
 from paceline.controller.kinds import BENCHMARK_PROFILE, SPECULATIVE_DEPLOYMENT
 from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.core import DeploymentSpec, Model
+from paceline.core.manifest import Manifest
 from paceline.kube import needs_apply, stamped
 from paceline.kube.resources import AUTOSCALER, POD
 from paceline.plan.deployment.models import models_of, pin
-from paceline.render import Manifest, Owner, fetch_job, revision_of, round_job
+from paceline.render import Owner, fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.guards import disruption_budget, rounds_network, servers_network
 from paceline.render.serving import template

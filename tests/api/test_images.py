@@ -11,10 +11,10 @@ from tests.support.apiserver import Running, start
 
 from paceline import api
 from paceline.core import DeploymentSpec
+from paceline.core.manifest import Manifest
 from paceline.kube import needs_apply, stamped
 from paceline.plan.deployment.models import pin
-from paceline.render import Manifest, Owner, Settings, rendering, revision_of, servers
-from paceline.render.common import Manifest as Rendered
+from paceline.render import Owner, Settings, rendering, revision_of, servers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-8b-oci.yaml"
 OWNER = Owner(kind="SpeculativeDeployment", name="qwen3-8b-oci", namespace="default", uid="1")
@@ -25,7 +25,7 @@ def spec() -> DeploymentSpec:
     return pin(api.deployment(yaml.safe_load(EXAMPLE.read_text())), {})
 
 
-def served(asked: DeploymentSpec) -> Rendered:
+def served(asked: DeploymentSpec) -> Manifest:
     first = asked.pools[0]
     server, arm = replace(asked.server, max_concurrency=16), first.arms[1]
     kept = rendering(OWNER, first.name, server, arm, revision_of(server, arm), Settings(image="paceline"))

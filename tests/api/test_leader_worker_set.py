@@ -14,8 +14,9 @@ from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run
 from tests.support.pod_templates import OVERLAY, with_overlay
 from tests.support.several_nodes import over
 
+from paceline.core.manifest import Manifest
 from paceline.kube import difference, needs_apply, stamped
-from paceline.render import Manifest, rendering, round_job, servers, service
+from paceline.render import rendering, round_job, servers, service
 from paceline.render.benchmark import round_plan
 from paceline.render.where import Where
 

@@ -13,7 +13,7 @@ from tests.support.followed import follow
 from tests.support.migration import CASES, Case
 
 from paceline.cli import main
-from paceline.cli.render import rendered
+from paceline.cli.render import rendered_objects
 
 STRICT = ("--dry-run=server", "--validate=strict", "-f", "-")
 
@@ -24,7 +24,7 @@ def test_it_is_taken(apiserver: Running, case: Case, capsys: pytest.CaptureFixtu
     manifest = yaml.safe_load(capsys.readouterr().out)
     manifest["metadata"]["namespace"] = "default"
     assert apiserver.kubectl("apply", *STRICT, given=manifest).stdout.endswith(" created (server dry run)\n")
-    for one in rendered(manifest, arm=manifest["spec"]["candidates"][0]["name"], pool="main"):
+    for one in rendered_objects(manifest, arm=manifest["spec"]["candidates"][0]["name"], pool="main"):
         one["metadata"].pop("ownerReferences")  # of a resource that was not created
         assert apiserver.kubectl("apply", *STRICT, given=one).stdout.endswith(" created (server dry run)\n")
 

@@ -19,8 +19,9 @@ from tests.api.operating import an_operator
 from tests.support.apiserver import Running
 from tests.support.example import RUN, SETTINGS, pool, run
 
+from paceline.core.manifest import Manifest
 from paceline.kube import difference, stamped
-from paceline.render import Manifest, round_job
+from paceline.render import round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.where import ANYWHERE
 

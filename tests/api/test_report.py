@@ -31,7 +31,7 @@ def kubeconfig(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> 
     for run in demo():
         for workload in run["spec"]["workloads"]:  # recorded when three times the concurrency were enough
             workload["requests"] = max(workload["requests"], WAVES * workload["concurrency"])
-        for document in record.documents(run | {"metadata": run["metadata"] | {"namespace": NAMESPACE}}):
+        for document in record.as_documents(run | {"metadata": run["metadata"] | {"namespace": NAMESPACE}}):
             server.kubectl("create", "-f", "-", given=document)
         patch = json.dumps({"status": run["status"]})
         server.kubectl("patch", "bench", run["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)

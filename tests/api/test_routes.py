@@ -13,7 +13,7 @@ from tests.support.apiserver import Running
 from tests.support.schemas import HTTP_ROUTE, INFERENCE_POOL
 
 from paceline import api
-from paceline.cli.render import rendered
+from paceline.cli.render import rendered_objects
 from paceline.kube import difference, needs_apply, stamped
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def test_two_pools_of_one_header_value_are_refused(apiserver: Running) -> None:
 
 def test_what_is_made_of_it_is_stored_and_needs_no_second_apply(installed: Running) -> None:
     """The defaults that the schemas fill in are no change of ours."""
-    made = [one for one in rendered(ROUTED) if one["kind"] in ("HTTPRoute", "InferencePool")]
+    made = [one for one in rendered_objects(ROUTED) if one["kind"] in ("HTTPRoute", "InferencePool")]
     assert [one["kind"] for one in made] == ["InferencePool", "HTTPRoute", "HTTPRoute"]
     for one in made:
         wanted = stamped(one)
@@ -70,7 +70,7 @@ def test_what_is_made_of_it_is_stored_and_needs_no_second_apply(installed: Runni
 
 def test_their_schemas_are_strict(installed: Running) -> None:
     """So that what is taken above says something."""
-    for one in rendered(ROUTED):
+    for one in rendered_objects(ROUTED):
         if one["kind"] in ("HTTPRoute", "InferencePool"):
             one["spec"]["unknown"] = 1
             with pytest.raises(RuntimeError, match="unknown"):

@@ -30,7 +30,7 @@ from tests.unit.cli.states import both_promoted, measuring_round_2_of_3, rolled_
 
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.tree import tree
-from paceline.report import FORMATS, Report, report
+from paceline.report import FORMATS, Report, build_report
 
 LARGEST = 200_000
 """Bytes of a picture."""
@@ -48,7 +48,7 @@ class Shot:
 
 
 PAGES: Mapping[str, Callable[[], Report]] = {
-    "run": lambda: report(demo()[:1]),
+    "run": lambda: build_report(demo()[:1]),
     "deployment": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
 }
 SHOTS: Mapping[str, Shot] = {

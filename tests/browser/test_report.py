@@ -12,7 +12,7 @@ from tests.support.runs import lost_round
 from tests.unit.cli.states import both_promoted, searching_round_4
 from tests.unit.report.test_search import ended, of_a_schedule
 
-from paceline.report import FORMATS, Report, report
+from paceline.report import FORMATS, Report, build_report
 
 WIDE, PHONE, A4 = 1200, 390, 688
 """Of A4 less the margins of the page: 182 mm at 96 pixels an inch."""
@@ -33,14 +33,14 @@ def unbegun() -> dict[str, Any]:
 
 
 REPORTS: dict[str, Callable[[], Report]] = {
-    "demo": lambda: report(demo()),
-    "troubled": lambda: report([troubled()]),
-    "crossover": lambda: report([over(*GB10)]),
-    "trade-off": lambda: report([shared_out(*GB10)]),
-    "search": lambda: report([ended()]),
-    "schedule": lambda: report([of_a_schedule()]),
-    "evil": lambda: report([evil()]),
-    "unbegun": lambda: report([unbegun()]),
+    "demo": lambda: build_report(demo()),
+    "troubled": lambda: build_report([troubled()]),
+    "crossover": lambda: build_report([over(*GB10)]),
+    "trade-off": lambda: build_report([shared_out(*GB10)]),
+    "search": lambda: build_report([ended()]),
+    "schedule": lambda: build_report([of_a_schedule()]),
+    "evil": lambda: build_report([evil()]),
+    "unbegun": lambda: build_report([unbegun()]),
     "promoted": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
     "searching": lambda: deployed(searching_round_4()),
 }

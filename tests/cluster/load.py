@@ -70,7 +70,7 @@ def requests(here: Namespace, name: str, count: int) -> Requests:
     """Short answers to the built-in prompts."""
     model = here.get("specdep", name)["spec"]["target"]["servedName"]
     asked = {"model": model, "stream": True, "max_completion_tokens": TOKENS, **COUNTED}
-    texts = islice(cycle(datasets.load("code")), count)
+    texts = islice(cycle(datasets.load_dataset("code")), count)
     return Requests(
         url=f"http://{name}-{POOL}.{here.name}.svc{CHAT}",
         bodies=tuple(

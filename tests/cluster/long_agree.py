@@ -16,7 +16,7 @@ from tests.support.agreement import disagreements, markdown
 from tests.support.kubernetes import Manifest, Namespace
 from tests.support.queries import finished, lines_in, lines_of, run_of
 
-from paceline.measure.record import load
+from paceline.measure.record import load_run
 
 NAME = "agreed"
 NOISE = "0.003"
@@ -63,7 +63,7 @@ def test_an_operator_and_a_person_find_the_same(here: Namespace, hub: str, tmp_p
         person.terminate()
         person.wait()
     assert code == 0, (tmp_path / "said").read_text()  # Promote
-    persons = load(tmp_path / "run.yaml")
+    persons = load_run(tmp_path / "run.yaml")
     assert persons
     print(markdown(operators, persons, ("the operator", "`paceline measure`")))
     assert disagreements(operators, persons) == []

@@ -14,7 +14,7 @@ from tests.support.kubernetes import Manifest, Namespace, condition, says
 from tests.support.queries import POOL, name_of, pool_of, run_of, served
 from tests.support.runs import made_by
 
-from paceline.plan.images import digest
+from paceline.plan.images import image_digest
 
 NAME = "coder"
 ABSENT = "localhost/paceline-absent:0"
@@ -79,7 +79,7 @@ def test_a_moved_tag_makes_the_evidence_stale(here: Namespace, tmp_path: Path) -
     here.kubectl("delete", "pod", name_of(before))
     told = here.wait("it to be told", lambda: undecided(here), 60)
     (after,) = standing(here)
-    was, now = (digest(pod["status"]["containerStatuses"][0]["imageID"]) for pod in (before, after))
+    was, now = (image_digest(pod["status"]["containerStatuses"][0]["imageID"]) for pod in (before, after))
     assert was != now
     assert f"{MOVING} was {was[:19]} in {name_of(first)}, and its servers run {now[:19]}" in told
     decided = here.wait(
@@ -88,7 +88,7 @@ def test_a_moved_tag_makes_the_evidence_stale(here: Namespace, tmp_path: Path) -
     assert decided
     (again,) = (run for run in here.list("bench") if name_of(run) != name_of(first))
     assert made_by(again) == {"attempt": "2", "trigger": "Stale", "token": now}
-    assert digest(again["status"]["internal"]["imageDigests"]["server"]) == now
+    assert image_digest(again["status"]["internal"]["imageDigests"]["server"]) == now
 
 
 def undecided(here: Namespace) -> str:

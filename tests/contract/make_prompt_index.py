@@ -14,7 +14,10 @@ TO = Path(__file__).parents[2] / "paceline_emulator/data/prompts.json"
 
 def text() -> str:
     """The file's content: dataset → prompt hashes."""
-    return json.dumps({name: [prompt_hash(prompt) for prompt in datasets.load(name)] for name in datasets.NAMES}) + "\n"
+    return (
+        json.dumps({name: [prompt_hash(prompt) for prompt in datasets.load_dataset(name)] for name in datasets.NAMES})
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

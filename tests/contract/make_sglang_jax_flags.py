@@ -141,7 +141,9 @@ def files(directory: Path, version: str) -> dict[Path, str]:
         return f'{{"source": {json.dumps(source)}, "flags": [\n{lines}\n]}}\n'
 
     return {
-        ROOT / f"operator/paceline/engines/data/sglang-jax-{version}.json": text([compact(flag) for flag in found]),
+        ROOT / f"operator/paceline/engines/sglang_jax/data/flags-{version}.json": text(
+            [compact(flag) for flag in found]
+        ),
         ROOT / f"paceline_emulator/data/flags_sglang_jax_{version}.json": text(found),
     }
 

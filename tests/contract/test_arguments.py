@@ -97,7 +97,7 @@ BY_THE_TARGET = {"disable_radix_cache": ("0.5.9", ("Qwen3-Next",))}
 
 
 @pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
-def test_whatever_a_release_moves_in_spite_of_the_pins_is_on_the_list(read: moves.Release) -> None:
+def test_whatever_a_release_moves_in_spite_of_the_pins_is_on_the_list(read: moves.ReleaseMoves) -> None:
     """What it moves without them has a rule, or moves with what has one (`page_size` with the attention backend)."""
     uncovered = comparable(dict.fromkeys(read.moves_when_pinned, 1), SGLANG.moved(()))
     for field in uncovered:

@@ -13,7 +13,7 @@ from tests.contract import (
     make_vllm_words,
 )
 
-from paceline.pods.prompt_table import rows
+from paceline.pods.prompt_table import conversation_columns
 from paceline_emulator.hub.prompts import chats
 
 GENERATED = {
@@ -33,4 +33,4 @@ def test_file_is_current(path: Path) -> None:
 
 def test_the_table_of_the_hub_is_current() -> None:
     """By its rows: its bytes are those of a release of DuckDB."""
-    assert [row["messages"] for row in rows(make_chat_table.TO, 1 << 20)] == chats()
+    assert [row["messages"] for row in conversation_columns(make_chat_table.TO, 1 << 20)] == chats()

@@ -12,7 +12,7 @@ from tests.support.running import emulated, tree
 from paceline.engines.sglang import moves
 from paceline_emulator import memory
 
-READ = moves.of("0.5.6")
+READ = moves.moves_of("0.5.6")
 GPUS = {"A100": (81920, 1), "H100": (81559, 1), "H200": (143771, 4)}
 """MiB and tensor parallelism of those that were asked; B200 has other chunks."""
 ARMS = {"baseline": None, "EAGLE": "EAGLE", "EAGLE3": "EAGLE3", "STANDALONE": "STANDALONE", "NGRAM": "NGRAM"}

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from paceline.engines import ENGINES, Counts, Monitor, UnreadableError
-from paceline.watch.windows import Increase, read
+from paceline.watch.windows import Increase, add_reading
 
 CAPTURES = Path(__file__).parent / "captures"
 SGLANG, VLLM = ENGINES["SGLang"].monitor("0.5.23"), ENGINES["vLLM"].monitor("0.33.0")
@@ -117,7 +117,7 @@ def test_a_release_without_a_counter_of_verify_calls_is_read_by_its_gauge() -> N
     pages = [text.format(requests=n, tokens=101 * n).encode() for n in (0, 10, 30)]
     window = None
     for at, each in enumerate(pages):
-        window = read(window, monitor, monitor.read(each), at, 60)
+        window = add_reading(window, monitor, monitor.read(each), at, 60)
     assert window is not None
     assert shown(window.last.counts).accept_length == pytest.approx(2.5)
     assert shown(window.last.counts).verify_steps == pytest.approx(1200)
@@ -139,9 +139,9 @@ def test_what_is_no_page_of_the_engine_is_not_read(monitor: Monitor, text: bytes
 
 def test_a_counter_that_fell_begins_anew() -> None:
     counts = SGLANG.read(page("eagle3"))
-    window = read(None, SGLANG, counts, 0, 60)
-    window = read(window, SGLANG, counts, 30, 60)
-    window = read(window, SGLANG, replace(counts, requests=1), 60, 60)
+    window = add_reading(None, SGLANG, counts, 0, 60)
+    window = add_reading(window, SGLANG, counts, 30, 60)
+    window = add_reading(window, SGLANG, replace(counts, requests=1), 60, 60)
     assert [reading.at for reading in window.readings] == [60]
 
 

@@ -152,7 +152,7 @@ class TestLlmD:
         at = {stage.rate: round(stage.under_way) for stage in LLM_D_EAGLE3}
         loads = [closed(at[rate], 96) for rate in (1, 4, 8)]
         found = measured(self.arms, loads, RULE)
-        by_name = {load.workload.name: gate.Load(concurrency=load.workload.concurrency) for load in loads}
+        by_name = {load.workload.name: gate.LoadLevel(concurrency=load.workload.concurrency) for load in loads}
         crossing = gate.crossover(RULE, list(self.arms), by_name, found)
         assert (crossing.crossing, crossing.between) == (gate.Crossing.BASELINE_TAKES_OVER, (at[4], at[8]))
         slower = crossing.results[-1].effects["eagle3"].mean
@@ -243,5 +243,5 @@ class TestEagle4:
         for load in loads:
             shown = verdict.arms["eagle-4"].workloads[load.workload.name]
             assert shown.ratio == pytest.approx(SPEED_UPS[load.workload.concurrency], rel=CLOSE)
-        by_name = {load.workload.name: gate.Load(concurrency=load.workload.concurrency) for load in loads}
+        by_name = {load.workload.name: gate.LoadLevel(concurrency=load.workload.concurrency) for load in loads}
         assert gate.crossover(RULE, list(self.arms), by_name, found).crossing is gate.Crossing.SPECULATION_FASTER

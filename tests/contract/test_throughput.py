@@ -82,7 +82,7 @@ async def closed_loop(url: str, prompts: list[str], concurrency: int, tokens: in
 
 def prompts_of(dataset: str, count: int) -> list[str]:
     """Of a set, in order and from the start again. Every answer has at least 150 tokens, so the cap is what ends it."""
-    found = datasets.load(dataset)
+    found = datasets.load_dataset(dataset)
     return [found[index % len(found)] for index in range(count)]
 
 

@@ -27,7 +27,7 @@ from paceline.engines.vllm.probe import (
     OF_THE_CACHE,
     PREEMPTIONS,
     body,
-    fields,
+    outermost_fields,
 )
 from paceline_emulator import profile
 from paceline_emulator.positions import by_position
@@ -101,7 +101,7 @@ def test_what_a_real_server_says_it_runs_with() -> None:
     assert (said["method"], said["num_spec_tokens"], said["draft_positions"]) == ("eagle3", 3, 3)
     configured = CONFIGURATION.search(captured("eagle3", "metrics").log)
     assert configured
-    assert tuple(fields(configured["fields"])) == facts.FIELDS
+    assert tuple(outermost_fields(configured["fields"])) == facts.FIELDS
 
 
 def test_what_a_real_server_counts() -> None:
@@ -140,7 +140,7 @@ def test_the_start_log_names_its_fields_as_the_wheel_does(serve: Serve) -> None:
     assert "non-default args: {" in asked
     configured = CONFIGURATION.search(line)
     assert configured
-    found = list(fields(configured["fields"]))
+    found = list(outermost_fields(configured["fields"]))
     assert found == [name for name in facts.FIELDS if name in found]
     assert set(COMPARED) - set(OF_THE_CACHE) <= set(found)
 

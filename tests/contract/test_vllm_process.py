@@ -21,7 +21,7 @@ from paceline.engines.vllm.arguments import FLAGS
 from paceline_emulator.vllm.flags import human_readable_int_or_auto
 
 DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"
-ENGINES = Path(pages.__file__).parent / "data"
+ENGINES = Path(pages.__file__).parent / "vllm/data"
 
 
 def end(server: Vllm) -> tuple[int, str]:
@@ -45,7 +45,7 @@ def alike(line: str) -> str:
 
 def test_the_list_has_every_option_of_the_wheel() -> None:
     """321 with the model itself: 5 of the top, 62 of the front end, 254 of the engine."""
-    listed = json.loads((ENGINES / "vllm-0.33.0.json").read_text())["flags"]
+    listed = json.loads((ENGINES / "flags-0.33.0.json").read_text())["flags"]
     assert len(listed) == 321
     for name in ("-tp", "--no-enable-prefix-caching", "--disable-prefix-caching", "-sc", "--spec-tokens"):
         assert name in FLAGS.flags
@@ -56,7 +56,7 @@ def test_the_list_has_every_option_of_the_wheel() -> None:
 def test_operator_and_emulator_have_the_same_options() -> None:
     mine, theirs = (
         [flag["names"] for flag in json.loads(path.read_text())["flags"]]
-        for path in (ENGINES / "vllm-0.33.0.json", DATA / "flags_0.33.0.json")
+        for path in (ENGINES / "flags-0.33.0.json", DATA / "flags_0.33.0.json")
     )
     assert mine == theirs
 

@@ -20,7 +20,7 @@ MOST_NOISE = 0.007
 """Of a point, emulator and machine: at 1 % one demo in twenty ends Inconclusive (docs/reports/error-rates.md)."""
 
 MOST_IDLE, FIVE_MINUTES = 0.1, 300
-"""Of the time that accelerators are held, if each start took so many seconds: docs/evidence.md."""
+"""Of the time that accelerators are held, if each start took so many seconds: docs/report.md."""
 
 TABLE = (
     "| demo | time | latency | speed-up | rounds | noise | throughput | speed-up | rounds | noise | |",

@@ -16,7 +16,7 @@ from tests.demo.record import RECORDED, keep
 from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
 from paceline.cli.measured import EXIT
-from paceline.measure.record import load
+from paceline.measure.record import load_run
 
 POOLS = ("latency", "throughput")
 
@@ -30,7 +30,7 @@ def measured(pool: str, directory: Path) -> Mapping[str, Any]:
     code = subprocess.run([*program, "-o", str(output)], check=False).returncode
     if code not in (EXIT["Promote"], EXIT["Reject"], EXIT["Inconclusive"]):
         raise SystemExit(code)
-    run = load(output)
+    run = load_run(output)
     assert run
     points = [point for entry in run["rounds"] for point in entry.get("points", ())]
     if wrong := [f"{one['arm']} on {one['workload']}: {one['why']}" for one in points if not one["valid"]]:

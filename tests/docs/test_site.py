@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
-    "install", "first-deployment", "concepts", "tuning", "runbook", "security", "states", "api", "automation",
+    "install", "first-deployment", "concepts", "gate", "runbook", "security", "states", "api", "automation",
     "decisions/README",
 )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
 from paceline.controller.health import Health
 from paceline.kube import Contact, Leading
 
@@ -11,6 +11,6 @@ def leads() -> Leading:
     return Leading(asyncio.Event(), lambda: None)
 
 
-def fault_of(view: Cluster) -> str | None:
+def fault_of(view: WatchedCluster) -> str | None:
     """Of its passes alone: nothing here is the answer of a server."""
     return Health(cluster=view, contact=Contact(), led=leads()).fault()

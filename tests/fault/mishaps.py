@@ -13,7 +13,7 @@ from tests.fault.nature import JOB_SECONDS
 from tests.fault.world import NAME, NAMESPACE, RESTART_SECONDS, Process, World
 from tests.support.memory import Crash, conflict, lost
 
-from paceline.controller.cluster import Key
+from paceline.controller.cluster import ObjectKey
 from paceline.controller.health import SILENT_SECONDS
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.kube import ApiError, Invalid, Ref, TooManyRequests, Unavailable, WatchEvent
@@ -116,8 +116,8 @@ def nudge(process: Process, seconds: float) -> None:
     """Hints without reason, for so long."""
     world = process.world
     runs = world.cluster.list(BENCHMARK_RUN).items
-    keys = [Key(BENCHMARK_RUN.plural, NAMESPACE, run["metadata"]["name"]) for run in runs]
-    keys += [Key(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, name) for name in (NAME, "stranger")]
+    keys = [ObjectKey(BENCHMARK_RUN.plural, NAMESPACE, run["metadata"]["name"]) for run in runs]
+    keys += [ObjectKey(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, name) for name in (NAME, "stranger")]
     random.shuffle(keys)
     for key in keys:
         process.view.hear(key)

@@ -27,7 +27,7 @@ from paceline.core import BASELINE
 from paceline.kube.resources import JOB
 from paceline.plan.step import timestamp
 from paceline.render import Settings
-from paceline.watch import Judgement, JudgementKind, Numbers, Watched
+from paceline.watch import Judgement, JudgementKind, Watched, WindowNumbers
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def accepts_little(world: World) -> None:
     def judge(watched: Watched) -> Judgement:
         served = watched.arm != BASELINE
         kind = JudgementKind.ACCEPTANCE_DROPPED if served else JudgementKind.AS_EXPECTED
-        numbers = Numbers(accept_length=1.4, expected_accept_length=2.8) if served else Numbers()
+        numbers = WindowNumbers(accept_length=1.4, expected_accept_length=2.8) if served else WindowNumbers()
         return Judgement(
             kind=kind, message=str(kind), revision=watched.revision, since=timestamp(START), numbers=numbers
         )

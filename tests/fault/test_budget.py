@@ -13,7 +13,7 @@ from tests.fault.world import NAME, NAMESPACE
 from tests.support import golden
 from tests.support.memory import MemoryApi
 
-from paceline.controller.cluster import Key
+from paceline.controller.cluster import ObjectKey
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Listing, Manifest, Ref, Resource
 
@@ -84,7 +84,7 @@ def asked() -> dict[str, dict[str, int]]:
             (ended,) = world.cluster.list(BENCHMARK_RUN).items
             for kind, name in ((SPECULATIVE_DEPLOYMENT, NAME), (BENCHMARK_RUN, ended["metadata"]["name"])):
                 api.asked.clear()
-                await process.reconcile(Key(kind.plural, NAMESPACE, name))
+                await process.reconcile(ObjectKey(kind.plural, NAMESPACE, name))
                 found[f"one reconcile of a {kind.kind}"] = dict(sorted(api.asked.items()))
             return found
 

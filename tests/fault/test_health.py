@@ -13,7 +13,7 @@ from tests.fault.healthy import leads
 from tests.fault.virtual import run
 from tests.support import memory
 
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.health import AWAY_SECONDS, SILENT_SECONDS, STUCK_SECONDS, Health
 from paceline.controller.kinds import KINDS
 from paceline.kube import (
@@ -86,7 +86,7 @@ class Process:
         loop = asyncio.get_running_loop()
         self.contact = Contact(loop.time)
         self.server = Server(self.contact)
-        self.cluster = Cluster(self.server)
+        self.cluster = WatchedCluster(self.server)
         for reflector in self.cluster.reflectors:
             reflector._clock = loop.time
             reflector.last_activity = reflector._refused = loop.time()
@@ -215,7 +215,7 @@ def test_passes_that_do_not_end_end_the_process_that_works() -> None:
         async def hangs(_: object) -> None:
             await asyncio.Event().wait()
 
-        process.cluster.queue.add(Key("speculativedeployments", "models", "served"))
+        process.cluster.queue.add(ObjectKey("speculativedeployments", "models", "served"))
         work = asyncio.create_task(process.cluster.queue.run(hangs))
         await process.during(STUCK_SECONDS + 10)
         assert process.faults == {None}, "it stands by: only who works can be stuck"

@@ -5,7 +5,7 @@ from tests.fault.stories import BOTH_PROMOTED, CHANGED, DELETED, HELD, JUDGED_AG
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE
 
-from paceline.controller.cluster import Key
+from paceline.controller.cluster import ObjectKey
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 
 RESYNCS = 20
@@ -25,9 +25,9 @@ def test_a_new_process_writes_nothing_however_often_it_looks(story: Story) -> No
             await world.settle()
             (process,) = world.lives
             runs = world.cluster.list(BENCHMARK_RUN).items
-            keys = [Key(BENCHMARK_RUN.plural, NAMESPACE, run["metadata"]["name"]) for run in runs]
+            keys = [ObjectKey(BENCHMARK_RUN.plural, NAMESPACE, run["metadata"]["name"]) for run in runs]
             for _ in range(RESYNCS):
-                for key in (Key(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, NAME), *keys):
+                for key in (ObjectKey(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, NAME), *keys):
                     await process.reconcile(key)
             return process.api.attempts
 

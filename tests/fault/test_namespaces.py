@@ -13,8 +13,8 @@ from tests.fault.world import NAMESPACE, World
 from tests.support.memory import MemoryApi
 
 from paceline.controller import shell
-from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key
+from paceline.controller.cluster import ObjectKey
+from paceline.controller.cluster import WatchedCluster as View
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.kube import Forbidden, Listing, Manifest, Recorder, Ref, Resource, WatchEvent, WorkQueue
 from paceline.render import Settings
@@ -74,7 +74,7 @@ def told_closed() -> dict[str, float | None]:
     }
 
 
-KEY = Key(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, "qwen3-coder-next")
+KEY = ObjectKey(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, "qwen3-coder-next")
 
 
 def test_one_namespace_gone_leaves_the_others_at_work() -> None:

@@ -17,7 +17,7 @@ from tests.support.answered import talking_to
 from tests.support.edits import example
 
 from paceline.controller import shell
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.health import STUCK_SECONDS, Health
 from paceline.controller.kinds import KINDS
 from paceline.controller.settings import from_environment
@@ -91,7 +91,7 @@ async def test_nobody_works_on_while_kopf_waits_for_its_tasks(
         lost = asyncio.Event()
         recorder = Recorder(api, controller="operator", instance="operator")
         led = Leading(lost, lambda: released.append(time.monotonic()))
-        operating = asyncio.create_task(shell._operate(Cluster(api), api, settings, recorder, led))
+        operating = asyncio.create_task(shell._operate(WatchedCluster(api), api, settings, recorder, led))
         await asyncio.sleep(2)
         assert beats
         assert not operating.done()
@@ -107,7 +107,7 @@ async def test_who_stands_by_has_all_in_view_when_its_turn_comes() -> None:
     server = memory.Cluster(kinds=KINDS)
     api = memory.MemoryApi(server)
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     async with shell.watching(cluster), asyncio.timeout(10):
         for reflector in cluster.reflectors:
             await reflector.synced.wait()
@@ -118,15 +118,15 @@ async def test_who_stands_by_has_all_in_view_when_its_turn_comes() -> None:
             await asyncio.sleep(0.01)
         await asyncio.sleep(TOGETHER)
         assert len(cluster.queue) == 0, "nobody works"
-        assert cluster.queue.take() == Key("speculativedeployments", "models", "served")
+        assert cluster.queue.take() == ObjectKey("speculativedeployments", "models", "served")
 
 
 def test_a_standby_whose_queue_waits_for_its_turn_is_healthy() -> None:
     """Only who works can be stuck."""
-    cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
     now = 0.0
     cluster.queue = WorkQueue(clock=lambda: now)
-    cluster.queue.add(Key("speculativedeployments", "models", "served"))
+    cluster.queue.add(ObjectKey("speculativedeployments", "models", "served"))
     now = 2 * STUCK_SECONDS
     health = Health(cluster=cluster, contact=Contact())
     assert health.fault() is None

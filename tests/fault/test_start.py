@@ -7,8 +7,8 @@ from tests.fault.virtual import run
 from tests.support.memory import Cluster, MemoryApi
 
 from paceline.controller import shell
-from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key
+from paceline.controller.cluster import ObjectKey
+from paceline.controller.cluster import WatchedCluster as View
 from paceline.controller.health import STUCK_SECONDS
 from paceline.kube import WorkQueue
 from paceline.kube.throttle import Throttle
@@ -28,9 +28,9 @@ def test_thousands_of_objects_at_once_are_work_and_no_hang() -> None:
         view.queue = WorkQueue(clock=loop.time)
         for plural, number in (("speculativedeployments", DEPLOYMENTS), ("benchmarkruns", RUNS)):
             for name in range(number):
-                view.queue.add(Key(plural, "models", str(name)))
+                view.queue.add(ObjectKey(plural, "models", str(name)))
 
-        async def one(_: Key) -> float | None:
+        async def one(_: ObjectKey) -> float | None:
             for _ in range(REQUESTS):
                 await throttle.take()
             return None

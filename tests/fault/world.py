@@ -25,8 +25,8 @@ from tests.fault.nature import Nature
 from tests.support.memory import Cluster, Crash, MemoryApi
 
 from paceline import api
-from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key, turn_of
+from paceline.controller.cluster import ObjectKey, turn_of
+from paceline.controller.cluster import WatchedCluster as View
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
@@ -92,7 +92,7 @@ class Process:
                     self.view.judgements[key] = found
                     self.view.queue.hint(key)
 
-    async def reconcile(self, key: Key) -> float | None:
+    async def reconcile(self, key: ObjectKey) -> float | None:
         await asyncio.sleep(PASS_SECONDS)
         self.passes += 1
         done, end = len(self.api.writes), "crashed"
@@ -114,7 +114,9 @@ class Process:
         await self.events.record(regarding, event.type, event.reason, event.note)
 
     def _hint(self, _: str, found: Manifest, __: Manifest | None) -> None:
-        self.view.hear(Key(SPECULATIVE_DEPLOYMENT.plural, found["metadata"]["namespace"], found["metadata"]["name"]))
+        self.view.hear(
+            ObjectKey(SPECULATIVE_DEPLOYMENT.plural, found["metadata"]["namespace"], found["metadata"]["name"])
+        )
 
 
 Life = Callable[["World"], MemoryApi]

@@ -27,7 +27,7 @@ from tests.support.campaigns import BASELINE_1, BASELINE_32, WIDE_1, WIDE_32
 from tests.support.tables import short, split, whole
 
 from paceline.core import WAVES
-from paceline.pods.round.answers import Answered, report
+from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.report import steady
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "steady-window.md"
@@ -171,7 +171,7 @@ def loop(server: Server, sent: Sequence[Prompt], concurrency: int, dice: random.
         )
         for came, start, prompt in zip(arrivals, starts, sent, strict=True)
     ]
-    return Loop(report(answered, now), arrivals)
+    return Loop(load_report(answered, now), arrivals)
 
 
 def endless(server: Server, found: Loop, concurrency: int) -> float:

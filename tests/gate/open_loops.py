@@ -19,7 +19,7 @@ from typing import Any
 from tests.gate.closed_loops import ACCEPTED, ANSWERS, DOCUMENT, Row, Server, pair
 
 from paceline.evidence.loads import KEPT
-from paceline.pods.round.answers import Answered, report
+from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.report import kept_rate
 
 BEGIN, END = "<!-- `make bench` writes the rates that follow -->", "<!-- to here, the rates -->"
@@ -53,7 +53,7 @@ def loop(server: Server, arrivals: Sequence[float], lengths: Sequence[int], dice
                 times[one] = now - arrivals[one]
         under_way = [one for one in under_way if left[one] > 0]
     sent = zip(arrivals, times, lengths, strict=True)
-    return report([Answered(start=at, first=one, whole=one, tokens=length) for at, one, length in sent], now)
+    return load_report([Answered(start=at, first=one, whole=one, tokens=length) for at, one, length in sent], now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

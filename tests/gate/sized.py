@@ -20,7 +20,7 @@ from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Dataset, Outcome, Workload
-from paceline.plan.run.enough import sized
+from paceline.plan.run.enough import with_enough_requests
 
 BEGIN, END = "<!-- `make bench` writes what follows: requests -->", "<!-- to here: requests -->"
 HEAD = "| truth | promised | looks | sent | noise | wrong | promoted | rejected | rounds | hold | later | GPU-hours |"
@@ -168,7 +168,9 @@ def _drawn(row: Row, dice: np.random.Generator, many: int) -> tuple[np.ndarray, 
 
 def _enough(spread: float) -> int:
     dataset = Dataset(name="code", source="builtin://code", requests=REQUESTS, max_tokens=TOKENS, min_requests=FEWEST)
-    return sized(Workload(dataset=dataset, concurrency=1), spread, [1.0] * len(WORKLOADS)).dataset.requests
+    return with_enough_requests(
+        Workload(dataset=dataset, concurrency=1), spread, [1.0] * len(WORKLOADS)
+    ).dataset.requests
 
 
 def _measurements(row: Row, speeds: np.ndarray) -> list[core.Measurement]:

@@ -138,7 +138,7 @@ def test_so_often_alone_against_the_baseline_alone(times: int, theirs: int, erro
         "candidate": [True] * times + [False] * theirs + [True, False],
         "baseline": [False] * times + [True] * theirs + [True, False],
     }
-    table = rounds.table("baseline", {"chat@8/s": 1.0}, [
+    table = rounds.rounds_table("baseline", {"chat@8/s": 1.0}, [
         core.Measurement(round=n, arm=arm, workload="chat@8/s", output_throughput=1, saturated=said)
         for arm, of_arm in saturated.items() for n, said in enumerate(of_arm)
     ])  # fmt: skip
@@ -190,7 +190,7 @@ def test_an_arm_at_the_edge_of_a_rate_is_seldom_out_for_chance(together: float) 
     for _ in range(4000):
         first = [dice.random() < 0.5 for _ in range(8)]
         other = [one == (dice.random() < together) for one in first]
-        table = rounds.table("baseline", {"chat@8/s": 1.0}, [
+        table = rounds.rounds_table("baseline", {"chat@8/s": 1.0}, [
             core.Measurement(round=n, arm=arm, workload="chat@8/s", output_throughput=1, saturated=of_arm[n])
             for n in range(8) for arm, of_arm in (("baseline", first), ("candidate", other))
         ])  # fmt: skip

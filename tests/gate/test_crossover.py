@@ -7,7 +7,7 @@ import pytest
 from tests.support.campaigns import BASELINE_1, BASELINE_32, NARROW_32, WIDE_1, WIDE_32, Truth, measure
 
 from paceline import core
-from paceline.gate import Crossing, Crossover, Load, Pace, crossover, decide
+from paceline.gate import Crossing, Crossover, LoadLevel, Pace, crossover, decide
 
 SWEEP = core.Gate(decide_after_rounds=(5,))
 STEADY = 0.005
@@ -21,8 +21,8 @@ def over(speed_ups: Mapping[int, float]) -> Truth:
     }
 
 
-def loads(truth: Truth) -> Mapping[str, Load]:
-    return {name: Load(concurrency=int(name.rpartition("@")[2])) for name in truth["baseline"]}
+def loads(truth: Truth) -> Mapping[str, LoadLevel]:
+    return {name: LoadLevel(concurrency=int(name.rpartition("@")[2])) for name in truth["baseline"]}
 
 
 def swept(truth: Truth, *, cv: float = STEADY, rounds: int = 5, gate: core.Gate = SWEEP, seed: int = 1) -> Crossover:
@@ -105,7 +105,9 @@ class TestTheBestArm:
             "baseline": {"code@1": 100.0, "chat@1": 100.0, "code@8": 100.0, "chat@8": 100.0},
             "tree": {"code@1": 130.0, "chat@1": 90.0, "code@8": 130.0, "chat@8": 90.0},
         }
-        heavy = {name: Load(concurrency=int(name[-1]), weight=9.0 if name == "chat@8" else 1.0) for name in WEIGHED}
+        heavy = {
+            name: LoadLevel(concurrency=int(name[-1]), weight=9.0 if name == "chat@8" else 1.0) for name in WEIGHED
+        }
         found = crossover(SWEEP, list(truth), heavy, measure(truth, cv=STEADY, seed=1, rounds=5))
         assert found.between == (1, 8)
 

@@ -8,7 +8,7 @@ from tests.support.campaigns import against, measure
 from paceline.core import Gate, Measurement, Outcome, Verdict
 from paceline.gate import decide
 from paceline.gate.interval import interval
-from paceline.gate.rounds import table, weighted_means
+from paceline.gate.rounds import rounds_table, weighted_means
 
 CAMPAIGNS = 1000
 GATE = Gate(max_regression=0.5)
@@ -32,7 +32,7 @@ def test_rounds_beyond_the_look_that_decides_change_nothing() -> None:
 
 def lower(measured: list[Measurement], look: int) -> float:
     """The bound at one look: the error is shared out to all of them."""
-    rounds = table("baseline", WEIGHTS, measured)
+    rounds = rounds_table("baseline", WEIGHTS, measured)
     logs = {name: rounds.speed_ups("candidate", range(look), name) for name in WEIGHTS}
     error = (1 - GATE.confidence) / len(GATE.decide_after_rounds)
     return math.exp(interval(weighted_means(WEIGHTS, logs), error=error, floor=GATE.variance_floor).lower)

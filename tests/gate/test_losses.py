@@ -11,7 +11,7 @@ from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLO
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Measurement, Outcome
-from paceline.gate.limits import counted
+from paceline.gate.limits import enforce_maxima
 
 EVEN = dict.fromkeys(WORKLOADS, 1.0)
 STEADY = 0.003
@@ -201,7 +201,7 @@ class TestRetractions:
         """As the record of a round has it (`evidence/round_status.py`), which a file's own `ended` need not."""
         bounds = (core.Limit(metric="retractions", max=0),)
         failed = [replace(m, ended=ended) for m in self.with_retractions({0: 3}) if (m.round, m.arm) == (0, "wide")]
-        assert {m.ended for m in counted(failed, bounds)} == {counts_as}
+        assert {m.ended for m in enforce_maxima(failed, bounds)} == {counts_as}
 
     @pytest.mark.parametrize("said", [{}, {"retractions": float("nan")}])
     def test_where_nobody_counted_them_the_limit_is_not_kept(self, said: dict[str, float]) -> None:

@@ -50,7 +50,9 @@ def test_noise_of_earlier_rounds_is_that_which_made_them() -> None:
     """Of a hundred runs of eight rounds, and of the workload that varies most."""
     truth = against(dict.fromkeys(WORKLOADS, 1.3))
     runs = [
-        gate.table("baseline", dict.fromkeys(WORKLOADS, 1.0), measure(truth, cv=0.02, start=0.01, seed=seed, rounds=8))
+        gate.rounds_table(
+            "baseline", dict.fromkeys(WORKLOADS, 1.0), measure(truth, cv=0.02, start=0.01, seed=seed, rounds=8)
+        )
         for seed in range(100)
     ]
     found = gate.observed_noise(runs)
@@ -63,7 +65,7 @@ def test_noise_of_earlier_rounds_is_that_which_made_them() -> None:
 
 def test_of_one_round_no_noise_is_known() -> None:
     once = measure(against({"code": 1.2}), cv=0.01, seed=1, rounds=1)
-    assert gate.observed_noise([gate.table("baseline", {"code": 1.0}, once)]) is None
+    assert gate.observed_noise([gate.rounds_table("baseline", {"code": 1.0}, once)]) is None
     assert gate.observed_noise([]) is None
 
 

@@ -36,7 +36,7 @@ def test_the_quantiles_are_scipys(degrees: int) -> None:
 
 
 def test_an_interval_worked_out_by_hand() -> None:
-    """docs/gate.md has it: three rounds of 1.30x, 1.32x and 1.31x."""
+    """Three rounds of 1.30x, 1.32x and 1.31x; one candidate and three looks."""
     logs = [math.log(x) for x in (1.30, 1.32, 1.31)]
     # Mean 0.27000, sd 0.00763; t = 5.3393 at 0.05 / 3 and two degrees of freedom; 5.3393 x 0.00763 / √3 = 0.02353.
     found = interval(logs, error=0.05 / 3, floor=0.002).bounds

@@ -8,8 +8,9 @@ from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
 
+from paceline.core.manifest import Manifest
 from paceline.plan.simulation.scheduler import accelerators
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import timestamp
 
 NAME = "qwen3-coder-next"
 LATENCY = ("Deployment", f"{NAME}-latency")

@@ -6,7 +6,7 @@ import pytest
 from tests.support.stories import promoted
 from tests.support.world import World, example
 
-from paceline.plan.deployment.fetch import amount
+from paceline.plan.deployment.fetch import bytes_of
 from paceline.plan.step import timestamp
 
 NAME = "qwen3-coder-next"
@@ -80,7 +80,7 @@ def test_a_prefetch_that_had_no_room_is_made_again_once_there_is_more() -> None:
     ("less", "more"), [("400Gi", "4Ti"), ("400G", "400Gi"), ("1000M", "1Gi"), ("999", "1k"), ("1.5Gi", "2Gi")]
 )
 def test_sizes_are_compared_in_bytes(less: str, more: str) -> None:
-    assert amount(less) < amount(more)
+    assert bytes_of(less) < bytes_of(more)
 
 
 def test_a_claim_that_was_deleted_is_filled_again_and_takes_no_arm_off() -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.support.rendered import example
 
 from paceline import api
-from paceline.api.round import Point, Round
+from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Limit, Purpose, RunSpec
-from paceline.evidence import ArmCommand, RoundPlan, judge
+from paceline.evidence import ArmCommand, RoundPlan, judge_points
 from paceline.evidence.round_status import round_record
 from paceline.gate import enough_requests
 from paceline.plan.costs import Assumptions
@@ -32,7 +32,7 @@ def asked(**changes: Any) -> RunSpec:
 
 def measured(number: int, spread: float | None, ratio: float = 1.3, *, valid: bool = True) -> Round:
     points = tuple(
-        Point(
+        PointRecord(
             arm=arm,
             workload=workload.name,
             valid=valid,
@@ -108,7 +108,7 @@ def test_a_round_of_fewer_says_so() -> None:
             arms=arms, workloads=workloads, results_dir="/models",
         )  # fmt: skip
         result = round_result(plan, lambda _arm, _workload: 100.0, 1.0, 0.0, 10.0)
-        notes = " ".join(round_record(plan, result, judge(plan, result), "job", "node").notes)
+        notes = " ".join(round_record(plan, result, judge_points(plan, result), "job", "node").notes)
         assert ("requests were as many as tighten the interval" in notes) is bool(note)
         assert note in notes
         assert RoundPlan.from_json(plan.to_json()) == plan

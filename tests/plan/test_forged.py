@@ -69,7 +69,7 @@ def planned(document: dict[str, Any], rounds: list[dict[str, Any]]) -> Plan:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_forged_is_judged_or_refused(seed: int) -> None:
-    dice, (document, *rounds) = random.Random(seed), list(record.documents(file()))
+    dice, (document, *rounds) = random.Random(seed), list(record.as_documents(file()))
     reasons = set()
     for _ in range(100):
         chosen = dice.randrange(len(rounds))

@@ -16,10 +16,10 @@ from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
 from paceline import api
-from paceline.api.status import Expected, SpeculativeDeploymentStatus
+from paceline.api.status import ExpectedTraffic, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
 from paceline.core.record import from_status
-from paceline.plan.deployment.guard import watched
+from paceline.plan.deployment.guard import watched_pools
 from paceline.plan.step import parse_time
 from paceline.watch import JudgementKind
 
@@ -301,8 +301,8 @@ def test_while_the_held_candidate_is_measured_again_the_verdict_stands() -> None
 # What the guard expects.
 
 
-def expected(world: World) -> Expected:
-    return from_status(Expected, world.memory("latency")["expected"])
+def expected(world: World) -> ExpectedTraffic:
+    return from_status(ExpectedTraffic, world.memory("latency")["expected"])
 
 
 def test_what_the_evidence_measured_is_kept_and_outlives_the_run() -> None:
@@ -398,5 +398,5 @@ def test_the_watcher_is_told_whether_the_engine_chooses_the_depth() -> None:
     pool = spec.pools[0]
     adaptive = tuple(replace(arm, adaptive=Adaptive(num_steps=3), tree=None) for arm in pool.arms)
     follows = replace(spec, pools=(replace(pool, arms=adaptive), *spec.pools[1:]))
-    told = [watched(one, entries)["latency"].depth_follows_load for one in (spec, follows)]
+    told = [watched_pools(one, entries)["latency"].depth_follows_load for one in (spec, follows)]
     assert told == [False, True]

@@ -106,7 +106,7 @@ def test_an_invalid_point_is_no_evidence() -> None:
 def test_a_file_is_waited_for_to_its_last_round() -> None:
     """The run stands first in it. What is not there after five minutes was not in it."""
     world, whole = allowing(), file()
-    document, *rounds = record.documents(whole)
+    document, *rounds = record.as_documents(whole)
     world.apply(document)
     assert world.condition("Complete", run(world)) == "False WaitingForCapacity"
     assert run(world)["status"]["conditions"][0]["message"] == (

@@ -14,7 +14,7 @@ from tests.support.world import World
 
 from paceline.cli.validate import wrong
 from paceline.evidence.result_log import PREFIX
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, build_report
 
 LONGEST = 4096
 EMPTY = PREFIX + "0" * LONGEST
@@ -88,7 +88,7 @@ def test_a_run_of_ten_thousand_points_is_reported_in_proportion() -> None:
     seconds = list[float]()
     for points in (1_000, 10_000):
         run, began = of_points(points), time.process_time()
-        told = report([run])
+        told = build_report([run])
         pages = {form: write(told) for form, write in FORMATS.items()}
         seconds.append(time.process_time() - began)
         assert len(json.loads(pages["json"])["runs"]) == 1

@@ -9,15 +9,15 @@ from tests.support.world import World, example
 from paceline.api.status import (
     MOST_TAKEN_DOWN,
     Degraded,
-    Evidence,
-    Expected,
     ExpectedLoad,
+    ExpectedTraffic,
     Handled,
     Hold,
     Loan,
     PoolProgress,
     PoolStatus,
     Retried,
+    ServingEvidence,
     TakenDown,
     Target,
 )
@@ -35,7 +35,7 @@ SENTENCE = "a sentence of a hundred characters: no server was ready within 30 mi
 def largest() -> PoolStatus:
     """As much as a pool comes to that lends to its run on many nodes, has many workloads, and has had every request
     and more than one candidate taken down."""
-    evidence = Evidence(run=RUN, speedup=1.3642, caveats=("Emulated", "Imported"))
+    evidence = ServingEvidence(run=RUN, speedup=1.3642, caveats=("Emulated", "Imported"))
     down = TakenDown(
         revision=REVISION,
         arm=ARM,
@@ -64,7 +64,7 @@ def largest() -> PoolStatus:
             surge_waits_since=TIME,
         ),
         progress=PoolProgress(step="Measuring", message=2 * SENTENCE, because=2 * SENTENCE),
-        expected=Expected(revision=REVISION, run=RUN, verify_tokens=64, crossover=47.125, loads=24 * (load,)),
+        expected=ExpectedTraffic(revision=REVISION, run=RUN, verify_tokens=64, crossover=47.125, loads=24 * (load,)),
         degraded=Degraded(reason="AcceptanceDropped", message=2 * SENTENCE, since=TIME, revision=REVISION),
         taken_down=(
             TakenDown(revision=REVISION, arm=ARM, reason="Crashed", times=2, since=TIME),

@@ -7,8 +7,8 @@ from tests.support.stories import told
 from tests.support.world import World, example
 
 from paceline.core import Parity
+from paceline.core.manifest import Manifest
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Manifest
 
 PARITY = {"samples": 4, "maxTokens": 64}
 

@@ -7,7 +7,7 @@ from tests.support.world import World, example
 
 from paceline.evidence import Replicate
 from paceline.evidence.arguments import Difference
-from paceline.report.build import report
+from paceline.report.build import build_report
 
 OWN = "--speculative-attention-mode=decode"
 
@@ -31,7 +31,7 @@ def test_verdict_and_report_name_it() -> None:
     run = world.runs("latency")[-1]
     assert f"wide ran with {OWN}, the baseline without" in run["status"]["verdict"]["message"]
     assert run["status"]["armVerdicts"][0]["internal"]["args"] == [OWN]
-    assert f"wide ran with {OWN}, the baseline without." in report([run]).runs[0].sentence
+    assert f"wide ran with {OWN}, the baseline without." in build_report([run]).runs[0].sentence
 
 
 def test_nothing_is_said_where_there_is_nothing() -> None:
@@ -58,5 +58,5 @@ def test_a_candidate_whose_server_runs_otherwise_is_no_evidence_and_status_says_
     assert "stream_interval is 8, and 1 on the baseline" in run["status"]["verdict"]["message"]
     (wide,) = (one for one in run["rounds"][0]["replicates"] if one["arm"] == "wide")
     assert wide["differs"] == ["stream_interval is 8, and 1 on the baseline"]
-    assert report([run]).runs[0].configuration.unequal == ("wide: stream_interval is 8, and 1 on the baseline",)
+    assert build_report([run]).runs[0].configuration.unequal == ("wide: stream_interval is 8, and 1 on the baseline",)
     assert world.serving("latency") == "baseline"

@@ -8,10 +8,11 @@ from tests.support.in_status import records as in_status
 from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
+from paceline.core.manifest import Manifest
 from paceline.evidence.failures import FEW, MANY
 from paceline.plan.objects import finished
 from paceline.plan.run.next_round import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
-from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 
 NAME = "qwen3-coder-next"
 CREATING = {"waiting": {"reason": "ContainerCreating"}}

@@ -12,13 +12,14 @@ from tests.support.planned import deployment_pools
 from tests.support.world import World, example
 
 from paceline.core import BASELINE
+from paceline.core.manifest import Manifest
 from paceline.evidence import question
 from paceline.plan import deployment, run
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
-from paceline.plan.simulation.cluster import Key
-from paceline.plan.simulation.reconciler import OURS, ours
-from paceline.plan.step import Action, Manifest
+from paceline.plan.simulation.cluster import Handle
+from paceline.plan.simulation.reconciler import OURS, owned_handles
+from paceline.plan.step import Action
 from paceline.render.serving import ARM_LABEL
 
 ROOM = {"gpu-0": 8, "gpu-1": 8, "gpu-2": 8, "gpu-3": 8}
@@ -156,7 +157,7 @@ def moments(draw: st.DrawFn) -> World:
 @quick
 @given(moments())
 def test_the_same_snapshot_gives_the_same_plan(world: World) -> None:
-    for key in ours(world.cluster):
+    for key in owned_handles(world.cluster):
         assert world.plan(key) == world.plan(key)
 
 
@@ -169,7 +170,7 @@ def test_the_order_of_children_changes_nothing(world: World, dice: random.Random
     now, seen = world.cluster.now, world.deployment_snapshot()
     mixed = replace(seen, children={kind: shuffled(found) for kind, found in seen.children.items()})
     assert deployment.plan(mixed, now) == deployment.plan(seen, now)
-    for _, name in [key for key in ours(world.cluster) if key[0] == "BenchmarkRun"]:
+    for _, name in [key for key in owned_handles(world.cluster) if key[0] == "BenchmarkRun"]:
         of_run = world.run_snapshot(name)
         mixed_run = replace(of_run, jobs=shuffled(of_run.jobs), objects=shuffled(of_run.objects))
         assert run.plan(mixed_run, now) == run.plan(of_run, now)
@@ -183,13 +184,13 @@ OUTLAST = ("Delete", "Apply BenchmarkRound", "Apply PersistentVolumeClaim")
 def test_what_was_planned_and_done_is_not_planned_again(world: World) -> None:
     """A pass that only applied leaves nothing to do, until something else happens. A round that is recorded counts in
     the next pass, which is asked for at once; a claim that is made anew is found to be empty."""
-    for key in ours(world.cluster):
+    for key in owned_handles(world.cluster):
         actions = act(world, key)
         if actions and not any(action.startswith(OUTLAST) for action in actions):
             assert act(world, key) == []
 
 
-def act(world: World, key: Key) -> list[str]:
+def act(world: World, key: Handle) -> list[str]:
     """What one pass did."""
     before = len(world.told)
     world.reconcile(key)
@@ -242,7 +243,7 @@ def test_a_status_that_is_lost_moves_no_server_and_measures_nothing_again(
     world = started()
     for event in history:
         event(world)
-    lost = data.draw(st.sampled_from(ours(world.cluster)))
+    lost = data.draw(st.sampled_from(owned_handles(world.cluster)))
     assume(lost[0] == "BenchmarkRun" or not world.spec().get("suspend"))
     assume(lost[0] == "BenchmarkRun" or not any(held(world)))
     assume(lost[0] == "BenchmarkRun" or not world.cluster.objects[lost]["metadata"].get("annotations"))
@@ -321,9 +322,9 @@ def promoted(world: World, pool: str, still: bool) -> bool:
     )
 
 
-def outline(world: World) -> Mapping[Key, Any]:
+def outline(world: World) -> Mapping[Handle, Any]:
     """What there is, but for times, nodes and the order of things."""
-    found: dict[Key, Any] = {}
+    found: dict[Handle, Any] = {}
     for key, one in world.cluster.objects.items():
         status = one.get("status") or {}
         match key[0]:

@@ -9,8 +9,9 @@ from tests.support.down import OLD, another_image, arm, hold, the_old_image
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
+from paceline.core.manifest import Manifest
 from paceline.plan.deployment.pull import PATIENCE
-from paceline.plan.step import Action, Apply, Manifest, timestamp
+from paceline.plan.step import Action, Apply, timestamp
 
 NEW = "lmsysorg/sglang:v0.5.99"
 BACK_OFF = f'Back-off pulling image "{NEW}": ErrImagePull: not found'

@@ -8,7 +8,8 @@ from tests.support.answers import Spoiled, half_failed
 from tests.support.stories import promoted, told
 from tests.support.world import World, example
 
-from paceline.plan.step import Action, Apply, Manifest
+from paceline.core.manifest import Manifest
+from paceline.plan.step import Action, Apply
 
 DEPLOYMENT = ("Deployment", "qwen3-coder-next-latency")
 

@@ -15,7 +15,7 @@ from paceline.evidence import fingerprint
 from paceline.plan import run
 from paceline.plan.objects import ATTEMPT, attempt
 from paceline.plan.run.next_round import next_try
-from paceline.plan.run.rounds import counted, of_its_question
+from paceline.plan.run.rounds import counting_rounds, of_its_question
 from paceline.plan.step import Apply, Delete, Plan
 
 Manifest = dict[str, Any]
@@ -233,7 +233,7 @@ def test_a_strangers_round_of_the_same_number_gives_way_to_the_runs_own() -> Non
 
 
 def rounds_of_run(world: World) -> tuple[Round, ...]:
-    return counted(the_run(world), of_its_question(the_run(world), rounds(world)))
+    return counting_rounds(the_run(world), of_its_question(the_run(world), rounds(world)))
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "9" * 25, "-1", "x", "\u0662" * 9])

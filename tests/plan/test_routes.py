@@ -3,7 +3,7 @@
 from tests.support.stories import told
 from tests.support.world import World, example
 
-from paceline.plan.step import Manifest
+from paceline.core.manifest import Manifest
 
 ROUTE, POOL = ("HTTPRoute", "qwen3-coder-next-latency"), ("InferencePool", "qwen3-coder-next-latency")
 

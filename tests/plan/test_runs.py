@@ -10,10 +10,11 @@ from tests.support.world import World, example
 
 from paceline import api
 from paceline.api.round import with_rounds
+from paceline.core.manifest import Manifest
 from paceline.evidence import ENVIRONMENT
 from paceline.evidence.failures import FEW, MANY
 from paceline.plan.simulation import controllers
-from paceline.plan.step import Delete, Manifest
+from paceline.plan.step import Delete
 
 COMMIT = "0123456789" * 4
 PROMPTS = {"name": "code", "source": "hf://datasets/paceline-test/prompts/code.jsonl", "concurrency": 32}

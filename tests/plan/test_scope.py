@@ -8,7 +8,7 @@ from tests.plan.test_sweep import COMMIT
 from tests.support.edits import example_run
 
 from paceline import api
-from paceline.api.round import Point, Round
+from paceline.api.round import PointRecord, Round
 from paceline.core import RunSpec
 from paceline.plan.run.scope import sampled, scope
 
@@ -71,7 +71,11 @@ def test_rounds_that_sent_fewer_requests_repeat_no_prompt(spec: RunSpec) -> None
 
     def rounds(*asked: int) -> list[Round]:
         return [
-            Round(round=n, prompts={first.dataset.name: 230}, points=(Point(arm="a", workload=first.name, asked=sent),))
+            Round(
+                round=n,
+                prompts={first.dataset.name: 230},
+                points=(PointRecord(arm="a", workload=first.name, asked=sent),),
+            )
             for n, sent in enumerate(asked)
         ]
 

@@ -17,14 +17,14 @@ from paceline import api
 from paceline.api.gate import MOST_COMPARED
 from paceline.api.round import Round
 from paceline.core import RunSpec
+from paceline.core.manifest import Manifest
 from paceline.core.record import from_status
-from paceline.evidence import Failure, Point, Replicate, decode, encode, judge
+from paceline.evidence import Failure, Point, Replicate, decode, encode, judge_points
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.failures import MANY
 from paceline.plan import run
 from paceline.plan.run.rounds import manifest as recorded
 from paceline.plan.run.steps.collect import LONGEST
-from paceline.plan.step import Manifest
 from paceline.render import Owner
 from paceline.render.benchmark import round_plan
 
@@ -115,7 +115,7 @@ def measured(spec: RunSpec, owner: Owner, number: int, attempt: int) -> dict[str
         lines_sha256="0" * 64,
         lines_bytes=123_456_789,
     )))  # fmt: skip
-    entry = round_status(asked, result, judge(asked, result), "j" * 63, "n" * 63, IMAGE, 3600, IMAGE)
+    entry = round_status(asked, result, judge_points(asked, result), "j" * 63, "n" * 63, IMAGE, 3600, IMAGE)
     assert all(point["valid"] for point in entry["points"]), entry["points"][0]["why"]
     return entry | {"neighbours": [f"{LONG['namespace']}/{LONG['name']} (8)"] * 16}
 

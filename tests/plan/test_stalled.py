@@ -6,7 +6,8 @@ from tests.support.answers import half_failed
 from tests.support.stories import by_hand, measuring, promoted, told
 from tests.support.world import World, example
 
-from paceline.plan.step import Manifest, timestamp
+from paceline.core.manifest import Manifest
+from paceline.plan.step import timestamp
 
 NAME = "qwen3-coder-next"
 CREATING = {"state": {"waiting": {"reason": "ContainerCreating"}}}

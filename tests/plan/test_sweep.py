@@ -10,9 +10,9 @@ from tests.support.edits import example_run
 from tests.support.stories import measuring, told
 from tests.support.world import World
 
+from paceline.core.manifest import Manifest
 from paceline.evidence import Replicate
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Manifest
 
 COMMIT = "0123456789" * 4
 GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "narrow": {"code@1": 35.0, "code@8": 270.0}}

@@ -57,13 +57,7 @@ def anyway() -> World:
     return promoted_anyway()
 
 
-STATES: Mapping[str, Callable[[], World]] = {
-    "baseline serves, undecided": measuring,
-    "wide serves, by a verdict": promoted,
-    "baseline serves, rolled back to": rolled_back,
-    "baseline serves, wide stopped paying": fallen,
-    "narrow serves, promoted anyway": anyway,
-}
+STATES: tuple[Callable[[], World], ...] = (measuring, promoted, rolled_back, fallen, anyway)
 
 
 def wide_wins(world: World) -> None:
@@ -123,17 +117,23 @@ def serves(world: World) -> str:
 
 
 def table() -> str:
-    lines = [f"| | {' | '.join(EVENTS)} |", f"| --- |{' --- |' * len(EVENTS)}"]
-    for state, build in STATES.items():
-        cells = []
+    """What is the same in every state is a line below."""
+    found: dict[str, dict[str, str]] = {}
+    for build in STATES:
         before = serves(build())
-        for happens in EVENTS.values():
+        found[before] = {}
+        for event, happens in EVENTS.items():
             world = build()
             happens(world)
             after = serves(world)
-            cells.append("as before" if after == before else after)
-        lines.append(f"| {state}: {before} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            found[before][event] = "–" if after == before else after
+    assert len(found) == len(STATES)
+    same = {event: cells for event in EVENTS if len(cells := {row[event] for row in found.values()}) == 1}
+    columns = [event for event in EVENTS if event not in same]
+    lines = [f"| | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
+    lines += [f"| {state} | {' | '.join(row[event] for event in columns)} |" for state, row in found.items()]
+    always = "; ".join(f"{event}: {''.join(cells)}" for event, cells in same.items())
+    return "\n".join([*lines, "", f"In each state: {always}."]) + "\n"
 
 
 def rules() -> str:

@@ -134,7 +134,7 @@ def test_what_a_grammar_does_not_allow_is_no_verify_call(vllm: Measured) -> None
 
 
 def test_a_step_without_an_n_gram_is_no_verify_call(vllm: Measured) -> None:
-    """It proposes nothing and is in no counter, so the length is of the other steps (docs/evidence.md)."""
+    """It proposes nothing and is in no counter, so the length is of the other steps (docs/report.md)."""
     for workload in (SHORT, CHATS):
         point, verified = yielded(vllm, "ngram", workload.name)
         assert 1.0 <= (point.accept_length or 0) <= 4.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.real.measured import CALLED, dated, emulated_or_not
 
-from paceline.measure.record import load
+from paceline.measure.record import load_run
 
 PATIENCE = 3900.0
 ENDED = (0, 10, 11, 12)
@@ -75,7 +75,7 @@ def told(directory: Path, measured: tuple[int, str], report: Path) -> Told:
     """Raises if there is no run that came to an end."""
     code, output = measured
     assert code in ENDED, output
-    run = load(directory / "run.yaml")
+    run = load_run(directory / "run.yaml")
     assert run
     return Told(run=run, code=code, output=output, report=report)
 

@@ -19,7 +19,7 @@ from tests.fault.stories import BOTH_PROMOTED, tell_once
 from tests.fault.world import NAME
 from tests.support.memory import MemoryApi
 
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.kube import Manifest
@@ -39,7 +39,7 @@ class Answers(MemoryApi):
 
     version = 10 * BEGINNING
 
-    def __init__(self, known: "Cluster | None" = None) -> None:
+    def __init__(self, known: "WatchedCluster | None" = None) -> None:
         self.known = known
 
     async def apply(self, manifest: Manifest, **_: Any) -> Manifest:
@@ -69,9 +69,9 @@ def objects(runs: bool) -> list[str]:
     return [json.dumps(manifest) for manifest in kept if runs or manifest not in of_rounds]
 
 
-def copies(number: int, texts: Sequence[str]) -> Cluster:
+def copies(number: int, texts: Sequence[str]) -> WatchedCluster:
     api = Answers()
-    known = api.known = Cluster(api)
+    known = api.known = WatchedCluster(api)
     version = BEGINNING
     for begin in range(0, number, PAGE):
         page = []
@@ -86,13 +86,15 @@ def copies(number: int, texts: Sequence[str]) -> Cluster:
     return known
 
 
-async def passes(known: Cluster, number: int) -> float:
+async def passes(known: WatchedCluster, number: int) -> float:
     """Milliseconds of the processor for a pass that finds nothing to do."""
 
     async def record(regarding: Manifest, event: Event) -> None:
         pass
 
-    keys = [Key(SPECULATIVE_DEPLOYMENT.plural, "models", f"served-{n * (number // SAMPLE)}") for n in range(SAMPLE)]
+    keys = [
+        ObjectKey(SPECULATIVE_DEPLOYMENT.plural, "models", f"served-{n * (number // SAMPLE)}") for n in range(SAMPLE)
+    ]
     spent = 0.0
     for key in keys:
         for _ in range(3):

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.core.names import COMPONENT_LABEL
 from paceline.plan.simulation.cluster import Cluster
 from paceline.plan.simulation.scheduler import is_round
-from paceline.plan.step import Manifest, Object, timestamp
+from paceline.plan.step import Object, timestamp
 
 GATE = {"name": "kueue.x-k8s.io/admission"}
 

@@ -11,7 +11,7 @@ from tests.support.world import World, example
 
 from paceline.core import Trigger
 from paceline.plan.step import timestamp
-from paceline.watch import Judgement, JudgementKind, Numbers
+from paceline.watch import Judgement, JudgementKind, WindowNumbers
 
 DAY = 24 * 60
 """Minutes."""
@@ -24,7 +24,7 @@ def judged(world: World, kind: JudgementKind, revision: str = "", **numbers: flo
         message=", ".join([str(kind), *(f"{name} {number:g}" for name, number in numbers.items())]),
         revision=revision or str(world.pool("latency")["serving"]["revision"]),
         since=timestamp(world.cluster.now),
-        numbers=Numbers(**numbers),
+        numbers=WindowNumbers(**numbers),
     )
     world.judgements = {**world.judgements, "latency": judgement}
     world.settle(f"latency is judged: {kind}", 0)

@@ -11,11 +11,12 @@ from tests.support.stories import measuring
 from tests.support.world import World
 
 from paceline.api.round import Round, rounds_of
+from paceline.core.manifest import Manifest
 from paceline.core.record import to_status
 from paceline.evidence import fingerprint
 from paceline.measure import record
 from paceline.plan.simulation import reconciler
-from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 
 ALLOWED = replace(reconciler.SETTINGS, imported_evidence=True)
 NAME = "qwen3-coder-next-latency-at-the-desk"
@@ -65,7 +66,7 @@ def brought(spec: Manifest, rounds: Sequence[Round], **measured: Any) -> Manifes
 
 def apply(world: World, file: Manifest) -> None:
     """kubectl apply -f of the file; nobody looks in between."""
-    run, *rounds = record.documents(file)
+    run, *rounds = record.as_documents(file)
     for one in rounds:
         world.cluster.apply(one)
     world.apply(run)

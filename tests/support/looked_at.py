@@ -7,14 +7,14 @@ from typing import Any
 
 from tests.support.world import World
 
-from paceline.cli.live.deployment import Deployment, deployment
+from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
 
 
-def looked_at(world: World, *, into_the_round: timedelta = timedelta(0)) -> Deployment:
+def looked_at(world: World, *, into_the_round: timedelta = timedelta(0)) -> ObservedDeployment:
     """As it is now; rounds under way began so long ago."""
     (manifest,) = world.cluster.of("SpeculativeDeployment")
     started = {job["metadata"]["name"]: world.cluster.now - into_the_round for job in world.under_way("round")}
-    return deployment(manifest, world.all_runs(), started, world.cluster.now)
+    return observe_deployment(manifest, world.all_runs(), started, world.cluster.now)
 
 
 def numbered(value: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from paceline.cli.render import rendered
+from paceline.cli.render import rendered_objects
 from paceline.engines.arguments import FlagList
 from paceline.engines.sglang.arguments import flag_list as sglang_flags
 from paceline.engines.vllm.arguments import flag_list as vllm_flags
@@ -102,7 +102,7 @@ CASES = (
 
 def served(manifest: Manifest, arm: str | None = None) -> Manifest:
     """The pod template of the servers that the resource's pool would have."""
-    (found,) = (one for one in rendered(manifest, arm=arm) if one["kind"] == "Deployment")
+    (found,) = (one for one in rendered_objects(manifest, arm=arm) if one["kind"] == "Deployment")
     template: Manifest = found["spec"]["template"]
     return template
 

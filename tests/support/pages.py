@@ -9,9 +9,9 @@ from tests.support.looked_at import looked_at
 from tests.support.reports import EVIL
 from tests.support.world import World
 
-from paceline.cli.live.page import page, shown
+from paceline.cli.live.page import page, shown_runs
 from paceline.cli.live.traffic import Traffic
-from paceline.report import Report, report, runs
+from paceline.report import Report, build_report, runs
 
 
 def deployed(
@@ -22,7 +22,7 @@ def deployed(
     seen = looked_at(world, into_the_round=timedelta(minutes=5))
     told = page(seen, runs(manifests), manifests, revisions=revisions, traffic=traffic)
     by_name = {run["metadata"]["name"]: run for run in manifests}
-    return report([by_name[name] for name in shown(told, by_name)], "", [told])
+    return build_report([by_name[name] for name in shown_runs(told, by_name)], "", [told])
 
 
 def kept(world: World) -> frozenset[str]:
@@ -34,7 +34,7 @@ def kept(world: World) -> frozenset[str]:
 def evil_deployment(world: World) -> Report:
     """A deployment of which status says whatever somebody who means harm wants it to."""
     safe = deployed(world).deployments[0]
-    return report(
+    return build_report(
         [_with(run, run["spec"]["pool"], EVIL) for run in world.all_runs()],
         EVIL,
         [_evil(safe)],

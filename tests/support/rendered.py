@@ -7,7 +7,7 @@ from typing import Any
 from tests.support import example_files
 
 from paceline import api
-from paceline.cli.render import rendered
+from paceline.cli.render import rendered_objects
 from paceline.core import BASELINE
 
 EXAMPLES = example_files.EXAMPLES
@@ -27,7 +27,7 @@ def example(name: str) -> dict[str, Any]:
 
 def argv(name: str, pool: str, arm: str) -> list[str]:
     """The server's command."""
-    every = rendered(example(name), pool, arm)
+    every = rendered_objects(example(name), pool, arm)
     (pod,) = [POD_OF[one["kind"]](one["spec"]) for one in every if one["kind"] in POD_OF]
     command: list[str] = pod["spec"]["containers"][0]["command"]
     return command

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.core import BASELINE, Tree
 from paceline.engines.grid import distinct
-from paceline.search.question import Cell, Found, Limits, Option, Point, Question
+from paceline.search.question import ArmOnWorkload, Found, Limits, Observation, Option, Question
 from paceline.search.steps import proceed
 
 UNLIMITED = Limits()
@@ -31,9 +31,9 @@ class Grid:
     """By name, in the order of the table."""
     searched: tuple[str, ...]
     """Those that are worth a measurement."""
-    throughput: Mapping[Cell, float | None]
+    throughput: Mapping[ArmOnWorkload, float | None]
     """None: the server failed there."""
-    lengths: Mapping[Cell, float | None]
+    lengths: Mapping[ArmOnWorkload, float | None]
     workloads: tuple[str, ...]
     notes: tuple[str, ...]
     """What was left out before anything was measured."""
@@ -43,10 +43,10 @@ class Grid:
         """ln of the geometric mean over the workloads, of every arm that has them all."""
         found = {BASELINE: 0.0}
         for name in self.trees:
-            speeds = [self.throughput[Cell(arm=name, workload=w)] for w in self.workloads]
+            speeds = [self.throughput[ArmOnWorkload(arm=name, workload=w)] for w in self.workloads]
             if all(speeds):
                 logs = [
-                    math.log(speed or 1) - math.log(self.throughput[Cell(arm=BASELINE, workload=w)] or 1)
+                    math.log(speed or 1) - math.log(self.throughput[ArmOnWorkload(arm=BASELINE, workload=w)] or 1)
                     for w, speed in zip(self.workloads, speeds, strict=True)
                 ]
                 found[name] = math.fsum(logs) / len(logs)
@@ -70,7 +70,7 @@ class Replayed:
     """One search on a table."""
 
     found: Found
-    points: tuple[Point, ...]
+    points: tuple[Observation, ...]
     regret: float
     starts: int = field(default=0)
 
@@ -79,7 +79,7 @@ def replay(
     grid: Grid, cv: float, seed: int, limits: Limits = UNLIMITED, doubts: Mapping[str, float] | None = None
 ) -> Replayed:
     """`cv`: coefficient of variation of the noise; its median is 1. The same seed gives the same points."""
-    question, points = grid.question(limits, doubts), list[Point]()
+    question, points = grid.question(limits, doubts), list[Observation]()
     while not isinstance(step := proceed(question, points), Found):
         points += (measured(grid, cell, step.round, cv, seed) for cell in step.cells)
     return Replayed(
@@ -95,14 +95,16 @@ def regret(speed_ups: Mapping[str, float], winner: str) -> float:
     return 1 - math.exp(speed_ups.get(winner, 0.0) - max(speed_ups.values()))
 
 
-def measured(grid: Grid, cell: Cell, number: int, cv: float, seed: int) -> Point:
+def measured(grid: Grid, cell: ArmOnWorkload, number: int, cv: float, seed: int) -> Observation:
     """Each cell of each round has noise of its own, whatever else is measured."""
     throughput = grid.throughput[cell]
     if throughput is None:
-        return Point(round=number, cell=cell, error="the table has no throughput")
+        return Observation(round=number, cell=cell, error="the table has no throughput")
     deviation = math.sqrt(math.log1p(cv * cv))
     noise = random.Random(f"{seed}/{number}/{cell.arm}/{cell.workload}").gauss(0.0, deviation)
-    return Point(round=number, cell=cell, throughput=throughput * math.exp(noise), accept_length=grid.lengths.get(cell))
+    return Observation(
+        round=number, cell=cell, throughput=throughput * math.exp(noise), accept_length=grid.lengths.get(cell)
+    )
 
 
 def grid(table: Any) -> Grid:
@@ -116,19 +118,19 @@ def grid(table: Any) -> Grid:
         raise ValueError("baseline: tokens per second of at least one workload are expected: {WORKLOAD: 171.3}")
     if not isinstance(rows, list) or not rows:
         raise ValueError("trees: a list of at least one tree is expected")
-    throughput: dict[Cell, float | None] = {
-        Cell(arm=BASELINE, workload=w): _speed(value, f"baseline.{w}") for w, value in baseline.items()
+    throughput: dict[ArmOnWorkload, float | None] = {
+        ArmOnWorkload(arm=BASELINE, workload=w): _speed(value, f"baseline.{w}") for w, value in baseline.items()
     }
     shapes = [_tree(row, f"trees[{i}]") for i, row in enumerate(rows)]
     names = [f"({tree.num_steps}, {tree.top_k}, {tree.num_draft_tokens})" for tree in shapes]
     for i, name in enumerate(names):
         if (first := names.index(name)) < i:
             raise ValueError(f"trees[{i}]: the same tree as trees[{first}], {name}; keep one")
-    lengths: dict[Cell, float | None] = {}
+    lengths: dict[ArmOnWorkload, float | None] = {}
     notes: list[str] = []
     for i, (name, tree, row) in enumerate(zip(names, shapes, rows, strict=True)):
         for workload, point in _points(row, tuple(baseline), f"trees[{i}].points"):
-            cell, where = Cell(arm=name, workload=workload), f"trees[{i}].points.{workload}"
+            cell, where = ArmOnWorkload(arm=name, workload=workload), f"trees[{i}].points.{workload}"
             throughput[cell] = (
                 None if point["throughput"] is None else _speed(point["throughput"], f"{where}.throughput")
             )

@@ -9,8 +9,8 @@ from tests.support.runs import latency, lost_round
 
 from paceline.api.round import with_rounds
 from paceline.measure import record
-from paceline.report import report
-from paceline.report.model import Run, Value
+from paceline.report import build_report
+from paceline.report.model import RunView, Value
 
 DEMO = Path(__file__).with_name("demo.yaml")
 EVIL = "</title><script>alert(1)</script>$x^2$ |\n# <img src=x onerror=alert(2)>`"
@@ -29,15 +29,17 @@ def runs_of(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def listed(*objects: dict[str, Any]) -> str:
     """As `kubectl get -o json` writes them, of runs with their rounds."""
-    items = [one for each in objects for one in (record.documents(each) if each["kind"] == "BenchmarkRun" else [each])]
+    items = [
+        one for each in objects for one in (record.as_documents(each) if each["kind"] == "BenchmarkRun" else [each])
+    ]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-def said(run: dict[str, Any]) -> Run:
-    return report([run]).runs[0]
+def said(run: dict[str, Any]) -> RunView:
+    return build_report([run]).runs[0]
 
 
-def value(run: Run, metric: str, arm: str, workload: str) -> Value:
+def value(run: RunView, metric: str, arm: str, workload: str) -> Value:
     return next(v for v in run.values if (v.metric, v.arm, v.workload) == (metric, arm, workload))
 
 

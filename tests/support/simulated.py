@@ -16,9 +16,9 @@ from paceline import core, gate
 from paceline.api.round import Round
 from paceline.core import BASELINE, Dataset, Workload
 from paceline.engines import Speculation
-from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, judge
+from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, judge_points
 from paceline.evidence.round_status import measurements, round_record
-from paceline.pods.round.answers import Answered, report
+from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.report import point
 from paceline_emulator import noise
 from paceline_emulator.engine import Engine, Request
@@ -83,7 +83,7 @@ class Load:
             )
             for one, request in zip(self.answers, self.requests, strict=True)
         ]
-        return {**report(answered, self.seconds), **IDLE}
+        return {**load_report(answered, self.seconds), **IDLE}
 
     @property
     def speculation(self) -> Speculation:
@@ -182,7 +182,7 @@ def measured(engines: Engines, loads: Sequence[Sent], rule: core.Gate) -> list[c
     for number in range(rule.decide_after_rounds[-1]):
         of_round = replace(plan, round=number)
         result = _round(of_round, loads, engines)
-        records.append(round_record(of_round, result, judge(of_round, result), job="job", node="node"))
+        records.append(round_record(of_round, result, judge_points(of_round, result), job="job", node="node"))
         found = measurements(records)
         assert all(one.valid for one in found), records[-1].points
         if number + 1 in rule.decide_after_rounds and decided(list(engines), loads, rule, found).final:

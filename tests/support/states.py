@@ -13,26 +13,29 @@ Row = Mapping[str, str]
 Reader = Callable[[Manifest], Row | None]
 """An object → what a table shows of it; None if it does not belong there."""
 
-SERVING = ("Ready", "Reconciling", "Stalled", "CacheReady")
-"""Conditions about what is served; the others are about what is measured and promoted."""
+SERVING = ("Ready", "Reconciling")
+"""Conditions that a table of servers shows; STATUS has the reason of Stalled."""
 OF_A_RUN = ("Complete", "Failed")
-DECIDING = tuple(kind for kind in ORDER if kind not in (*SERVING, *OF_A_RUN))
+DECIDING = tuple(kind for kind in ORDER if kind not in (*SERVING, "Stalled", "CacheReady", *OF_A_RUN))
+MOSTLY_TRUE = ("Reconciling", "Failed", "SpeculationDegraded")
+"""Conditions that are absent rather than False. Of these a cell says only False, of all others only True."""
+COLLECTED = ("Ready", "Reconciling", "SpeculationDegraded", "holds")
+"""Columns whose values are collected in one row, where all others are equal."""
 
 
 @dataclass(slots=True)
 class State:
-    """A row of a table: the first story (by name) that reaches it, and what each tool says of the objects in it."""
+    """A row of a table: the story with the shortest name that reaches it, and the health of the objects in it."""
 
-    shown: Row
+    shown: dict[str, str]
     story: str
+    collected: dict[str, set[str]] = field(default_factory=dict)
     healths: set[tuple[tuple[str, str], ...]] = field(default_factory=set)
 
     @property
     def row(self) -> Row:
-        tools = [name for name, _ in next(iter(self.healths))]
-        said = {tool: ", ".join(sorted({dict(one)[tool] for one in self.healths})) for tool in tools}
-        name = self.story.replace("_", " ")
-        return {**self.shown, **said, "for example": f"[{name}](../tests/plan/stories/{self.story}.yaml)"}
+        several = {name: ", ".join(sorted(values - {""})) for name, values in self.collected.items()}
+        return {**self.shown, **several, "for example": self.story.replace("_", " ")}
 
 
 def as_seen(found: Manifest) -> Manifest:
@@ -59,13 +62,14 @@ def words(seen: Manifest) -> str:
 
 
 def servers(seen: Manifest) -> Row | None:
-    """Of a deployment: STATUS, and the conditions about servers and models."""
+    """Of a deployment: STATUS, the health, and the conditions about servers."""
     if seen["kind"] != "SpeculativeDeployment":
         return None
     if "status" in seen and not _of_its_spec(seen):
-        return dict.fromkeys(("STATUS", *SERVING), "any") | {"spec": "edited"}
-    spec = "suspended" if seen["spec"]["suspend"] else ""
-    return {"STATUS": seen.get("status", {}).get("state", "none yet"), **_conditions(seen, SERVING), "spec": spec}
+        shown, said = "any, of an older spec", dict.fromkeys(SERVING, "")
+    else:
+        shown, said = seen.get("status", {}).get("state", "none yet"), dict(_conditions(seen, SERVING))
+    return {"STATUS": shown, "Argo CD": health_of(seen)["Argo CD"], **said}
 
 
 def verdicts(seen: Manifest) -> Row | None:
@@ -77,27 +81,40 @@ def verdicts(seen: Manifest) -> Row | None:
 
 
 def runs(seen: Manifest) -> Row | None:
-    """Of a BenchmarkRun: its outcome and its conditions."""
+    """Of a BenchmarkRun: its conditions and its health."""
     if seen["kind"] != "BenchmarkRun":
         return None
-    verdict = (seen.get("status") or {}).get("verdict", {})
     said = _conditions(seen, OF_A_RUN)
-    return {"OUTCOME": verdict.get("outcome", "") if any(said.values()) else "none yet", **said}
+    shown = said if any(said.values()) else {**said, "Complete": "none yet"}
+    return {**shown, "Argo CD": health_of(seen)["Argo CD"]}
 
 
 def states(read: Reader, stories: Mapping[str, Iterable[Manifest]]) -> list[State]:
     """Each row once, in the order of its words."""
     found: dict[tuple[str, ...], State] = {}
-    said: dict[str, tuple[tuple[str, str], ...]] = {}
-    for story, seen in stories.items():
-        for one in seen:
+    for story in sorted(stories, key=lambda name: (len(name), name)):
+        for one in stories[story]:
             if (row := read(one)) is None:
                 continue
-            state = found.setdefault(tuple(row.values()), State(row, story))
-            if words(one) not in said:
-                said[words(one)] = tuple(healths(one).items())
-            state.healths.add(said[words(one)])
+            shown = {name: value for name, value in row.items() if name not in COLLECTED}
+            state = found.setdefault(tuple(shown.values()), State(shown, story))
+            for name in COLLECTED:
+                if name in row:
+                    state.collected.setdefault(name, set()).add(row[name])
+            state.healths.add(tuple(health_of(one).items()))
     return [found[key] for key in sorted(found)]
+
+
+_KNOWN: dict[str, Row] = {}
+"""The words of a state → what each tool makes of it: Lua takes long for every object of every story."""
+
+
+def health_of(seen: Manifest) -> Row:
+    """`healths`, computed once for each state."""
+    key = words(seen)
+    if key not in _KNOWN:
+        _KNOWN[key] = healths(seen)
+    return _KNOWN[key]
 
 
 def healths(seen: Manifest) -> Row:
@@ -105,9 +122,9 @@ def healths(seen: Manifest) -> Row:
     return {"Argo CD": argocd(seen)[0], "Flux": flux(seen), "kstatus": kstatus(seen)}
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row], without: Iterable[str] = ()) -> str:
     """Markdown; a column that no row fills is left out."""
-    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    columns = [name for name in rows[0] if any(row[name] for row in rows) and name not in without]
     lines = [columns, ["---"] * len(columns), *([row[name] for name in columns] for row in rows)]
     return "\n" + "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n"
 
@@ -126,7 +143,7 @@ def _conditions_of(seen: Manifest) -> Row:
     return {one["type"]: f"{one['status']} {one['reason']}" for one in conditions}
 
 
-def _conditions(seen: Manifest, kinds: Iterable[str]) -> Row:
-    """Type → status and reason; "" where it is absent."""
+def _conditions(seen: Manifest, kinds: Iterable[str]) -> dict[str, str]:
+    """Type → status and reason, without the status that is usual; "" where it is absent."""
     said = _conditions_of(seen)
-    return {kind: said.get(kind, "") for kind in kinds}
+    return {kind: said.get(kind, "").removeprefix(f"{kind in MOSTLY_TRUE} ") for kind in kinds}

@@ -12,7 +12,7 @@ from tests.support.world import World
 
 from paceline.kube.difference import needs_apply, stamped
 from paceline.plan import deployment, run
-from paceline.plan.simulation.cluster import Key, key_of
+from paceline.plan.simulation.cluster import Handle, handle_of
 from paceline.plan.step import Action, Apply, Delete, Plan
 
 OF_ITS_OUTCOME = ("no server waits for its image", "beyond revisionHistoryLimit")
@@ -26,7 +26,7 @@ class Twice(World):
     again: list[str] = field(default_factory=list)
     """What was planned right after that had been done: `OF_ITS_OUTCOME` is left out."""
 
-    def reconcile(self, key: Key) -> bool:
+    def reconcile(self, key: Handle) -> bool:
         if key not in self.cluster.objects:
             return False
         first = self.plan(key)
@@ -38,7 +38,7 @@ class Twice(World):
             self.again += [one for one in left if not any(why in one for why in OF_ITS_OUTCOME)]
         return changed
 
-    def _in_another_order(self, key: Key) -> Plan:
+    def _in_another_order(self, key: Handle) -> Plan:
         dice = random.Random(len(self.told))
 
         def mixed(found: Sequence[Any]) -> tuple[Any, ...]:
@@ -54,7 +54,7 @@ class Twice(World):
     def _would_change(self, action: Action) -> bool:
         if not isinstance(action, Apply):
             return True
-        current = self.cluster.objects.get(key_of(action.manifest))
+        current = self.cluster.objects.get(handle_of(action.manifest))
         return current is None or needs_apply(current, stamped(deepcopy(dict(action.manifest))))
 
 

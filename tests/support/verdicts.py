@@ -12,7 +12,7 @@ from tests.support.in_status import round_status
 
 from paceline import api
 from paceline.core import RunSpec, Workload
-from paceline.evidence import RoundPlan, RoundResult, judge
+from paceline.evidence import RoundPlan, RoundResult, judge_points
 from paceline.plan.run.conclusion import Conclusion
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.snapshot import Snapshot
@@ -37,7 +37,7 @@ def question(candidate: str, workloads: Sequence[Workload]) -> RunSpec:
 
 
 def recorded(plan: RoundPlan, result: RoundResult) -> Record:
-    return round_status(plan, result, judge(plan, result), f"job-{plan.round}", "gpu-0")
+    return round_status(plan, result, judge_points(plan, result), f"job-{plan.round}", "gpu-0")
 
 
 def concluded(spec: RunSpec, records: Iterable[Record]) -> Conclusion | None:

@@ -27,8 +27,9 @@ from tests.support.states import as_seen, words
 
 from paceline.api.round import with_rounds
 from paceline.core import ModelFacts
+from paceline.core.manifest import Manifest
 from paceline.fetching import FetchFailure
-from paceline.fetching.failure import Part
+from paceline.fetching.failure import ModelPart
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.deployment.servers import pod_template
@@ -37,10 +38,10 @@ from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.silence import silent, waiting
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request
-from paceline.plan.simulation.cluster import Cluster, Key
-from paceline.plan.simulation.reconciler import ours
+from paceline.plan.simulation.cluster import Cluster, Handle
+from paceline.plan.simulation.reconciler import owned_handles
 from paceline.plan.simulation.scheduler import ALIVE
-from paceline.plan.step import Action, Apply, Manifest, Plan, timestamp
+from paceline.plan.step import Action, Apply, Plan, timestamp
 from paceline.render import Settings
 from paceline.watch import Judgement, Watched
 
@@ -80,7 +81,7 @@ class World:
     away: bool = False
     absent: frozenset[str] = frozenset()
     image: str = ""
-    refusals: Mapping[Key, str] = field(default_factory=dict)
+    refusals: Mapping[Handle, str] = field(default_factory=dict)
     """What the API server says it refused of the deployment's objects."""
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Keys of those with prompts; None: it is not there."""
@@ -94,7 +95,7 @@ class World:
     cluster: Cluster = field(init=False)
     faults: Faults = field(default_factory=Faults)
     settings: Settings = reconciler.SETTINGS
-    wakes: dict[Key, datetime | None] = field(default_factory=dict)
+    wakes: dict[Handle, datetime | None] = field(default_factory=dict)
     _after: str = ""
 
     def __post_init__(self) -> None:
@@ -149,7 +150,7 @@ class World:
         self._end(job, "fetch", 0, fetched(fetch_request(job), head, today, target))
         self.settle("the prefetch has ended", 4)
 
-    def prefetch_fails(self, line: str, code: int = 2, source: str = "", part: Part = "source") -> None:
+    def prefetch_fails(self, line: str, code: int = 2, source: str = "", part: ModelPart = "source") -> None:
         """As the prefetch's pod says it; `source`: the model or dataset that could not be fetched."""
         failure = FetchFailure(sentence=f"{source}: {line}" if source else line, source=source, part=part)
         self._advance(4)
@@ -317,12 +318,12 @@ class World:
         self._after = after
         for _ in range(MOST_PASSES):
             self._advance_cluster()
-            reconciled = [] if self.away else [self.reconcile(key) for key in ours(self.cluster)]
+            reconciled = [] if self.away else [self.reconcile(key) for key in owned_handles(self.cluster)]
             if not any(reconciled):
                 return
         raise AssertionError(f"the planners never come to rest after {after}")
 
-    def reconcile(self, key: Key) -> bool:
+    def reconcile(self, key: Handle) -> bool:
         """Status first, then actions. False if nothing changed."""
         if key not in self.cluster.objects:
             return False
@@ -352,7 +353,7 @@ class World:
         shown = as_seen(found)
         self.seen.setdefault(words(shown), shown)
 
-    def plan(self, key: Key) -> Plan:
+    def plan(self, key: Handle) -> Plan:
         if key[0] == "BenchmarkRun":
             return run.plan(self.run_snapshot(key[1]), self.cluster.now)
         return deployment.plan(self.deployment_snapshot(key[1]), self.cluster.now)
@@ -388,7 +389,7 @@ class World:
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
             if action.manifest["kind"] == "BenchmarkRound":
                 admitted.check("BenchmarkRound", action.manifest["spec"])
-        return reconciler.carry_out(self.cluster, action)
+        return reconciler.apply_action(self.cluster, action)
 
     def _advance_cluster(self) -> None:
         self.faults.open_gates(self.cluster)
@@ -400,7 +401,7 @@ class World:
         revisions = {pool: servers.revision for pool, servers in watched.items()}
         self.judgements = {pool: one for pool, one in self.judgements.items() if one.revision == revisions.get(pool)}
 
-    def _record(self, key: Key, before: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
+    def _record(self, key: Handle, before: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
         """A pass that changes nothing visible is left out."""
         after = plan.status or before
         recorded = Pass(
@@ -428,7 +429,7 @@ class World:
 
     def _newest(self, pool: str) -> list[Manifest]:
         """The servers of the revision that there is to be, not those that serve until it is ready."""
-        wanted = {controllers.revision(pod_template(servers)) for servers in controllers.servers_of(self.cluster)}
+        wanted = {controllers.revision(pod_template(servers)) for servers in controllers.workloads_of(self.cluster)}
         return [pod for pod in self._servers(pool=pool) if controllers.revision(pod) in wanted]
 
     def _servers_show(self, pool: str, status: Manifest) -> None:
@@ -454,7 +455,7 @@ class World:
         return answer(RoundJob(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled, lengths)
 
     def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
-        kubelet.end(self.cluster, job, container, code, message)
+        kubelet.end_job(self.cluster, job, container, code, message)
         if self.image:
             statuses = self.pod_of(job)["status"]["containerStatuses"]
             statuses.append({"name": "server", "imageID": self.image, "state": {}})

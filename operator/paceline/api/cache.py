@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.pod import Env, TokenKey
 from paceline.api.rules import Rule, one_of
 from paceline.core import ClaimTemplate
@@ -36,7 +36,7 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     ),
 }
 
-RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
+_RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
 NOT_FOR_THE_FETCH = (
     "env must not have HOME and PACELINE_, which the prefetch sets, nor LD_ and PYTHON,"
     " which could make it run other code"
@@ -45,7 +45,7 @@ NOT_FOR_THE_FETCH = (
 
 NO_CODE_OF_OTHERS = Rule(
     each={"e": "self.env"},
-    cel=f"!e.name.matches('{RESERVED}')",
+    cel=f"!e.name.matches('{_RESERVED}')",
     message=f"{NOT_FOR_THE_FETCH}; got {{e.name}}",
     field=".name",
 )
@@ -69,7 +69,7 @@ def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
 Id = Annotated[int, Field(ge=1, le=2_147_483_647)]
 
 
-class CacheSecurity(Model):
+class CacheSecurity(SchemaModel):
     """User and groups of the prefetch. Drivers of shared volumes often ignore fsGroup (their CSIDriver lacks
     fsGroupPolicy: File), so that the volume keeps its own owner."""
 
@@ -83,7 +83,7 @@ class CacheSecurity(Model):
     """Supplemental group ids."""
 
 
-class CacheSpec(Model):
+class CacheSpec(SchemaModel):
     """Where models are stored."""
 
     rules = (

@@ -54,12 +54,12 @@ def _offered(field: str, offered: Mapping[str, Sequence[str]]) -> str:
     return " || ".join((f"!has(c.{field})", *engines))
 
 
-def where(offered: Mapping[str, Sequence[str]]) -> str:
+def _where(offered: Mapping[str, Sequence[str]]) -> str:
     return " and with ".join(f"{', '.join(algorithms)} on {name}" for name, algorithms in offered.items())
 
 
 TREES = engines_with(lambda capabilities: capabilities.trees)
-CHAINS = engines_with(lambda capabilities: not capabilities.trees)
+_CHAINS = engines_with(lambda capabilities: not capabilities.trees)
 BROAD = engines_with(lambda capabilities: capabilities.ngram_breadth)
 FEWEST_STEPS = {name: least for name, least in _values(lambda row: row.fewest_steps).items() if least > 1}
 SERVES = {name: served for name, served in _values(lambda row: row.algorithms).items() if {*served} != {*ALGORITHMS}}
@@ -103,7 +103,7 @@ ARM_RULES = (
     ),
     Rule(
         cel=f"e in {_quoted(TREES)} || !has(c.tree) || !has(c.tree.topK) || c.tree.topK == 1",
-        message=f"topK must be 1 on {' and '.join(CHAINS)}, which draft only chains; got {{c.tree.topK}} on {{e}}",
+        message=f"topK must be 1 on {' and '.join(_CHAINS)}, which draft only chains; got {{c.tree.topK}} on {{e}}",
         field=".tree.topK",
     ),
     Rule(
@@ -122,13 +122,13 @@ ARM_RULES = (
     ),
     Rule(
         cel=_offered("adaptive", ADAPTS),
-        message=f"adaptive goes with {where(ADAPTS)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
+        message=f"adaptive goes with {_where(ADAPTS)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
         "got {a} on {e}",
         field=".adaptive",
     ),
     Rule(
         cel=_offered("depthByBatchSize", SCHEDULES),
-        message=f"depthByBatchSize goes with {where(SCHEDULES)}, and must be left out elsewhere: "
+        message=f"depthByBatchSize goes with {_where(SCHEDULES)}, and must be left out elsewhere: "
         f"{INSTEAD_OF_ADAPTIVE}; got {{a}} on {{e}}",
         field=".depthByBatchSize",
     ),

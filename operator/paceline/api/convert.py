@@ -12,10 +12,10 @@ from paceline.api.draft import DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import BudgetSpec, GateSpec
 from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
-from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent, with_defaults
+from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read_spec, sent, with_defaults
 from paceline.api.prompts import DatasetSpec, PromptsSpec
 from paceline.api.run import (
     ArmSpec,
@@ -28,16 +28,16 @@ from paceline.api.run import (
     RunTarget,
     WorkloadSpec,
 )
-from paceline.core.text import decimal
-from paceline.engines.grid import searched
+from paceline.core.text import plain_decimal
+from paceline.engines.grid import searchable_arms
 
 BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
 CHAIN = CandidateSpec(name="chain", tree=core.Tree(num_steps=3))
 """The candidate of a deployment that names none."""
-MAIN = PoolSpec(name=core.MAIN, load=(LoadSpec(concurrency=(1, 16)),))
+_MAIN = PoolSpec(name=core.MAIN, load=(LoadSpec(concurrency=(1, 16)),))
 """The pool of a deployment that names none."""
-DEPLOYMENT = "SpeculativeDeployment"
-REQUESTS = 64
+_DEPLOYMENT = "SpeculativeDeployment"
+_REQUESTS = 64
 FEWEST_REQUESTS = 16
 """Of a closed loop whose `requests` nobody has written, in rounds after the first."""
 MAX_TOKENS = 512
@@ -49,7 +49,7 @@ UNNAMED = "0" * 40
 """The commit of a model on a claim, which its path identifies."""
 
 
-KEPT = 1024
+_KEPT = 1024
 """Specs of a kind that are not read again: every reconciliation asks for its object's and for those of its runs."""
 
 
@@ -60,11 +60,11 @@ def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.Deplo
     return _deployment(sent(manifest), name, ruled)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=_KEPT)
 def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
-    spec = read(SpeculativeDeploymentSpec, text)
+    spec = read_spec(SpeculativeDeploymentSpec, text)
     _refuse(broken_rules(spec, text) if ruled else ())
-    benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (MAIN,)
+    benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (_MAIN,)
     if claim and not claim.name:
         claim = replace(claim, name=f"{name}-models")
     server = core.Server(
@@ -99,8 +99,8 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
 def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """A manifest of ours as the API server stores it; of a deployment without pools, with the one that it comes to."""
     spec = with_defaults(manifest)
-    if manifest["kind"] == DEPLOYMENT:
-        spec.setdefault("pools", [MAIN.model_dump(mode="json", by_alias=True, exclude_none=True)])
+    if manifest["kind"] == _DEPLOYMENT:
+        spec.setdefault("pools", [_MAIN.model_dump(mode="json", by_alias=True, exclude_none=True)])
     return {**manifest, "spec": spec}
 
 
@@ -109,9 +109,9 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     return _run(sent(manifest))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=_KEPT)
 def _run(text: str) -> core.RunSpec:
-    spec = read(BenchmarkRunSpec, text)
+    spec = read_spec(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, text))
     server = core.Server(
         engine=_engine(spec.engine),
@@ -174,7 +174,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         arms=tuple(_arm_spec(arm) for arm in spec.arms),
         workloads=tuple(map(_workload_spec, spec.workloads)),
         **_member(spec),
-        budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=decimal(spec.gpu_hours)),
+        budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=plain_decimal(spec.gpu_hours)),
         timeouts=None if spec.timeouts == core.Timeouts() else spec.timeouts,
         pod_labels=dict(spec.pod_labels),
         queue_name=spec.queue_name or None,
@@ -206,12 +206,12 @@ def _workload_spec(workload: core.Workload) -> WorkloadSpec:
         min_requests=dataset.min_requests,
         max_tokens=dataset.max_tokens,
         weight=int(dataset.weight),
-        temperature=OWN_SAMPLING if dataset.temperature is None else decimal(dataset.temperature),
+        temperature=OWN_SAMPLING if dataset.temperature is None else plain_decimal(dataset.temperature),
         adapter=dataset.adapter or None,
         response_format=dataset.response_format or None,
         slo=dataset.slo,
         concurrency=workload.concurrency,
-        request_rate=None if dataset.rate is None else decimal(dataset.rate),
+        request_rate=None if dataset.rate is None else plain_decimal(dataset.rate),
         ramp_from=dataset.ramp_from,
         arrivals=dataset.arrivals if dataset.rate else None,
     )
@@ -247,11 +247,11 @@ def _refuse(broken: Iterable[Problem]) -> None:
 
 def _pool(
     pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec, server: core.Server
-) -> core.PoolSpec:
-    named = tuple(_arm(one, one.draft or spec.draft) for one in candidates(spec) if _is_of(pool, one))
+) -> core.PoolSettings:
+    named = tuple(_arm(one, one.draft or spec.draft) for one in _candidates(spec) if _is_of(pool, one))
     search = _search(pool, spec)
-    found = searched(server, search, named) if search else named
-    return core.PoolSpec(
+    found = searchable_arms(server, search, named) if search else named
+    return core.PoolSettings(
         name=pool.name,
         replicas=pool.replicas,
         header_value=pool.header_value,
@@ -263,11 +263,11 @@ def _pool(
     )
 
 
-def candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
+def _candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
     """Those that are written, else a chain."""
     if spec.candidates is not None or spec.draft is None or spec.draft.algorithm not in WITH_TREES:
         return spec.candidates or ()
-    return () if all(pool.search for pool in spec.pools or (MAIN,)) else (CHAIN,)
+    return () if all(pool.search for pool in spec.pools or (_MAIN,)) else (CHAIN,)
 
 
 def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:
@@ -325,12 +325,12 @@ def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
     if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
         return dataset.min_requests
     fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
-    return None if dataset.requests or fewest >= REQUESTS else fewest
+    return None if dataset.requests or fewest >= _REQUESTS else fewest
 
 
 def _default_requests(rate: float | None) -> int:
     """At a rate, those of a minute."""
-    return REQUESTS if rate is None else min(MOST_REQUESTS, max(REQUESTS, lasting(GOOD_SECONDS, rate)))
+    return _REQUESTS if rate is None else min(MOST_REQUESTS, max(_REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
 def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:
@@ -362,7 +362,7 @@ def _engine(engine: EngineSpec) -> core.Engine:
     )
 
 
-def _plain(objects: Iterable[Model]) -> tuple[dict[str, Any], ...]:
+def _plain(objects: Iterable[SchemaModel]) -> tuple[dict[str, Any], ...]:
     """As Kubernetes takes them."""
     return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)
 

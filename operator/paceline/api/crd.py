@@ -11,7 +11,7 @@ import yaml
 
 from paceline.api import cache, deployment, draft, engine, gate, pool, prompts, window
 from paceline.api.deployment import SpeculativeDeploymentSpec
-from paceline.api.model import AN_OBJECT, GROUP, VERSION, Model, as_sent
+from paceline.api.model import AN_OBJECT, GROUP, VERSION, SchemaModel, as_sent
 from paceline.api.profile import BenchmarkProfileSpec
 from paceline.api.round import Round
 from paceline.api.rules import DeskRule, Rule, validations
@@ -133,10 +133,10 @@ RULES: Mapping[type[Any], tuple[Rule | DeskRule, ...]] = {
 
 
 def rules_of(kind: type[Any]) -> tuple[Rule | DeskRule, ...]:
-    return kind.rules if issubclass(kind, Model) else RULES.get(kind, ())
+    return kind.rules if issubclass(kind, SchemaModel) else RULES.get(kind, ())
 
 
-KEPT = frozenset((
+_KEPT = frozenset((
     "type", "format", "enum", "items", "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
     "maxProperties", "pattern", "required", "description", "default",
 ))  # fmt: skip
@@ -147,7 +147,7 @@ def crds() -> list[dict[str, Any]]:
     return [_definition(kind) for kind in KINDS.values()]
 
 
-def files() -> dict[str, str]:
+def crd_files() -> dict[str, str]:
     """File name → YAML, as checked in under crds/ and in the chart."""
     return {
         f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": "# Made by `paceline crds`.\n"
@@ -223,7 +223,7 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
 def schema(model: type[Any]) -> dict[str, Any]:
     """An object of a spec or a status, as a structural schema."""
     json = adapter(model).json_schema(by_alias=True)
-    keys = KEPT - {"default"} if is_record(model) else KEPT  # a status's defaults are the reader's
+    keys = _KEPT - {"default"} if is_record(model) else _KEPT  # a status's defaults are the reader's
     return _structural(json, json.get("$defs", {}), keys)
 
 

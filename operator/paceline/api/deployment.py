@@ -16,7 +16,7 @@ from paceline.api.gate import (
     GateSpec,
 )
 from paceline.api.load import GOOD_SECONDS, LEAST_SECONDS, TOO_SHORT, arriving, lasts
-from paceline.api.model import Model, empty
+from paceline.api.model import SchemaModel, empty
 from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.pool import TWINS, WITH_TREES, CandidateSpec, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
@@ -29,7 +29,7 @@ from paceline.core.types import (
     QueueName,
     Revision,
     ServedName,
-    Source,
+    SourceText,
     Unique,
 )
 from paceline.core.window import Window
@@ -38,7 +38,7 @@ BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
 
 
-class TargetSpec(Model):
+class TargetSpec(SchemaModel):
     """The served model."""
 
     rules = (
@@ -50,7 +50,7 @@ class TargetSpec(Model):
         ),
     )
 
-    source: Source
+    source: SourceText
     """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST, whose files are a volume
     of the pod (image volumes of Kubernetes)."""
     revision: Revision = "main"
@@ -75,7 +75,7 @@ def _only_lent(cel: str) -> Rule:
     )
 
 
-class MeasuringSpec(Model):
+class MeasuringSpec(SchemaModel):
     """How candidates are measured, as far as a profile may say it."""
 
     rules: ClassVar[tuple[Rule | DeskRule, ...]] = (NO_LABELS_OF_OURS, ONE_QUEUE, _only_lent(_BORROWED))
@@ -105,7 +105,7 @@ class MeasuringSpec(Model):
     decision stands for as long as its question does."""
 
 
-class ProfileReference(Model):
+class ProfileReference(SchemaModel):
     """A BenchmarkProfile."""
 
     name: ObjectName
@@ -176,7 +176,7 @@ _BORROWS = "(has(self.benchmark) && has(self.benchmark.capacityPolicy) && self.b
 _STAYING = f"(has(self.benchmark) && has(self.benchmark.minServing) ? self.benchmark.minServing : {_PROFILED} ? 0 : 1)"
 
 
-class SpeculativeDeploymentSpec(Model):
+class SpeculativeDeploymentSpec(SchemaModel):
     """A target model, ways to speculate for it, the pools that serve it and the rule by which a configuration goes
     live."""
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ALIASES
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule
 from paceline.core.types import (
     Algorithm,
@@ -15,7 +15,7 @@ from paceline.core.types import (
     Arguments,
     ArmName,
     Revision,
-    Source,
+    SourceText,
     Unique,
 )
 
@@ -90,7 +90,7 @@ NOT_CUSTOM = {
 """Names that a Custom algorithm cannot have, in capitals → what to do."""
 
 
-class DraftSpec(Model):
+class DraftSpec(SchemaModel):
     """A draft head and its algorithm."""
 
     rules = (
@@ -127,13 +127,13 @@ class DraftSpec(Model):
     and no rule checks it."""
     name: AlgorithmName | None = None
     """Name of a Custom algorithm in the engine, for example UNO or suffix."""
-    source: Source | None = None
+    source: SourceText | None = None
     """Location of the head: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST."""
     revision: Revision = "main"
     """Branch, tag or commit of the head; main if absent."""
 
 
-class ShapeSpec(Model):
+class ShapeSpec(SchemaModel):
     """What an arm proposes, and how its engine is asked for it."""
 
     name: ArmName

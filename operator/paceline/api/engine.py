@@ -8,14 +8,14 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of, is_of
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.pod import Env
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.core import SecretKey
 from paceline.core.server import GPU, GPU_LABEL
 from paceline.core.types import Architecture, Arguments, Matches, Unique
 from paceline.engines import TPU
-from paceline.engines.images import PUBLISHED, RELEASE, told
+from paceline.engines.images import PUBLISHED, RELEASE, engine_and_version
 
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 MOST_TEMPLATE_BYTES = 65536
@@ -31,7 +31,7 @@ def _vast(engine: "EngineSpec") -> Iterator[Violation]:
         yield ".podTemplate", f"{SMALL_TEMPLATE}; got {size}"
 
 
-class EngineSpec(Model):
+class EngineSpec(SchemaModel):
     """The inference engine and the arguments that every arm starts with."""
 
     rules = (
@@ -87,14 +87,14 @@ class EngineSpec(Model):
     `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
 
     def effective(self) -> Self:
-        type, version = told(self.type, self.version, self.image)
+        type, version = engine_and_version(self.type, self.version, self.image)
         return self.model_copy(update={"type": type, "version": version})
 
 
 TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"
 
 
-ACCELERATORS = "self.count * self.nodes"
+_ACCELERATORS = "self.count * self.nodes"
 """CEL: accelerators of a server."""
 
 
@@ -117,8 +117,8 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
             field=".deviceSelectors",
         ),
         Rule(
-            cel=f"!has(self.tensorParallelSize) || self.tensorParallelSize <= {ACCELERATORS}",
-            message=f"tensorParallelSize must be at most count x nodes = {{{ACCELERATORS}}}; "
+            cel=f"!has(self.tensorParallelSize) || self.tensorParallelSize <= {_ACCELERATORS}",
+            message=f"tensorParallelSize must be at most count x nodes = {{{_ACCELERATORS}}}; "
             "got {self.tensorParallelSize}",
             field=".tensorParallelSize",
         ),

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule
 from paceline.core import Limit
 from paceline.core.types import Amount, Confidence, PercentageBelow100, Unique
@@ -31,7 +31,7 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
 }
 
 
-class GateSpec(Model):
+class GateSpec(SchemaModel):
     """The rule from rounds to a verdict. Absent fields come from the deployment's gate, then from its
     profile's, then from the defaults."""
 
@@ -60,7 +60,7 @@ class GateSpec(Model):
     for three, [4, 8] for more, so that each arm comes first in a round equally often."""
 
 
-class BudgetSpec(Model):
+class BudgetSpec(SchemaModel):
     """Limit of what a run may use. A run that reaches it ends with the verdict that its rounds support."""
 
     gpu_hours: Amount

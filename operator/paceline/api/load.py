@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline import core
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule, one_of
 from paceline.core.types import AMOUNT, DatasetName, Matches, Unique
 
@@ -28,7 +28,7 @@ AT_A_RATE = Rule(
 )
 
 
-class RampSpec(Model):
+class RampSpec(SchemaModel):
     """Requests under way rise from one number to another, and fall back."""
 
     rules = (
@@ -45,7 +45,7 @@ class RampSpec(Model):
     """Requests under way in the middle."""
 
 
-class LoadSpec(Model):
+class LoadSpec(SchemaModel):
     """One kind of load, and the datasets that are measured under it."""
 
     rules = (
@@ -106,11 +106,11 @@ def lasts(prompts: str, load: str) -> str:
     """CEL: the dataset's requests arrive for long enough. The field itself refuses what is not a rate."""
     return (
         f"!has({load}.requestRate) || !{load}.requestRate.matches(r'{AMOUNT}')"
-        f" || double({requests(prompts)}) >= {LEAST_SECONDS}.0 * double({load}.requestRate) - 0.000001"
+        f" || double({requests_rule(prompts)}) >= {LEAST_SECONDS}.0 * double({load}.requestRate) - 0.000001"
     )
 
 
-def requests(prompts: str) -> str:
+def requests_rule(prompts: str) -> str:
     """CEL: as many as the dataset may send."""
     return f"(has({prompts}.requests) ? {prompts}.requests : {MOST_REQUESTS})"
 

@@ -27,7 +27,7 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 
-class Model(BaseModel):
+class SchemaModel(BaseModel):
     """Read from JSON: `1`, `"1"` and `true` are three things, as they are to the API server."""
 
     model_config = ConfigDict(
@@ -50,7 +50,7 @@ class Model(BaseModel):
 
 def fields_of(kind: type[Any]) -> Mapping[str, str]:
     """Name in JSON → name in Python, of the fields of an object of a spec; {} for what is none."""
-    if issubclass(kind, Model):
+    if issubclass(kind, SchemaModel):
         return {str(field.alias): name for name, field in kind.model_fields.items()}
     return {to_camel(field.name): field.name for field in fields(kind)} if is_model(kind) else {}
 

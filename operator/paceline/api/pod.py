@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule, count_of
 from paceline.core.names import QUEUE_LABEL
 from paceline.core.server import TOPOLOGY_LABEL
 from paceline.core.types import LabelKey, Matches, ObjectName, SecretsKey, Unique
 
 
-class KeyRef(Model):
+class KeyRef(SchemaModel):
     """A key of a Secret or ConfigMap in the same namespace."""
 
     name: ObjectName
@@ -22,7 +22,7 @@ class KeyRef(Model):
     """Whether it may be absent."""
 
 
-class FieldRef(Model):
+class FieldRef(SchemaModel):
     """A field of the pod."""
 
     api_version: Annotated[str, Field(max_length=20)] | None = None
@@ -31,7 +31,7 @@ class FieldRef(Model):
     """Path of the field, such as status.podIP."""
 
 
-class ResourceFieldRef(Model):
+class ResourceFieldRef(SchemaModel):
     """A container's resources."""
 
     container_name: Annotated[str, Field(max_length=63)] | None = None
@@ -42,7 +42,7 @@ class ResourceFieldRef(Model):
     """Unit of the value, as a quantity in quotes; 1 if absent."""
 
 
-class FileKeyRef(Model):
+class FileKeyRef(SchemaModel):
     """A key of a file that an init container wrote."""
 
     volume_name: Annotated[str, Field(max_length=63)]
@@ -58,7 +58,7 @@ class FileKeyRef(Model):
 ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
 
 
-class EnvVarSource(Model):
+class EnvVarSource(SchemaModel):
     """A core/v1 EnvVarSource."""
 
     rules = (
@@ -80,7 +80,7 @@ class EnvVarSource(Model):
     """A key of a file."""
 
 
-class EnvVar(Model):
+class EnvVar(SchemaModel):
     """A core/v1 EnvVar."""
 
     rules = (
@@ -102,7 +102,7 @@ class EnvVar(Model):
 Env = Annotated[tuple[EnvVar, ...], Field(max_length=64), Unique(("name",))]
 
 
-class TokenKey(Model):
+class TokenKey(SchemaModel):
     """A key of a Secret in the same namespace."""
 
     name: ObjectName
@@ -111,7 +111,7 @@ class TokenKey(Model):
     """Key in it."""
 
 
-class Toleration(Model):
+class Toleration(SchemaModel):
     """A core/v1 Toleration."""
 
     rules = (

@@ -10,7 +10,7 @@ from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
 from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.gate import GateSpec
 from paceline.api.load import LoadSpec, overlap
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule, Violation, one_of
 from paceline.core import SHAPES, EndpointPickerReference, Range, Widths
 from paceline.core.gateway import HeaderValue
@@ -52,7 +52,7 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = dict.fromkeys(
 )
 
 
-class SearchSpec(Model):
+class SearchSpec(SchemaModel):
     """Trees of spec.draft that a search may try. Branchings and widths are taken in powers of two, depths one by one;
     of a large range fewer, so that there are at most 47 arms beside the baseline. The engine's adaptive mode is tried
     too, where it has one. Trees of another draft are candidates with a draft of their own."""
@@ -65,7 +65,7 @@ class SearchSpec(Model):
     """Verify widths, the root included."""
 
 
-class PoolSpec(Model):
+class PoolSpec(SchemaModel):
     """Identical replicas with their own traffic and their own best configuration."""
 
     rules = (

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, rules_of, schema
-from paceline.api.model import API_VERSION, GROUP, Model, as_sent, fields_of
+from paceline.api.model import API_VERSION, GROUP, SchemaModel, as_sent, fields_of
 from paceline.api.reasons import Reason
 from paceline.api.round import KIND
 from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=SchemaModel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,11 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
     if kind not in KINDS:
         return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
-    if not issubclass(spec := KINDS[kind].spec, Model):
+    if not issubclass(spec := KINDS[kind].spec, SchemaModel):
         return [*_metadata(manifest)]  # written by Paceline, and read as leniently as a status
     try:
         text = sent(manifest)
-        model = read(spec, text)
+        model = read_spec(spec, text)
     except InvalidManifestError as invalid:
         return [*_metadata(manifest), *invalid.problems]
     return [*_metadata(manifest), *broken_rules(model, text)]
@@ -78,7 +78,7 @@ def sent(manifest: Mapping[str, Any]) -> str:
     return json.dumps(as_sent(manifest.get("spec")), default=str)
 
 
-def read(model: type[M], spec: str) -> M:
+def read_spec(model: type[M], spec: str) -> M:
     """A spec as `sent`. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
         return model.model_validate_json(spec, by_alias=True, by_name=False)  # Python names are ours, not the API's
@@ -87,7 +87,7 @@ def read(model: type[M], spec: str) -> M:
         raise InvalidManifestError([_problem(error, model) for error in errors]) from None
 
 
-def broken_rules(spec: Model, text: str) -> Iterator[Problem]:
+def broken_rules(spec: SchemaModel, text: str) -> Iterator[Problem]:
     """The rules that a spec, read from `text`, and everything in it break; those of the desk only where the API server
     would accept it."""
     document = _defaulted(json.loads(text), schema(type(spec)))
@@ -173,7 +173,7 @@ def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(path="metadata.name", message=f"must {NAME.must}, at most {LONGEST_NAME}; got {name}")
 
 
-def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
+def _problem(details: ErrorDetails, model: type[SchemaModel]) -> Problem:
     path = "spec" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in details["loc"])
     match details["type"]:
         case "missing":
@@ -182,7 +182,7 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
             fields = _fields_beside(details["loc"], schema(model))
             near = get_close_matches(str(details["loc"][-1]), fields, n=1)
             name = str(details["loc"][-1])
-            there = ELSEWHERE.get(name) or f"the fields are {', '.join(fields)}"
+            there = _ELSEWHERE.get(name) or f"the fields are {', '.join(fields)}"
             message = f"is not a field here; {f'did you mean {near[0]}?' if near else there}"
         case "int_type" if isinstance(got := details["input"], str) and got.isdecimal():
             message = f"must be a number: write {got} without quotes"
@@ -211,7 +211,7 @@ def _no_string(got: Any, loc: Sequence[int | str], node: Mapping[str, Any]) -> s
     return f"{forms[0]['message']}; got {shown}"
 
 
-ELSEWHERE: Mapping[str, str] = {
+_ELSEWHERE: Mapping[str, str] = {
     **{
         name: f"write spec.engine.podTemplate.spec.{name}"
         for name in ("affinity", "priorityClassName", "imagePullSecrets", "volumes")

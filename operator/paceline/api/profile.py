@@ -6,10 +6,10 @@ from pydantic import Field
 
 from paceline.api.deployment import MeasuringSpec
 from paceline.api.gate import GateSpec
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.core.types import Unique
 
-Section = Literal[
+ProfiledField = Literal[
     "gate",
     "datasets",
     "capacityPolicy",
@@ -23,7 +23,7 @@ Section = Literal[
 ]
 
 
-class BenchmarkProfileSpec(Model):
+class BenchmarkProfileSpec(SchemaModel):
     """Fields of a deployment, at the same places, for all deployments of the namespace that name the profile."""
 
     benchmark: MeasuringSpec | None = None
@@ -31,6 +31,6 @@ class BenchmarkProfileSpec(Model):
     gate: GateSpec | None = None
     """The rule from rounds to a verdict. Each field stands for a deployment that writes it neither in spec.gate nor in
     a pool's."""
-    locked: Annotated[tuple[Section, ...], Field(max_length=10), Unique()] = ()
+    locked: Annotated[tuple[ProfiledField, ...], Field(max_length=10), Unique()] = ()
     """Fields of spec.benchmark, or gate, that no deployment may write with another value; what the profile itself
     leaves out then keeps its default. capacityPolicy takes minServing along, gate the gates of pools."""

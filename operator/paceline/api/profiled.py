@@ -7,13 +7,12 @@ from typing import Any
 from paceline.api.model import as_sent
 from paceline.api.problems import InvalidManifestError, Problem
 from paceline.api.reasons import Reason
+from paceline.core.manifest import Object
 
 WITH = {"minServing": "capacityPolicy"}
 """Field of spec.benchmark → the one that it belongs to: who writes that one does not get this one from the profile."""
-LONGEST_VALUE = 60
+_LONGEST_VALUE = 60
 """Characters of a value that a message tells."""
-
-Object = Mapping[str, Any]
 
 
 def profile_of(manifest: Object) -> str:
@@ -64,7 +63,7 @@ def _broken(spec: Object, given: Object, name: str) -> Iterator[Problem]:
 
 def _way_out(name: str, lock: str, value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    has = f", and has {text}" if value is not None and len(text) <= LONGEST_VALUE else ""
+    has = f", and has {text}" if value is not None and len(text) <= _LONGEST_VALUE else ""
     return f"must be left out: BenchmarkProfile {name} locks {lock}{has}"
 
 

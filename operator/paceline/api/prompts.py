@@ -7,7 +7,7 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.load import MOST_REQUESTS
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.core import response_format
 from paceline.core.types import AdapterName, DatasetName, DatasetSource, Revision, Temperature
@@ -35,7 +35,7 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
 }
 
 
-class PromptsSpec(Model):
+class PromptsSpec(SchemaModel):
     """A prompt set and how many of its prompts are sent."""
 
     rules: ClassVar[tuple[Rule | DeskRule, ...]] = (

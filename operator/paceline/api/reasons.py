@@ -7,12 +7,12 @@ from enum import Enum, unique
 
 from paceline.api.status import Condition
 
-LONGEST_MESSAGE = 32768
+_LONGEST_MESSAGE = 32768
 """Of a metav1.Condition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReasonRow:
     """What a reason says about which condition; `text` is the reason as shown, where the member's name is taken."""
 
     condition: str
@@ -27,118 +27,132 @@ class Reason(Enum):
     unless true."""
 
     # A person must act.
-    NameConflict = Row("Stalled", True, "an object with this name is not managed by Paceline")
-    InvalidSpec = Row("Stalled", True, "the spec cannot be carried out")
-    ProfileRequired = Row("Stalled", True, "the installation wants a profile in this namespace; what serves stays")
-    ProfileNotFound = Row("Stalled", True, "the profile is not there; what serves stays, and nothing new is measured")
-    ProfileLocked = Row("Stalled", True, "the spec contradicts its profile; what serves stays")
-    FetchFailed = Row("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
-    PreflightFailed = Row("Stalled", True, "the models do not match the spec")
-    NoResourceClaims = Row("Stalled", True, "servers claim devices, and the cluster has no ResourceClaimTemplates")
-    NoImageVolumes = Row("Stalled", True, "models are images (oci://), and the cluster drops volumes of images")
-    NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
-    ServerFailed = Row("Stalled", True, "the server does not start")
-    ImageNotPulled = Row("Stalled", True, "the image of the next servers cannot be pulled; the present ones serve on")
-    NotReady = Row("Stalled", True, "the baseline does not run; the last revision that served replaces it")
-    WriteRefused = Row("Stalled", True, "an object that Paceline applies is refused, or deleted each time", "Refused")
-    PromptsMissing = Row("Stalled", True, "prompts are missing, so nothing can be measured")
-    RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
-    NeverPlaced = Row("Stalled", True, "no node or volume matches the request", "Unplaceable")
-    NeverStarted = Row("Stalled", True, "a pod is scheduled but cannot start", "CannotStart")
+    NameConflict = ReasonRow("Stalled", True, "an object with this name is not managed by Paceline")
+    InvalidSpec = ReasonRow("Stalled", True, "the spec cannot be carried out")
+    ProfileRequired = ReasonRow(
+        "Stalled", True, "the installation wants a profile in this namespace; what serves stays"
+    )
+    ProfileNotFound = ReasonRow(
+        "Stalled", True, "the profile is not there; what serves stays, and nothing new is measured"
+    )
+    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; what serves stays")
+    FetchFailed = ReasonRow("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
+    PreflightFailed = ReasonRow("Stalled", True, "the models do not match the spec")
+    NoResourceClaims = ReasonRow(
+        "Stalled", True, "servers claim devices, and the cluster has no ResourceClaimTemplates"
+    )
+    NoImageVolumes = ReasonRow("Stalled", True, "models are images (oci://), and the cluster drops volumes of images")
+    NoLeaderWorkerSet = ReasonRow(
+        "Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed"
+    )
+    ServerFailed = ReasonRow("Stalled", True, "the server does not start")
+    ImageNotPulled = ReasonRow(
+        "Stalled", True, "the image of the next servers cannot be pulled; the present ones serve on"
+    )
+    NotReady = ReasonRow("Stalled", True, "the baseline does not run; the last revision that served replaces it")
+    WriteRefused = ReasonRow(
+        "Stalled", True, "an object that Paceline applies is refused, or deleted each time", "Refused"
+    )
+    PromptsMissing = ReasonRow("Stalled", True, "prompts are missing, so nothing can be measured")
+    RefusedForLong = ReasonRow("Stalled", True, "the cluster refuses pods", "PodRefused")
+    NeverPlaced = ReasonRow("Stalled", True, "no node or volume matches the request", "Unplaceable")
+    NeverStarted = ReasonRow("Stalled", True, "a pod is scheduled but cannot start", "CannotStart")
 
     # Something needed for Ready is under way.
-    Fetching = Row("Reconciling", True, "models are being downloaded", "Prefetching")
-    Starting = Row("Reconciling", True, "servers are being started")
-    RollingOut = Row("Reconciling", True, "servers are being replaced")
-    FetchWaits = Row("Reconciling", True, "the prefetch has not started", "PrefetchWaiting")
-    Restoring = Row("Reconciling", True, "the previous servers are being restored")
+    Fetching = ReasonRow("Reconciling", True, "models are being downloaded", "Prefetching")
+    Starting = ReasonRow("Reconciling", True, "servers are being started")
+    RollingOut = ReasonRow("Reconciling", True, "servers are being replaced")
+    FetchWaits = ReasonRow("Reconciling", True, "the prefetch has not started", "PrefetchWaiting")
+    Restoring = ReasonRow("Reconciling", True, "the previous servers are being restored")
 
     # It serves, or not.
-    Crashing = Row("Ready", False, "a server keeps crashing")
-    PodRefused = Row("Ready", False, "the cluster refuses a server's pod")
-    Unplaceable = Row("Ready", False, "no node or volume matches a server's request")
-    CannotStart = Row("Ready", False, "a server is scheduled but cannot start")
-    NodeNotReady = Row("Ready", False, "a server's node does not answer")
-    Paused = Row("Ready", False, "a pool's Deployment is paused")
-    NoCapacity = Row("Ready", False, "no node has room for a server")
-    Evicted = Row("Ready", False, "a server was evicted from its node")
-    ServersStarting = Row("Ready", False, "fewer servers are ready than requested")
-    NothingServes = Row("Ready", False, "nothing is served until there is a verdict")
-    NotStarted = Row("Ready", False, "no server has started yet")
-    Drifted = Row("Ready", True, "every pool serves, but its servers have additions that were never measured")
-    ReplicasIgnored = Row("Ready", True, "every pool serves, but an autoscaler decides how many servers one has")
-    ScaledToZero = Row("Ready", True, "every pool serves, except those scaled to zero")
-    Serving = Row("Ready", True, "every pool serves")
+    Crashing = ReasonRow("Ready", False, "a server keeps crashing")
+    PodRefused = ReasonRow("Ready", False, "the cluster refuses a server's pod")
+    Unplaceable = ReasonRow("Ready", False, "no node or volume matches a server's request")
+    CannotStart = ReasonRow("Ready", False, "a server is scheduled but cannot start")
+    NodeNotReady = ReasonRow("Ready", False, "a server's node does not answer")
+    Paused = ReasonRow("Ready", False, "a pool's Deployment is paused")
+    NoCapacity = ReasonRow("Ready", False, "no node has room for a server")
+    Evicted = ReasonRow("Ready", False, "a server was evicted from its node")
+    ServersStarting = ReasonRow("Ready", False, "fewer servers are ready than requested")
+    NothingServes = ReasonRow("Ready", False, "nothing is served until there is a verdict")
+    NotStarted = ReasonRow("Ready", False, "no server has started yet")
+    Drifted = ReasonRow("Ready", True, "every pool serves, but its servers have additions that were never measured")
+    ReplicasIgnored = ReasonRow("Ready", True, "every pool serves, but an autoscaler decides how many servers one has")
+    ScaledToZero = ReasonRow("Ready", True, "every pool serves, except those scaled to zero")
+    Serving = ReasonRow("Ready", True, "every pool serves")
 
     # The models are on the cache volume.
-    PrefetchFailed = Row("CacheReady", False, "the models could not be downloaded")
-    PrefetchWaiting = Row("CacheReady", False, "the models are not on the cache volume: the prefetch has not started")
-    Prefetching = Row("CacheReady", False, "models are being downloaded")
-    Cached = Row("CacheReady", True, "the models are on the cache volume")
+    PrefetchFailed = ReasonRow("CacheReady", False, "the models could not be downloaded")
+    PrefetchWaiting = ReasonRow(
+        "CacheReady", False, "the models are not on the cache volume: the prefetch has not started"
+    )
+    Prefetching = ReasonRow("CacheReady", False, "models are being downloaded")
+    Cached = ReasonRow("CacheReady", True, "the models are on the cache volume")
 
     # A question is being answered. What goes on outranks what waits.
-    Measuring = Row("Measuring", True, "candidates are compared with the baseline")
-    BaselineHeld = Row("Measuring", False, "the baseline does not run, so no candidate can be compared with it")
-    WaitingForPrompts = Row("Measuring", False, "a run waits for its prompts")
-    WaitingForWindow = Row("Measuring", False, "spec.benchmark.window is closed, so no round starts")
-    RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
-    WaitingForCapacity = Row("Measuring", False, "a run has to wait")
-    Suspended = Row("Measuring", False, "spec.suspend is set")
-    RunsHeld = Row("Measuring", False, "a hold that a person asked for lets no run start", "Held")
-    NothingToMeasure = Row("Measuring", False, "no question is open")
+    Measuring = ReasonRow("Measuring", True, "candidates are compared with the baseline")
+    BaselineHeld = ReasonRow("Measuring", False, "the baseline does not run, so no candidate can be compared with it")
+    WaitingForPrompts = ReasonRow("Measuring", False, "a run waits for its prompts")
+    WaitingForWindow = ReasonRow("Measuring", False, "spec.benchmark.window is closed, so no round starts")
+    RoundRefused = ReasonRow("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
+    WaitingForCapacity = ReasonRow("Measuring", False, "a run has to wait")
+    Suspended = ReasonRow("Measuring", False, "spec.suspend is set")
+    RunsHeld = ReasonRow("Measuring", False, "a hold that a person asked for lets no run start", "Held")
+    NothingToMeasure = ReasonRow("Measuring", False, "no question is open")
 
     # Every pool has a verdict for this generation.
-    BenchmarkError = Row(
+    BenchmarkError = ReasonRow(
         "Decided",
         False,
         "a run failed and its candidates were not judged; annotate retry.paceline.dev/POOL to run it again",
     )
-    Inconclusive = Row("Decided", False, "rounds or budget are used up and candidates are still undecided")
-    DecisionHeld = Row("Decided", False, "a hold that a person asked for lets no run start", "Held")
-    NotMeasurable = Row("Decided", False, "no run can compare the candidates, so the baseline is served")
-    Undecided = Row("Decided", False, "no verdict yet")
-    AllDecided = Row("Decided", True, "every pool is decided")
+    Inconclusive = ReasonRow("Decided", False, "rounds or budget are used up and candidates are still undecided")
+    DecisionHeld = ReasonRow("Decided", False, "a hold that a person asked for lets no run start", "Held")
+    NotMeasurable = ReasonRow("Decided", False, "no run can compare the candidates, so the baseline is served")
+    Undecided = ReasonRow("Decided", False, "no verdict yet")
+    AllDecided = ReasonRow("Decided", True, "every pool is decided")
 
     # Every pool serves a candidate.
-    NothingAccepted = Row("Promoted", False, "the target accepts none of the head's draft tokens")
-    OutputsDiffer = Row("Promoted", False, "a candidate's answers differ from the baseline's")
-    BaselineFaster = Row("Promoted", False, "every candidate was rejected; the baseline is served")
-    Held = Row("Promoted", False, "a hold keeps the candidate from being served")
-    AwaitingPromote = Row("Promoted", False, "promotion.mode is Manual: waiting for a promote request")
-    Promoting = Row("Promoted", False, "a candidate is being rolled out")
-    NotDecided = Row("Promoted", False, "no decision for or against a candidate")
-    PromotedAnyway = Row("Promoted", True, "every pool serves a candidate, at least one whatever the verdict")
-    StillPromoted = Row(
+    NothingAccepted = ReasonRow("Promoted", False, "the target accepts none of the head's draft tokens")
+    OutputsDiffer = ReasonRow("Promoted", False, "a candidate's answers differ from the baseline's")
+    BaselineFaster = ReasonRow("Promoted", False, "every candidate was rejected; the baseline is served")
+    Held = ReasonRow("Promoted", False, "a hold keeps the candidate from being served")
+    AwaitingPromote = ReasonRow("Promoted", False, "promotion.mode is Manual: waiting for a promote request")
+    Promoting = ReasonRow("Promoted", False, "a candidate is being rolled out")
+    NotDecided = ReasonRow("Promoted", False, "no decision for or against a candidate")
+    PromotedAnyway = ReasonRow("Promoted", True, "every pool serves a candidate, at least one whatever the verdict")
+    StillPromoted = ReasonRow(
         "Promoted", True, "every pool serves a candidate, at least one on evidence for an earlier question"
     )
-    AllPromoted = Row("Promoted", True, "every pool serves a candidate")
+    AllPromoted = ReasonRow("Promoted", True, "every pool serves a candidate")
 
     # Speculation stopped paying; absent unless true.
-    Hung = Row("SpeculationDegraded", True, "servers answer their health checks, but no tokens move")
-    AcceptanceDropped = Row("SpeculationDegraded", True, "fewer draft tokens are accepted than were measured")
-    FellBack = Row("SpeculationDegraded", True, "speculation stopped paying, and the baseline is served")
-    BeyondCrossover = Row("SpeculationDegraded", True, "at this load the baseline was measured to be faster")
+    Hung = ReasonRow("SpeculationDegraded", True, "servers answer their health checks, but no tokens move")
+    AcceptanceDropped = ReasonRow("SpeculationDegraded", True, "fewer draft tokens are accepted than were measured")
+    FellBack = ReasonRow("SpeculationDegraded", True, "speculation stopped paying, and the baseline is served")
+    BeyondCrossover = ReasonRow("SpeculationDegraded", True, "at this load the baseline was measured to be faster")
 
     # A BenchmarkRun, while it goes on and when it has ended.
-    Superseded = Row("Failed", True, "the question was replaced; this result is never used")
-    RunAborted = Row("Failed", True, "a person has ended it; this result is never used", "Aborted")
-    RunError = Row("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
-    ImportNotAllowed = Row("Failed", True, "evidence that was measured without a cluster is not allowed here")
-    ImportRefused = Row("Failed", True, "what was measured without a cluster is no evidence here")
-    RunRefused = Row("Complete", False, "the cluster refuses a round's pod", "PodRefused")
-    RunWaiting = Row("Complete", False, "a round has to wait", "WaitingForCapacity")
-    RunOutsideWindow = Row(
+    Superseded = ReasonRow("Failed", True, "the question was replaced; this result is never used")
+    RunAborted = ReasonRow("Failed", True, "a person has ended it; this result is never used", "Aborted")
+    RunError = ReasonRow("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
+    ImportNotAllowed = ReasonRow("Failed", True, "evidence that was measured without a cluster is not allowed here")
+    ImportRefused = ReasonRow("Failed", True, "what was measured without a cluster is no evidence here")
+    RunRefused = ReasonRow("Complete", False, "the cluster refuses a round's pod", "PodRefused")
+    RunWaiting = ReasonRow("Complete", False, "a round has to wait", "WaitingForCapacity")
+    RunOutsideWindow = ReasonRow(
         "Complete", False, "its deployment's benchmark.window is closed, so no round starts", "WaitingForWindow"
     )
-    RunSuspended = Row("Complete", False, "suspended", "Suspended")
-    RunMeasuring = Row("Complete", False, "rounds are being measured", "Measuring")
-    Inconclusively = Row(
+    RunSuspended = ReasonRow("Complete", False, "suspended", "Suspended")
+    RunMeasuring = ReasonRow("Complete", False, "rounds are being measured", "Measuring")
+    Inconclusively = ReasonRow(
         "Complete", True, "rounds or budget are used up and candidates are still undecided", "Inconclusive"
     )
-    Swept = Row("Complete", True, "the concurrencies are compared")
-    Found = Row("Complete", True, "the best candidate was found; a gate decides about it")
-    Reject = Row("Complete", True, "every candidate was rejected")
-    Promote = Row("Complete", True, "a candidate was shown to be faster")
+    Swept = ReasonRow("Complete", True, "the concurrencies are compared")
+    Found = ReasonRow("Complete", True, "the best candidate was found; a gate decides about it")
+    Reject = ReasonRow("Complete", True, "every candidate was rejected")
+    Promote = ReasonRow("Complete", True, "a candidate was shown to be faster")
 
     @property
     def text(self) -> str:
@@ -174,7 +188,7 @@ def conditions(causes: Iterable[Cause]) -> dict[str, Cause]:
     return found
 
 
-def to_status(
+def conditions_to_status(
     causes: Iterable[Cause], previous: Iterable[Condition], generation: int, now: datetime, pool: str | None = None
 ) -> tuple[Condition, ...]:
     """`status.conditions`, or those of one pool: a type without a cause is left out, the time of a transition stays
@@ -205,4 +219,4 @@ def _message(reason: Reason, causes: Sequence[Cause], pool: str | None) -> str:
     said = [str(cause) if pool is None else cause.note for cause in causes if cause.reason is reason]
     notes = "; ".join(dict.fromkeys(filter(None, said)))
     told = (notes or reason.value.message,) if pool else (reason.value.message, notes)
-    return ": ".join(filter(None, told))[:LONGEST_MESSAGE]
+    return ": ".join(filter(None, told))[:_LONGEST_MESSAGE]

@@ -12,7 +12,7 @@ from paceline.core.record import INSIDE, is_record, slots
 from paceline.core.types import VALIDATIONS
 from paceline.engines import ENGINES, Capabilities
 
-HEAD = f"""\
+_HEAD = f"""\
 # Field reference of {API_VERSION}
 
 Generated from the models by `make generate`; lists every field. [Examples](examples.md).
@@ -27,10 +27,10 @@ Generated from the models by `make generate`; lists every field. [Examples](exam
 """
 
 
-def reference() -> str:
+def reference_page() -> str:
     """Markdown."""
     seen: set[type[Any]] = set()
-    lines = [HEAD]
+    lines = [_HEAD]
     for kind in KINDS.values():
         lines += _kind(kind, seen)
     return "\n".join([*lines, *_engines()])

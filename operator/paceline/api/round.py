@@ -1,12 +1,13 @@
 """A BenchmarkRound: what one round of a BenchmarkRun has measured, written once, before it counts (decision 0102)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.status import Counts, Name, Names, Strings, Text, Time
+from paceline.api.status import CountMap, LongName, LongText, Names, Strings, Time
+from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
 from paceline.core.numbers import Numbers
 from paceline.core.record import ALWAYS, Count, Number, Number2, Number4, from_status, record
@@ -16,7 +17,7 @@ from paceline.core.record import ALWAYS, Count, Number, Number2, Number4, from_s
 class ReplicateParity:
     """Greedy answers of one server to the prompts that are compared."""
 
-    unknown: Text = ""
+    unknown: LongText = ""
     """Why nothing was compared."""
     samples: Count | None = None
     """Prompts asked."""
@@ -42,9 +43,9 @@ class ReplicateParity:
 class ReplicateThrottled:
     """Causes that held down the GPUs' clocks during one load."""
 
-    workload: Annotated[Name, ALWAYS] = ""
+    workload: Annotated[LongName, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
-    reasons: Annotated[tuple[Name, ...], Field(max_length=8), ALWAYS] = ()
+    reasons: Annotated[tuple[LongName, ...], Field(max_length=8), ALWAYS] = ()
     """NVML's names: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or HwPowerBrakeSlowdown."""
     percent: Count | None = None
     """Share of the load's time, for the GPU and reason with the largest share. Absent if the driver has no counters;
@@ -68,27 +69,27 @@ class ReplicateClocks:
 
 
 @record
-class Replicate:
+class ReplicateRecord:
     """One server process of one arm."""
 
-    arm: Annotated[Name, ALWAYS] = ""
+    arm: Annotated[LongName, ALWAYS] = ""
     """Which arm."""
     start_seconds: Number | None = None
     """Seconds from start to ready."""
     exit_code: int | None = None
     """Exit code, if the server ended by itself."""
-    reason: Name = ""
+    reason: LongName = ""
     """Why this server gave no evidence: a reason of a round, Retracted (it took requests back), RequestsFailed (some
     requests got no answer), Malformed (answers without the form of responseFormat), ClientBusy (the client did not
     keep up with it) or NotMeasured (it ran, but not as requested)."""
-    error: Text = ""
+    error: LongText = ""
     """The last useful line of its log."""
     resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
     """Selected resolved arguments of the server: those that every server must report."""
-    rest_sha256: Annotated[Name, ALWAYS] = ""
+    rest_sha256: Annotated[LongName, ALWAYS] = ""
     """First 8 hex digits of the SHA-256 of all resolved arguments except those that speculation changes; equal on all
     arms of a valid round."""
-    differs: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
+    differs: Annotated[tuple[LongText, ...], Field(max_length=8)] = ()
     """First of these arguments that differs from the baseline's, with both values; absent if all are equal."""
     kv_tokens: Count | None = None
     """Capacity of its KV cache in tokens."""
@@ -99,16 +100,16 @@ class Replicate:
 
 
 @record
-class Point(Numbers):
+class PointRecord(Numbers):
     """One arm on one workload in one round. Times in seconds, throughputs in output tokens per second."""
 
-    arm: Annotated[Name, ALWAYS] = ""
+    arm: Annotated[LongName, ALWAYS] = ""
     """Which arm."""
-    workload: Annotated[Name, ALWAYS] = ""
+    workload: Annotated[LongName, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     valid: Annotated[bool, ALWAYS] = False
     """Whether the gate may use it."""
-    why: Annotated[Text, ALWAYS] = ""
+    why: Annotated[LongText, ALWAYS] = ""
     """Why the gate may not use it."""
     mean_concurrency: Number | None = None
     """Mean number of requests under way in that interval; absent at a rate and on a ramp."""
@@ -135,7 +136,7 @@ class Inputs:
     """Tokens of the prompts that a workload was sent, as the server counts them, with its template; and how busy the
     client was that sent them."""
 
-    workload: Annotated[Name, ALWAYS] = ""
+    workload: Annotated[LongName, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     mean: Number | None = None
     """Mean."""
@@ -154,9 +155,9 @@ class Inputs:
 class Raw:
     """Full data of a round on the cache volume: gzip of one JSON object per line."""
 
-    path: Annotated[Text, ALWAYS] = ""
+    path: Annotated[LongText, ALWAYS] = ""
     """Path in the pods of a round, where the volume is mounted at /models."""
-    sha256: Annotated[Name, ALWAYS] = ""
+    sha256: Annotated[LongName, ALWAYS] = ""
     """SHA-256 of the file."""
     bytes: Annotated[Count, ALWAYS] = 0
     """Size of the file."""
@@ -166,17 +167,17 @@ class Raw:
 class Round:
     """One Job: one replicate of every undecided arm, on the same accelerators."""
 
-    fingerprint: Annotated[Name, ALWAYS] = ""
+    fingerprint: Annotated[LongName, ALWAYS] = ""
     """Fingerprint of its run: a round counts for no run that measures anything else."""
     round: Annotated[Count, ALWAYS] = 0
     """Counted from 0."""
     try_: Annotated[Count, ALWAYS] = 0
     """Counted from 0; a round without a result is tried again."""
-    run: Name = ""
+    run: LongName = ""
     """The BenchmarkRun that measured it, if that is another one; this run judges its rounds again."""
-    job: Annotated[Name, ALWAYS] = ""
+    job: Annotated[LongName, ALWAYS] = ""
     """The Job."""
-    node: Annotated[Name, ALWAYS] = ""
+    node: Annotated[LongName, ALWAYS] = ""
     """Node that it ran on."""
     start_time: Time = ""
     """When it started."""
@@ -184,36 +185,36 @@ class Round:
     """When it ended."""
     gpus: Names | None = None
     """Ids of the accelerators."""
-    gpu_model: Name = ""
+    gpu_model: LongName = ""
     """Name of the accelerators according to their driver."""
-    image: Text = ""
+    image: LongText = ""
     """Image of the server that ran, by digest."""
-    client_image: Text = ""
+    client_image: LongText = ""
     """Image of Paceline that measured, by digest."""
-    paceline: Name = ""
+    paceline: LongName = ""
     """Release of Paceline that measured."""
     datasets: Strings = field(default_factory=dict)
     """Dataset → first 12 hex digits of the SHA-256 of its prompts; for a file, the digest that sha256sum prints."""
-    prompts: Counts = field(default_factory=dict)
+    prompts: CountMap = field(default_factory=dict)
     """Dataset → number of usable prompts. Each round sends different ones until all have been used."""
     inputs: Annotated[tuple[Inputs, ...], Field(max_length=24)] = ()
     """Length of the prompts of each workload, and its client."""
     neighbours: Names = ()
     """Other pods with accelerators on the node during the round, with their number of accelerators, as far as the
     operator may read pods."""
-    driver: Name = ""
+    driver: LongName = ""
     """Version of the accelerators' driver."""
-    engine_version: Name | None = None
+    engine_version: LongName | None = None
     """Version that the server reports."""
     emulated: bool | None = None
     """True if an emulator served."""
     imported: bool = False
     """True if it was measured without a cluster, and its run has brought it along."""
-    replicates: Annotated[tuple[Replicate, ...], Field(max_length=64), ALWAYS] = ()
+    replicates: Annotated[tuple[ReplicateRecord, ...], Field(max_length=64), ALWAYS] = ()
     """Replicates in the order in which they ran."""
-    points: Annotated[tuple[Point, ...], Field(max_length=256), ALWAYS] = ()
+    points: Annotated[tuple[PointRecord, ...], Field(max_length=256), ALWAYS] = ()
     """Measured points."""
-    notes: Annotated[tuple[Text, ...], Field(max_length=32)] = ()
+    notes: Annotated[tuple[LongText, ...], Field(max_length=32)] = ()
     """Remarks: numbers that this engine does not report, lines that could not be saved."""
     raw: Raw | None = None
     """Location of the full lines, if they could be written."""
@@ -223,16 +224,15 @@ class Round:
     """Part of heldSeconds that was neither a server's start nor a measured workload: image pulls, warm-ups, the
     client's own work, stopping servers, and everything that failed. Equal to heldSeconds for a round without a
     result."""
-    reason: Name = ""
+    reason: LongName = ""
     """Why there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
     ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, JobDeleted, NodeLost, NodeRefused, NotStarted or
     VolumeInUse."""
-    error: Annotated[Text, ALWAYS] = ""
+    error: Annotated[LongText, ALWAYS] = ""
     """Why there is no result: the last useful line of the log."""
 
 
 KIND = "BenchmarkRound"
-Object = Mapping[str, Any]
 
 
 def belongs(round: Object, run: Object) -> bool:

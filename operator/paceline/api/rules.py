@@ -26,8 +26,8 @@ Scope = Mapping[str, tuple[str, Any]]
 Values = cel.Activation
 """Variables of CEL with their values."""
 
-VALUE = re.compile(r"\{([^{}]+)\}")
-FIELD = re.compile(r"(\w+)\.([\w.]+)")
+_VALUE = re.compile(r"\{([^{}]+)\}")
+_FIELD = re.compile(r"(\w+)\.([\w.]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,11 @@ class Rule:
 
     def validation(self) -> dict[str, str]:
         """The entry of x-kubernetes-validations. The API server cannot name an item of a list, nor its values."""
-        lists = [match for source in self.each.values() if (match := FIELD.fullmatch(source))]
+        lists = [match for source in self.each.values() if (match := _FIELD.fullmatch(source))]
         entry = {
             "rule": self.over_all(),
             "message": self.summary(),
-            "messageExpression": "" if self.each or not VALUE.search(self.message) else self._message_in_cel(),
+            "messageExpression": "" if self.each or not _VALUE.search(self.message) else self._message_in_cel(),
             "fieldPath": f".{lists[0][2]}" if lists else self.field,
         }
         return {key: value for key, value in entry.items() if value}
@@ -65,7 +65,7 @@ class Rule:
     def summary(self) -> str:
         """The message without values: no ` = {…}`, and no part after a semicolon that has one."""
         first, *others = re.sub(r" = \{[^{}]+\}", "", self.message).split("; ")
-        return "; ".join([first, *(part for part in others if not VALUE.search(part))])
+        return "; ".join([first, *(part for part in others if not _VALUE.search(part))])
 
     def holds(self, model: Values) -> bool:
         """Whether `activation(document)` keeps the rule. An error of CEL does not."""
@@ -78,11 +78,11 @@ class Rule:
                 yield path + self.field, self._message(inner)
 
     def _message(self, scope: Scope) -> str:
-        return VALUE.sub(lambda value: str(evaluate(value[1], scope)), self.message)
+        return _VALUE.sub(lambda value: str(evaluate(value[1], scope)), self.message)
 
     def _message_in_cel(self) -> str:
-        text = json.dumps(VALUE.sub("%s", self.message.replace("%", "%%")))
-        return f"{text}.format([{', '.join(VALUE.findall(self.message))}])"
+        text = json.dumps(_VALUE.sub("%s", self.message.replace("%", "%%")))
+        return f"{text}.format([{', '.join(_VALUE.findall(self.message))}])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def evaluate(expression: str, scope: Scope) -> Any:
 @cache
 def _over_all(rule: str, each: tuple[tuple[str, str], ...]) -> str:
     for variable, source in reversed(each):
-        absent = f"!has({source}) || " if FIELD.fullmatch(source) else ""
+        absent = f"!has({source}) || " if _FIELD.fullmatch(source) else ""
         rule = f"{absent}{source}.all({variable}, {rule})"
     return rule
 
@@ -157,7 +157,7 @@ def _items(scope: Scope, path: str, each: tuple[tuple[str, str], ...]) -> Iterat
         yield path, scope
         return
     (variable, source), *others = each
-    if not (match := FIELD.fullmatch(source)):
+    if not (match := _FIELD.fullmatch(source)):
         (value,) = evaluate(source, scope)
         yield from _items({**scope, variable: (path, value)}, path, tuple(others))
         return

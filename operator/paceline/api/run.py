@@ -26,9 +26,9 @@ from paceline.api.load import (
     Rate,
     arriving,
     lasts,
-    requests,
+    requests_rule,
 )
-from paceline.api.model import Model
+from paceline.api.model import SchemaModel
 from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEUE, Tolerations
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, count_of, one_of
@@ -64,7 +64,7 @@ class RunDraft(DraftSpec):
     """Commit in the cache: the directory below snapshots/. Not needed for pvc:// and oci://."""
 
 
-class RunCache(Model):
+class RunCache(SchemaModel):
     """Where models are stored."""
 
     rules = (one_of("claimName", "hostPath"),)
@@ -106,7 +106,7 @@ class WorkloadSpec(PromptsSpec):
         Rule(
             cel=lasts("self", "self"),
             message=f"{TOO_SHORT}; at {{self.requestRate}} a second {{{arriving(LEAST_SECONDS, 'self')}}}, better "
-            f"{{{arriving(GOOD_SECONDS, 'self')}}}; got {{{requests('self')}}}",
+            f"{{{arriving(GOOD_SECONDS, 'self')}}}; got {{{requests_rule('self')}}}",
             field=".requests",
         ),
         Rule(
@@ -153,14 +153,14 @@ class RunGate(GateSpec):
     both have are judged by this gate; only what it needs beyond them is measured."""
 
 
-class RunSearch(Model):
+class RunSearch(SchemaModel):
     """Looks for the best of many arms and measures few of them; a gate decides about what it finds."""
 
     retractions: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Retractions allowed on any arm, as in the gate's limits."""
 
 
-class RunSweep(Model):
+class RunSweep(SchemaModel):
     """A table over concurrencies that shows up to where speculation pays."""
 
     confidence: Confidence | None = None
@@ -169,7 +169,7 @@ class RunSweep(Model):
     """Rounds to measure. If absent: 8 for two arms and for more than three, 9 for three."""
 
 
-class BenchmarkRunSpec(Model):
+class BenchmarkRunSpec(SchemaModel):
     """The question of a run: what is compared, on which workloads and by which rule. Immutable."""
 
     rules = (

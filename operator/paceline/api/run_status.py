@@ -5,17 +5,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.status import Conditions, Counts, Name, Strings, Text, Time
+from paceline.api.status import Conditions, CountMap, LongName, LongText, Strings, Time
 from paceline.core.record import ALWAYS, INTERNAL, Count, Number, Number2, Number3, Number4, Number5, record
 from paceline.core.types import Arguments
 
 __all__ = [
     "ArmParity",
-    "ArmVerdict",
     "BenchmarkRunStatus",
-    "Cost",
+    "CandidateVerdict",
     "CrossoverSpot",
     "Result",
+    "RunCost",
     "RunProgress",
     "RunVerdict",
     "SearchProgress",
@@ -27,9 +27,9 @@ __all__ = [
 class Result:
     """One candidate on one workload, over all rounds."""
 
-    arm: Annotated[Name, ALWAYS] = ""
+    arm: Annotated[LongName, ALWAYS] = ""
     """Name of the candidate."""
-    workload: Annotated[Name, ALWAYS] = ""
+    workload: Annotated[LongName, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s; `mean` for the weighted mean over closed loops,
     `mean@rate` for the weighted mean over workloads at a rate, if a run has both kinds."""
     ratio: Number4 | None = None
@@ -60,10 +60,10 @@ class CrossoverSpot:
 
     concurrency: Annotated[Count, ALWAYS] = 0
     """Simultaneous requests."""
-    fastest: Name = ""
+    fastest: LongName = ""
     """Arm shown to be fastest: the best candidate, or `baseline` if all candidates are slower; absent if neither is
     shown."""
-    arm: Name = ""
+    arm: LongName = ""
     """Best candidate, which the numbers belong to; absent if no candidate could be measured."""
     ratio: Number4 | None = None
     """Its throughput divided by the baseline's: geometric mean over rounds."""
@@ -79,9 +79,9 @@ class CrossoverSpot:
 class SearchedArm:
     """How one arm of a search stands. Ratios are estimates by which the search ranks; they promote nothing."""
 
-    arm: Annotated[Name, ALWAYS] = ""
+    arm: Annotated[LongName, ALWAYS] = ""
     """Name of the arm."""
-    state: Annotated[Name, ALWAYS] = ""
+    state: Annotated[LongName, ALWAYS] = ""
     """`best`, `may be best`, `behind` (by more than the noise of its points), `too few points` or `failed`."""
     points: Annotated[Count, ALWAYS] = 0
     """Valid points of it."""
@@ -91,7 +91,7 @@ class SearchedArm:
     """Lower 95 % bound of that, if its noise is that of the points."""
     upper: Number4 | None = None
     """Upper 95 % bound of that."""
-    why: Text = ""
+    why: LongText = ""
     """Why it failed."""
 
 
@@ -105,7 +105,7 @@ class SearchProgress:
     """Points measured, failed ones included."""
     server_starts: Annotated[Count, ALWAYS] = 0
     """Servers started for them."""
-    next: Text = ""
+    next: LongText = ""
     """What the next round is for."""
     arms: Annotated[tuple[SearchedArm, ...], Field(max_length=48), INTERNAL] = ()
     """Arms measured so far, the best first; those that failed last."""
@@ -115,20 +115,20 @@ class SearchProgress:
 class RunVerdict:
     """Result of the run."""
 
-    outcome: Name = ""
+    outcome: LongName = ""
     """Promote, Reject, Inconclusive or Error; absent for a measured sweep, which decides nothing, and for a search that
     has found a candidate, about which a gate decides."""
-    winner: Name | None = None
+    winner: LongName | None = None
     """Candidate shown to be faster, or found by a search; empty if there is none."""
     speedup: Number3 | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None
     """Rounds used at the deciding look."""
-    reason: Annotated[Text, ALWAYS] = ""
+    reason: Annotated[LongText, ALWAYS] = ""
     """Reason, in one word."""
-    message: Annotated[Text, ALWAYS] = ""
+    message: Annotated[LongText, ALWAYS] = ""
     """Reason, in a sentence."""
-    crossing: Annotated[Text, INTERNAL] = ""
+    crossing: Annotated[LongText, INTERNAL] = ""
     """Set if no single server suits all concurrencies of the pool: at some a candidate is faster, at others the
     baseline."""
 
@@ -137,7 +137,7 @@ class RunVerdict:
 class ArmParity:
     """A candidate's answers compared with the baseline's, over the rounds in which they were compared."""
 
-    unknown: Text = ""
+    unknown: LongText = ""
     """Why no round compared them."""
     rounds: Annotated[Count | None, INTERNAL] = None
     """Rounds that compared them."""
@@ -159,14 +159,14 @@ class ArmParity:
 
 
 @record
-class ArmVerdict:
+class CandidateVerdict:
     """Result of the run for one candidate."""
 
-    arm: Annotated[Name, ALWAYS] = ""
+    arm: Annotated[LongName, ALWAYS] = ""
     """Name of the candidate."""
-    outcome: Annotated[Name, ALWAYS] = ""
+    outcome: Annotated[LongName, ALWAYS] = ""
     """promotable, rejected, undecided or error."""
-    reason: Annotated[Text, ALWAYS] = ""
+    reason: Annotated[LongText, ALWAYS] = ""
     """Reason."""
     margin: Number5 | None = None
     """Half-width of the confidence interval of its mean, as a fraction: the smallest difference from 1x that these
@@ -178,7 +178,7 @@ class ArmVerdict:
 
 
 @record
-class Cost:
+class RunCost:
     """What the run used."""
 
     gpu_seconds: Count | None = None
@@ -193,11 +193,11 @@ class Cost:
 class RunProgress:
     """State of the run."""
 
-    step: Name = ""
+    step: LongName = ""
     """Current step."""
     round: Count | None = None
     """Current round, counted from 0."""
-    job: Name = ""
+    job: LongName = ""
     """Job of the round."""
     seconds_per_round: Count | None = None
     """Mean seconds per round so far."""
@@ -208,7 +208,7 @@ class RunProgress:
     seen: Annotated[bool, INTERNAL] = False
     """True once the Job has existed. If the Job then disappears without an end, someone has deleted it, which counts as
     a try."""
-    message: Text = ""
+    message: LongText = ""
     """Explanation."""
 
 
@@ -220,19 +220,19 @@ class BenchmarkRunStatus:
     """Generation that this status describes."""
     conditions: Conditions = ()
     """Complete and Failed."""
-    fingerprint: Name = ""
+    fingerprint: LongName = ""
     """Hash of what is measured: server, arms and workloads, without the gate."""
-    node: Name = ""
+    node: LongName = ""
     """Node of the current or latest round. The next round prefers it."""
     start_time: Time = ""
     """When the first round started."""
     completion_time: Time = ""
     """When the run ended."""
-    engine_version: Name | None = None
+    engine_version: LongName | None = None
     """Version that the server reports."""
     image_digests: Annotated[Strings, INTERNAL] = field(default_factory=dict)
     """Container → digest of its image in the latest round: `server` and `client`."""
-    arm_rounds: Annotated[Counts, INTERNAL] = field(default_factory=dict)
+    arm_rounds: Annotated[CountMap, INTERNAL] = field(default_factory=dict)
     """Arm → its rounds with a valid point. The rounds are BenchmarkRounds, found by the label paceline.dev/run."""
     recorded: Annotated[Count | None, INTERNAL] = None
     """BenchmarkRounds that this status has counted, tries without a result included: Events tell of others."""
@@ -248,9 +248,9 @@ class BenchmarkRunStatus:
     """Fastest arm at each concurrency, ascending, for a run over several concurrencies."""
     verdict: RunVerdict | None = None
     """Result of the run."""
-    arm_verdicts: Annotated[tuple[ArmVerdict, ...], Field(max_length=64)] | None = None
+    arm_verdicts: Annotated[tuple[CandidateVerdict, ...], Field(max_length=64)] | None = None
     """Result of the run for each candidate."""
-    cost: Cost | None = None
+    cost: RunCost | None = None
     """What the run used."""
     emulated: bool | None = None
     """True if an emulator served in any round."""

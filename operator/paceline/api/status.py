@@ -14,12 +14,12 @@ from paceline.core.record import INTERNAL, Count, Number, Number3, Number4, reco
 from paceline.core.source import Scheme
 from paceline.core.types import Unique
 
-Name = Annotated[str, Field(max_length=500)]
-Text = Annotated[str, Field(max_length=32768)]
+LongName = Annotated[str, Field(max_length=500)]
+LongText = Annotated[str, Field(max_length=32768)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
-Names = Annotated[tuple[Name, ...], Field(max_length=64)]
-Counts = Annotated[dict[str, Count], Field(max_length=64)]
-Strings = Annotated[dict[str, Text], Field(max_length=1024)]
+Names = Annotated[tuple[LongName, ...], Field(max_length=64)]
+CountMap = Annotated[dict[str, Count], Field(max_length=64)]
+Strings = Annotated[dict[str, LongText], Field(max_length=1024)]
 
 
 @record
@@ -36,7 +36,7 @@ class Condition:
     """Last change of `status`."""
     reason: Annotated[str, Field(max_length=1024)]
     """Reason, one word of a closed list."""
-    message: Text
+    message: LongText
     """Reason, in a sentence."""
 
 
@@ -44,14 +44,14 @@ Conditions = Annotated[tuple[Condition, ...], Field(max_length=32), Unique(("typ
 
 
 @record
-class Artifact:
+class CachedArtifact:
     """A model, or a file of prompts, as the prefetch found it."""
 
-    source: Name
+    source: LongName
     """As in spec."""
-    revision: Name
+    revision: LongName
     """As in spec."""
-    commit: Name = ""
+    commit: LongName = ""
     """Commit that it was resolved to."""
     facts: Annotated[dict[str, Any], INTERNAL] = field(default_factory=dict)
     """Facts of a model for preflight: from config.json and the headers of the weight files."""
@@ -65,10 +65,10 @@ Caveat = Literal["Emulated", "Imported"]
 
 
 @record
-class Evidence:
+class ServingEvidence:
     """By what an arm was shown to be faster than the baseline, and what one must know of that."""
 
-    run: Name = ""
+    run: LongName = ""
     """The BenchmarkRun; it may have been deleted since."""
     speedup: Number4 | None = None
     """Throughput divided by the baseline's: geometric mean over workloads."""
@@ -88,13 +88,13 @@ class Evidence:
 class Serving:
     """What a pool serves."""
 
-    revision: Name = ""
+    revision: LongName = ""
     """Hash of the inputs that shape the server process."""
-    arm: Name = ""
+    arm: LongName = ""
     """`baseline` or a candidate."""
     start_time: Time = ""
     """When it began to serve."""
-    evidence: Evidence = Evidence()
+    evidence: ServingEvidence = ServingEvidence()
     """By what it was shown to be faster; absent for the baseline, and for what a person has promoted anyway."""
 
 
@@ -122,13 +122,13 @@ MESSAGE_LENGTH = 500
 class Target(Serving):
     """Configuration to serve, chosen at `startTime`; written before any action."""
 
-    fingerprint: Name = ""
+    fingerprint: LongName = ""
     """Fingerprint of its evidence; of a candidate that was promoted against a verdict, that of the verdict."""
     reason: ChangeReason | None = None
     """How it was chosen."""
-    message: Text = ""
+    message: LongText = ""
     """Reason, in a sentence."""
-    request: Name = ""
+    request: LongName = ""
     """The request that it was chosen by, as VERB=VALUE; empty if the operator chose by itself."""
     stands_since: Time = ""
     """Time of its last progress, from which promotion.progressDeadline counts. Absent while all is well, and while
@@ -146,11 +146,11 @@ class Target(Serving):
 class PoolProgress:
     """Current work on a pool."""
 
-    step: Name = ""
+    step: LongName = ""
     """Current step."""
-    message: Text = ""
+    message: LongText = ""
     """Explanation."""
-    because: Text = ""
+    because: LongText = ""
     """Why the run was made, for example what changed since the last verdict; empty for a pool's first run."""
 
 
@@ -158,19 +158,19 @@ class PoolProgress:
 class PoolVerdict:
     """Result of the run that answers the current question."""
 
-    outcome: Name = ""
+    outcome: LongName = ""
     """Promote, Reject, Inconclusive or Error."""
-    winner: Name | None = None
+    winner: LongName | None = None
     """Arm shown to be faster; empty if there is none."""
-    evidence: Evidence = Evidence()
+    evidence: ServingEvidence = ServingEvidence()
     """The run, and the winner's speed-up."""
     lower: Number4 | None = None
     """Lower confidence bound of the speed-up."""
     upper: Number4 | None = None
     """Upper confidence bound of that, at the confidence of the whole table."""
-    message: Text = ""
+    message: LongText = ""
     """Outcome, in a sentence."""
-    crossing: Annotated[Text, INTERNAL] = ""
+    crossing: Annotated[LongText, INTERNAL] = ""
     """As in the run's verdict: advice to split the pool by concurrency."""
 
 
@@ -180,17 +180,17 @@ class Change:
 
     time: Time = ""
     """When all servers were of the revision, and ready."""
-    revision: Name = ""
+    revision: LongName = ""
     """What serves since then; empty if nothing does."""
-    arm: Name = ""
+    arm: LongName = ""
     """`baseline` or a candidate."""
     reason: ChangeReason | None = None
     """How it came to be served."""
     message: Annotated[str, Field(max_length=MESSAGE_LENGTH)] = ""
     """Reason, in a sentence."""
-    request: Name = ""
+    request: LongName = ""
     """The request that asked for it, as VERB=VALUE; empty if the operator chose by itself."""
-    evidence: Evidence = Evidence()
+    evidence: ServingEvidence = ServingEvidence()
     """By what it had been shown to be faster."""
 
 
@@ -204,22 +204,22 @@ HoldReason = Literal["NotReady", "Crashed", "Fallback", "RolledBack", "Aborted"]
 class Hold:
     """What may not be served, and why: by `retry` it is released whatever its reason."""
 
-    revision: Name
+    revision: LongName
     """Revision that is held back; empty if only a run was aborted."""
     reason: HoldReason
     """NotReady: the revision never became ready; Crashed: it had served before; Fallback: its speculation stopped
     paying; RolledBack: a person went back from it; Aborted: a person ended the run or the roll-out."""
-    arm: Name = ""
+    arm: LongName = ""
     """`baseline` or a candidate."""
-    message: Text = ""
+    message: LongText = ""
     """Reason, in a sentence."""
     start_time: Time = ""
     """Since when it is held."""
-    request: Annotated[Name, INTERNAL] = ""
+    request: Annotated[LongName, INTERNAL] = ""
     """The request that asked for it, as VERB=VALUE; empty if the operator decided by itself."""
-    run: Annotated[Name, INTERNAL] = ""
+    run: Annotated[LongName, INTERNAL] = ""
     """BenchmarkRun on which it was served. A run that ends later releases NotReady, Crashed and Fallback."""
-    fingerprint: Annotated[Name, INTERNAL] = ""
+    fingerprint: Annotated[LongName, INTERNAL] = ""
     """Fingerprint of the question at that time."""
     deadline_seconds: Annotated[Count | None, INTERNAL] = None
     """The progressDeadline that it missed; a longer one releases it."""
@@ -230,7 +230,7 @@ class Loan:
     """A replica that the pool gives up so that its run has room (benchmark.capacityPolicy Borrow); or, while `borrowed`
     is absent, the last one if it was in vain or the pool needed the server itself."""
 
-    run: Name = ""
+    run: LongName = ""
     """BenchmarkRun that it is for."""
     since: Time = ""
     """Time of the loan."""
@@ -246,7 +246,7 @@ class Loan:
 class ExpectedLoad:
     """The served candidate on one workload, over all valid rounds of its evidence."""
 
-    workload: Name = ""
+    workload: LongName = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     concurrency: Number3 | None = None
     """Mean number of requests under way."""
@@ -259,12 +259,12 @@ class ExpectedLoad:
 
 
 @record
-class Expected:
+class ExpectedTraffic:
     """What the guard compares the servers with; kept here so that it outlives the run."""
 
-    revision: Name = ""
+    revision: LongName = ""
     """Revision of the candidate."""
-    run: Name = ""
+    run: LongName = ""
     """BenchmarkRun that measured it."""
     verify_tokens: Count | None = None
     """The most tokens that a verify step checks, the root included."""
@@ -281,11 +281,11 @@ class Degraded:
 
     reason: Literal["AcceptanceDropped", "Hung", "BeyondCrossover"] | None = None
     """As in the condition SpeculationDegraded."""
-    message: Text = ""
+    message: LongText = ""
     """Reason, in a sentence with numbers, from when it was first seen."""
     since: Time = ""
     """When it was first seen."""
-    revision: Name = ""
+    revision: LongName = ""
     """Revision that was served."""
 
 
@@ -293,9 +293,9 @@ class Degraded:
 class TakenDown:
     """How often a candidate was taken down in a row: each time it takes twice as long until it is measured again."""
 
-    revision: Name = ""
+    revision: LongName = ""
     """Its revision."""
-    arm: Name = ""
+    arm: LongName = ""
     """Its name."""
     reason: HoldReason | None = None
     """As in `holds`."""
@@ -317,15 +317,15 @@ class Handled:
     """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which
     does not act again."""
 
-    promote: Name = ""
+    promote: LongName = ""
     """Last `promote`."""
-    promote_anyway: Name = ""
+    promote_anyway: LongName = ""
     """Last `promote-anyway`."""
-    abort: Name = ""
+    abort: LongName = ""
     """Last `abort`."""
-    retry: Name = ""
+    retry: LongName = ""
     """Last `retry`."""
-    rollback: Name = ""
+    rollback: LongName = ""
     """Last `rollback`."""
 
 
@@ -333,11 +333,11 @@ class Handled:
 class Retried:
     """The last run that a person's `retry` repeated."""
 
-    question: Name = ""
+    question: LongName = ""
     """Hash of its question: the fingerprint with the gate."""
     attempt: Count | None = None
     """Its attempt; runs up to this one no longer answer the question."""
-    token: Name = ""
+    token: LongName = ""
     """The value of `retry`."""
 
 
@@ -345,11 +345,11 @@ class Retried:
 class EffectiveGate:
     """The rule of a pool's gate, as spec.gate, the pool's and the defaults come to it; limits are as written."""
 
-    min_improvement: Name = ""
+    min_improvement: LongName = ""
     """As in spec."""
-    max_regression: Name = ""
+    max_regression: LongName = ""
     """As in spec."""
-    confidence: Name = ""
+    confidence: LongName = ""
     """As in spec."""
     decide_after_rounds: Annotated[tuple[Count, ...], Field(max_length=8)] = ()
     """As in spec."""
@@ -363,7 +363,7 @@ class PoolStatus:
     """As in spec."""
     conditions: Conditions = ()
     """Ready, Measuring, Decided, Promoted and SpeculationDegraded of this pool."""
-    candidates: Annotated[tuple[Name, ...], Field(max_length=64)] = ()
+    candidates: Annotated[tuple[LongName, ...], Field(max_length=64)] = ()
     """What is compared with the baseline; with a search, what it chooses from. Absent while spec is invalid."""
     gate: EffectiveGate | None = None
     """How it is judged; absent while spec is invalid."""
@@ -371,9 +371,9 @@ class PoolStatus:
     """What it serves."""
     ready_replicas: Count | None = None
     """Servers that are ready."""
-    endpoint: Name = ""
+    endpoint: LongName = ""
     """Address of the pool in the cluster."""
-    benchmark_run: Name = ""
+    benchmark_run: LongName = ""
     """The BenchmarkRun that is under way, or that has decided the current question."""
     verdict: PoolVerdict | None = None
     """Result of the run that answers the current question; absent if there is none."""
@@ -385,7 +385,7 @@ class PoolStatus:
     """What it is to serve."""
     progress: Annotated[PoolProgress | None, INTERNAL] = None
     """Current work."""
-    expected: Annotated[Expected | None, INTERNAL] = None
+    expected: Annotated[ExpectedTraffic | None, INTERNAL] = None
     """What the guard expects of the served candidate."""
     degraded: Annotated[Degraded | None, INTERNAL] = None
     """Why speculation does not pay as measured; absent while it does, and while nothing is known."""
@@ -409,25 +409,25 @@ class SpeculativeDeploymentStatus:
 
     observed_generation: Count | None = None
     """Generation that this status describes."""
-    summary: Text = ""
+    summary: LongText = ""
     """One line: what each pool serves and its speed-up over the baseline."""
-    state: Name = ""
+    state: LongName = ""
     """One word for kubectl: Stalled's reason, or Ready's; AwaitingPromote if it is ready and a person must promote."""
     conditions: Conditions = ()
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
     served_name: Annotated[str, Field(max_length=300)] = ""
     """The model's name in requests; absent, like the next two, while spec is invalid."""
-    engine: Name = ""
+    engine: LongName = ""
     """Type and version, which decide which flags are emitted and checked."""
-    claim_name: Name = ""
+    claim_name: LongName = ""
     """The claim of the models; absent with hostPath."""
-    notes: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
+    notes: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
     """Remarks that do not stop anything: findings of preflight, differences of a shared claim."""
-    refused: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
+    refused: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
     """Requests by annotation that cannot be carried out, each with what to write instead."""
-    artifacts: Annotated[tuple[Artifact, ...], Field(max_length=128), Unique(("source", "revision"))] = ()
+    artifacts: Annotated[tuple[CachedArtifact, ...], Field(max_length=128), Unique(("source", "revision"))] = ()
     """Models and datasets that the prefetch has brought."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
     """Status of each pool."""
-    volume: Annotated[Name, INTERNAL] = ""
+    volume: Annotated[LongName, INTERNAL] = ""
     """Where `artifacts` are: the claim, or the path on the host; empty once they are no longer there."""

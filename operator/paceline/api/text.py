@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-DEEPEST = 100
+_DEEPEST = 100
 MOST_ALIASED = 100_000
 """Values that the aliases of a document may stand for. Nine lines of ten aliases each stand for a billion."""
 
@@ -55,8 +55,8 @@ def _refuse(text: str) -> None:
         elif isinstance(event, yaml.CollectionStartEvent):
             above.append((event.anchor, count))
             count += 1
-            if len(above) > DEEPEST:
-                raise ValueError(f"is nested deeper than {DEEPEST}")
+            if len(above) > _DEEPEST:
+                raise ValueError(f"is nested deeper than {_DEEPEST}")
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = above.pop()
             if anchor is not None:
@@ -98,7 +98,7 @@ def nodes(text: str) -> Iterator[yaml.Node]:
             yield document
 
 
-def place(node: yaml.Node, path: str) -> yaml.Mark:
+def field_place(node: yaml.Node, path: str) -> yaml.Mark:
     """Of the field at a path such as `spec.pools[0].name`; of what it would be in where it is not there."""
     mark = node.start_mark
     for name, index in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):

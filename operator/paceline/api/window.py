@@ -6,11 +6,11 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from paceline.api.rules import DeskRule, Violation
-from paceline.core.window import Window, faults
+from paceline.core.window import Window, window_faults
 
 
 def _unreadable(window: Window) -> Iterator[Violation]:
-    for field, message in faults(window.schedule, window.time_zone):
+    for field, message in window_faults(window.schedule, window.time_zone):
         yield f".{to_camel(field)}", f"{to_camel(field)} {message}"
 
 

@@ -14,7 +14,7 @@ from paceline.cli import options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Subcommand:
     """`module` of this package is imported only when it is asked for: `paceline validate` must not wait for Kopf."""
 
     module: str
@@ -24,64 +24,68 @@ class Command:
 
 
 DESK = {
-    "validate": Command(module="validate", summary="check manifests without a cluster"),
-    "render": Command(
+    "validate": Subcommand(module="validate", summary="check manifests without a cluster"),
+    "render": Subcommand(
         module="render",
         summary="print the objects that serve a SpeculativeDeployment, or a BenchmarkRun's first round, as YAML",
     ),
-    "plan": Command(module="plan", summary="forecast what applying a file measures, rolls out and costs"),
-    "measure": Command(
+    "plan": Subcommand(module="plan", summary="forecast what applying a file measures, rolls out and costs"),
+    "measure": Subcommand(
         module="measure", summary="measure a pool, or a BenchmarkRun, on this machine; needs no cluster"
     ),
-    "import": Command(module="import_", summary="write the resource for an engine's Deployment that you have"),
-    "report": Command(
+    "import": Subcommand(module="import_", summary="write the resource for an engine's Deployment that you have"),
+    "report": Subcommand(
         module="report", summary="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON", plugin=True
     ),
-    "gate": Command(
+    "gate": Subcommand(
         module="gate", summary="judge measurements by the operator's rule, or wait for a verdict", plugin=True
     ),
 }
 CLUSTER = {
-    "status": Command(
+    "status": Subcommand(
         module="status", summary="show the pools of a deployment: what serves, on which evidence", plugin=True
     ),
-    "watch": Command(
+    "watch": Subcommand(
         module="watch", summary="show `status` live: rounds, the time left and GPU-hours so far", plugin=True
     ),
-    "why": Command(
+    "why": Subcommand(
         module="why",
         summary="say in a paragraph what each pool serves, on which evidence, and what would change it",
         plugin=True,
     ),
-    "history": Command(module="history", summary="list what each pool has served, and why", plugin=True),
-    "top": Command(
+    "history": Subcommand(module="history", summary="list what each pool has served, and why", plugin=True),
+    "top": Subcommand(
         module="top",
         summary="show acceptance and throughput of each pool now, beside what was measured for it",
         plugin=True,
     ),
 }
-REQUESTS = {
-    "promote": Command(module="ask", summary="serve the winner of the verdict that waits for you", plugin=True),
-    "promote-anyway": Command(module="ask", summary="serve a candidate whatever its verdict", plugin=True),
-    "abort": Command(module="ask", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True),
-    "retry": Command(module="ask", summary="release a hold, and measure again", plugin=True),
-    "rollback": Command(module="ask", summary="go back to a revision that has served; measures nothing", plugin=True),
+_REQUESTS = {
+    "promote": Subcommand(module="ask", summary="serve the winner of the verdict that waits for you", plugin=True),
+    "promote-anyway": Subcommand(module="ask", summary="serve a candidate whatever its verdict", plugin=True),
+    "abort": Subcommand(
+        module="ask", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True
+    ),
+    "retry": Subcommand(module="ask", summary="release a hold, and measure again", plugin=True),
+    "rollback": Subcommand(
+        module="ask", summary="go back to a revision that has served; measures nothing", plugin=True
+    ),
 }
 OTHERS = {
-    "crds": Command(module="crds", summary="print the CustomResourceDefinitions as YAML"),
-    "datasets": Command(module="datasets", summary="list or export the built-in prompt sets"),
-    "completion": Command(module="completion", summary="print a script that completes commands in a shell"),
-    "version": Command(module="version", summary="print the version, also as --version", plugin=True),
+    "crds": Subcommand(module="crds", summary="print the CustomResourceDefinitions as YAML"),
+    "datasets": Subcommand(module="datasets", summary="list or export the built-in prompt sets"),
+    "completion": Subcommand(module="completion", summary="print a script that completes commands in a shell"),
+    "version": Subcommand(module="version", summary="print the version, also as --version", plugin=True),
 }
-HIDDEN = {"operator": Command(module="operator", summary="run the operator (configured by the chart)")}
-GROUPS: Mapping[str, Mapping[str, Command]] = {
+HIDDEN = {"operator": Subcommand(module="operator", summary="run the operator (configured by the chart)")}
+GROUPS: Mapping[str, Mapping[str, Subcommand]] = {
     "Files at your desk": DESK,
     "Deployments in a cluster": CLUSTER,
-    "Requests to the operator": REQUESTS,
+    "Requests to the operator": _REQUESTS,
     "Others": OTHERS,
 }
-COMMANDS: Mapping[str, Command] = {**DESK, **CLUSTER, **REQUESTS, **OTHERS, **HIDDEN}
-PLUGIN: Mapping[str, Command] = {name: command for name, command in COMMANDS.items() if command.plugin}
+COMMANDS: Mapping[str, Subcommand] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, **HIDDEN}
+PLUGIN: Mapping[str, Subcommand] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as a shell tells SIGINT."""
@@ -103,7 +107,7 @@ def program_version() -> str:
     return f"paceline {metadata.version('paceline')}"
 
 
-def _run(program: str, commands: Mapping[str, Command], argv: Sequence[str] | None) -> int:
+def _run(program: str, commands: Mapping[str, Subcommand], argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     match arguments[:1]:
         case [] | ["-h"] | ["--help"] | ["help"]:
@@ -152,7 +156,7 @@ def parsers(program: str) -> Any:
     return parser.add_subparsers(dest="command", required=True, metavar="COMMAND", action=_Parsers)
 
 
-def overview(program: str, commands: Mapping[str, Command]) -> str:
+def overview(program: str, commands: Mapping[str, Subcommand]) -> str:
     """The commands by what they are for."""
     lines = [f"usage: {program} COMMAND …", "", "Speculative decoding, on measured evidence."]
     for title, group in GROUPS.items():

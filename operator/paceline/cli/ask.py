@@ -12,17 +12,27 @@ from datetime import UTC, datetime
 
 from paceline.cli import options
 from paceline.cli.live import command
-from paceline.cli.live.advice import promotable
-from paceline.cli.live.deployment import Deployment, Pool
-from paceline.cli.live.find import load, named
+from paceline.cli.live.advice import asked_to_promote
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
+from paceline.cli.live.find import find_name, load_deployment
 from paceline.cli.live.look import looks
 from paceline.cli.live.payload import pool_payload
-from paceline.cli.live.request import Asked, answer, effect, fresh_token, handled, refusal, take_back, value, write
+from paceline.cli.live.request import (
+    Asked,
+    answer,
+    effect,
+    fresh_token,
+    handled,
+    refusal_reason,
+    request_value,
+    take_back,
+    write,
+)
 from paceline.kube import Api
 
 EVERY = 0.5
 """Seconds between two looks for an answer."""
-LONGEST_TOKEN = 200
+_LONGEST_TOKEN = 200
 KNOWINGLY = "--against-the-verdict"
 
 
@@ -32,7 +42,7 @@ class Verb:
     """What REVISION means; empty if the request names none."""
 
 
-VERBS = {
+_VERBS = {
     "promote": Verb(revision="what to serve, as status names it; left out: the winner"),
     "promote-anyway": Verb(revision="the candidate to serve; left out: the only one"),
     "abort": Verb(),
@@ -42,7 +52,7 @@ VERBS = {
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    for name, verb in VERBS.items():
+    for name, verb in _VERBS.items():
         parser = subparsers.add_parser(
             name,
             epilog="Exit: 0 if it is carried out; 1 if it is refused, or no operator answers.",
@@ -68,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
-    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     pool = one_pool(deployment, args.pool)
     asked = request(pool, args)
     await write(api, deployment, asked)
@@ -78,7 +88,7 @@ async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
     return await _answered(api, args, asked, pool, await heard(seen, asked, args.timeout))
 
 
-def one_pool(deployment: Deployment, name: str | None) -> Pool:
+def one_pool(deployment: ObservedDeployment, name: str | None) -> ObservedPool:
     """A request is for one pool."""
     found = deployment.chosen(name)
     if len(found) > 1:
@@ -86,21 +96,23 @@ def one_pool(deployment: Deployment, name: str | None) -> Pool:
     return found[0]
 
 
-def request(pool: Pool, args: argparse.Namespace) -> Asked:
+def request(pool: ObservedPool, args: argparse.Namespace) -> Asked:
     """Raises ValueError for what must be said first."""
     verb, token = args.command, args.token
     if verb == "promote-anyway" and not args.knowingly:
         verdict = pool.status.verdict
         what = f"{verdict.outcome}: {verdict.message}" if verdict else "there is none yet"
         raise ValueError(f"it overrides the verdict on {pool.name} ({what}); if you mean to, add {KNOWINGLY}")
-    if not token.isprintable() or "@" in token or len(token) > LONGEST_TOKEN:
-        raise ValueError(f"--token: must be printable, without @, and of at most {LONGEST_TOKEN} characters")
-    revision = getattr(args, "revision", "") or (promotable(pool) if verb == "promote" else "")
-    written = value(revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(VERBS[verb].revision))
+    if not token.isprintable() or "@" in token or len(token) > _LONGEST_TOKEN:
+        raise ValueError(f"--token: must be printable, without @, and of at most {_LONGEST_TOKEN} characters")
+    revision = getattr(args, "revision", "") or (asked_to_promote(pool) if verb == "promote" else "")
+    written = request_value(
+        revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(_VERBS[verb].revision)
+    )
     return Asked(verb=verb, pool=pool.name, value=written)
 
 
-async def heard(seen: AsyncIterator[Deployment], asked: Asked, longest: float) -> Deployment | None:
+async def heard(seen: AsyncIterator[ObservedDeployment], asked: Asked, longest: float) -> ObservedDeployment | None:
     """The deployment with its answer; None if there was none in so many seconds."""
     try:
         async with asyncio.timeout(longest):
@@ -109,7 +121,9 @@ async def heard(seen: AsyncIterator[Deployment], asked: Asked, longest: float) -
         return None
 
 
-async def _answered(api: Api, args: argparse.Namespace, asked: Asked, before: Pool, found: Deployment | None) -> int:
+async def _answered(
+    api: Api, args: argparse.Namespace, asked: Asked, before: ObservedPool, found: ObservedDeployment | None
+) -> int:
     if found is None:
         raise ValueError(
             f"{asked} is written, and the operator has not answered in {args.timeout} s: is it running? It will act "
@@ -118,9 +132,9 @@ async def _answered(api: Api, args: argparse.Namespace, asked: Asked, before: Po
     if handled(found, asked):
         (after,) = found.chosen(asked.pool)
         return _said(args, asked, after, f"{asked.pool}: {effect(before, after)}")
-    why = refusal(found, asked)
+    why = refusal_reason(found, asked)
     await take_back(api, found, asked)
-    again = await load(api, found.namespace, found.name)
+    again = await load_deployment(api, found.namespace, found.name)
     if handled(again, asked):  # in between
         return await _answered(api, args, asked, before, again)
     if args.output == "json":
@@ -129,7 +143,7 @@ async def _answered(api: Api, args: argparse.Namespace, asked: Asked, before: Po
     raise ValueError(f"{asked.pool}: {why} (the request is taken back)")
 
 
-def _said(args: argparse.Namespace, asked: Asked, pool: Pool, text: str) -> int:
+def _said(args: argparse.Namespace, asked: Asked, pool: ObservedPool, text: str) -> int:
     if args.output == "json":
         done = {"request": asked.key, "value": asked.value, "handled": not args.no_wait, "refused": ""}
         command.print_json({**done, "pool": pool_payload(pool)})

@@ -13,11 +13,11 @@ import yaml
 from paceline.controller.kinds import KINDS
 from paceline.kube import Transport, connect
 
-TRIES = 5
+_TRIES = 5
 """An API server that has just learnt of a kind refuses the first lists of it, and asks for a second each time."""
 config: Any = kubernetes.aio.config
 """Any: half of its functions are untyped."""
-UNREADABLE = (
+_UNREADABLE = (
     *(config.ConfigException, yaml.YAMLError, OSError),
     *(LookupError, TypeError, ValueError, AttributeError, RecursionError),
 )
@@ -31,8 +31,8 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
         raise ValueError(f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG")
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
-        transport = await connect(args.kubeconfig, context=args.context, kinds=KINDS, tries=TRIES)
-    except UNREADABLE as error:
+        transport = await connect(args.kubeconfig, context=args.context, kinds=KINDS, tries=_TRIES)
+    except _UNREADABLE as error:
         if missing := _missing(args.kubeconfig):
             raise ValueError(
                 f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG"

@@ -9,12 +9,12 @@ from typing import Any
 
 from paceline import cli
 
-NEEDS = "completion needs shtab: pip install shtab"
+_NEEDS = "completion needs shtab: pip install shtab"
 NO_FILES = 4
 """Of the protocol that kubectl speaks with kubectl_complete-NAME (cobra's ShellCompDirectiveNoFileComp)."""
 KUBECTL_SECONDS = 3.0
 
-NOTES = """\
+_NOTES = """\
 bash: source <(paceline completion bash)
 zsh:  paceline completion zsh >"${fpath[1]}/_paceline"
 `kubectl paceline` is completed by the program kubectl_complete-paceline, which kubectl finds on the PATH.
@@ -22,7 +22,7 @@ zsh:  paceline completion zsh >"${fpath[1]}/_paceline"
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser("completion", epilog=NOTES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = subparsers.add_parser("completion", epilog=_NOTES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shell", choices=("bash", "zsh"))
 
 
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError as error:
-        print(f"paceline completion: {NEEDS} ({error})", file=sys.stderr)
+        print(f"paceline completion: {_NEEDS} ({error})", file=sys.stderr)
         return 1
     parser = _whole("paceline", cli.COMMANDS)
     _completes_files(parser, shtab.FILE)
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _whole(program: str, commands: Mapping[str, cli.Command]) -> argparse.ArgumentParser:
+def _whole(program: str, commands: Mapping[str, cli.Subcommand]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program)
     subparsers = parser.add_subparsers(dest="command", action=cli._Parsers)
     for module in dict.fromkeys(command.module for command in commands.values()):

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from paceline.api.crd import files
-from paceline.api.reference import reference
+from paceline.api.crd import crd_files
+from paceline.api.reference import reference_page
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,12 +20,12 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     if args.reference:
-        sys.stdout.write(reference())
+        sys.stdout.write(reference_page())
         return 0
     if args.directory is None:
-        sys.stdout.write("---\n".join(files().values()))
+        sys.stdout.write("---\n".join(crd_files().values()))
         return 0
     args.directory.mkdir(parents=True, exist_ok=True)
-    for name, text in files().items():
+    for name, text in crd_files().items():
         (args.directory / name).write_text(text)
     return 0

@@ -25,7 +25,7 @@ def run(args: Namespace) -> int:
         case "list" | None:
             print(f"{'NAME':<10} {'PROMPTS':>7}")
             for name in datasets.NAMES:
-                print(f"{name:<10} {len(datasets.load(name)):>7}")
+                print(f"{name:<10} {len(datasets.load_dataset(name)):>7}")
         case "export":
             text = json.dumps(datasets.sharegpt(args.name), ensure_ascii=False, indent=1) + "\n"
             if args.output == "-":

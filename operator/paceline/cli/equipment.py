@@ -24,10 +24,10 @@ class Equipment:
     devices: tuple[str, ...]
 
 
-def of(args: argparse.Namespace, server: Server) -> Equipment:
+def equipment_of(args: argparse.Namespace, server: Server) -> Equipment:
     """Raises CannotError, DevicesError, EmulatorError."""
     command = emulated.command(server) if args.emulated else tuple(args.engine_command or ()) or None
-    variables = dict(emulated.variables(server)) if args.emulated else {}
+    variables = dict(emulated.emulator_variables(server)) if args.emulated else {}
     if args.venv:
         if not (args.venv / "bin").is_dir():
             raise CannotError(f"--venv: {args.venv} has no bin directory; name a virtual environment")

@@ -13,16 +13,16 @@ from typing import Any
 
 from paceline import core, gate
 from paceline.cli import options
-from paceline.cli.gate_case import Case, read
+from paceline.cli.gate_case import CaseInput, read_case
 
-EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
+_EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
 RUN = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
-DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
+_DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
 SEARCH = re.compile(rb'^\s*"?search"?:', re.MULTILINE)
 """In its YAML or JSON."""
 
-NOTES = """\
+_NOTES = """\
 FILE is {"gate": {...as spec.gate, decideAfterRounds too}, "arms": ["baseline", ...],
 "workloads": [{"name": ..., "weight": 1, "rate": null}], "measurements": [{"round": 0, "arm": ..., "workload": ...,
 "outputThroughput": ..., "valid": true, "metrics": {...}, "nothingAccepted": false, "ended": "", "saturated": false}]}.
@@ -42,7 +42,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser = subparsers.add_parser(
         "gate",
         description="Judge measurements by the rule that the operator uses for promotion.",
-        epilog=NOTES,
+        epilog=_NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -67,7 +67,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; the exit code tells it too."""
-    if not is_file(args.file):
+    if not _is_file(args.file):
         from paceline.cli import gate_live
 
         return gate_live.run(args)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         gc.enable()
 
 
-def is_file(name: str | None) -> bool:
+def _is_file(name: str | None) -> bool:
     return name is not None and (Path(name).suffix in (".json", ".jsonl") or "/" in name or Path(name).is_file())
 
 
@@ -103,12 +103,12 @@ def _run(file: Path) -> int:
             )
         if RUN.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
-        if DEPLOYMENT.search(text):
+        if _DEPLOYMENT.search(text):
             raise ValueError("it is a SpeculativeDeployment: give the NAME that it has in the cluster, or a case")
         if file.suffix != ".jsonl":
             verdict = judged(text)
             print(json.dumps(result(verdict), indent=2, allow_nan=False))
-            return EXIT[verdict.outcome]
+            return _EXIT[verdict.outcome]
         if not text.strip():
             raise ValueError("it has no case: one JSON object on each line")
         for number, line in enumerate(text.splitlines(), start=1):
@@ -123,7 +123,7 @@ def _run(file: Path) -> int:
 
 def judged(text: bytes) -> core.Verdict:
     """The verdict on one case in JSON. ValueError says what is wrong with it, and where."""
-    case = read(text)
+    case = read_case(text)
     weights, rated = {w.name: w.weight for w in case.workloads}, [w.name for w in case.workloads if w.rate]
     return gate.decide(_gate(case), case.arms, weights, _measurements(case), rated=rated)
 
@@ -162,7 +162,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _gate(case: Case) -> core.Gate:
+def _gate(case: CaseInput) -> core.Gate:
     return core.Gate(
         min_improvement=case.gate.min_improvement,
         max_regression=case.gate.max_regression,
@@ -175,7 +175,7 @@ def _gate(case: Case) -> core.Gate:
     )
 
 
-def _measurements(case: Case) -> list[core.Measurement]:
+def _measurements(case: CaseInput) -> list[core.Measurement]:
     return [
         core.Measurement(
             round=m.round,

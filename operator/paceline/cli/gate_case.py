@@ -29,7 +29,7 @@ from paceline.core.text import fraction
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
 from paceline.gate.limits import BOUNDED_BY
 
-DEFAULT = core.Gate()
+_DEFAULT = core.Gate()
 
 
 def _number(value: Any) -> Any:
@@ -67,15 +67,15 @@ def _share(value: Any) -> Any:
     return value
 
 
-Share = Annotated[FiniteFloat, BeforeValidator(_share)]
+InputShare = Annotated[FiniteFloat, BeforeValidator(_share)]
 """A percentage, a JSON number or a decimal string."""
 Finite = Annotated[FiniteFloat, BeforeValidator(_number)]
 """JSON numbers and decimal strings; booleans are refused."""
-Measured = Annotated[float, BeforeValidator(_number)]
+InputNumber = Annotated[float, BeforeValidator(_number)]
 """NaN and infinities pass; the reader of the field decides about them."""
 
 
-class Part(BaseModel):
+class InputPart(BaseModel):
     """Unknown fields are refused: a misspelt `valid` must not count as valid."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
@@ -99,7 +99,7 @@ FORMER = {
 """Names in files that were written before the API had its own → the API's."""
 
 
-class Rule(Part):
+class RuleInput(InputPart):
     """Read with the API's names and percentages, or with former names and decimals."""
 
     @model_validator(mode="before")
@@ -111,16 +111,16 @@ class Rule(Part):
         return {former.get(name, name): value for name, value in given.items()}
 
 
-class Limit(Rule):
+class LimitInput(RuleInput):
     """One of the three bounds: a latency may rise by a fraction, kvTokens fall by one, a count be at most so large."""
 
     metric: Annotated[str, AfterValidator(_limited)]
-    max_increase: Annotated[Share, Field(ge=0, lt=10)] | None = None
-    max_decrease: Annotated[Share, Field(ge=0, lt=1)] | None = None
+    max_increase: Annotated[InputShare, Field(ge=0, lt=10)] | None = None
+    max_decrease: Annotated[InputShare, Field(ge=0, lt=1)] | None = None
     max: Annotated[StrictInt, Field(ge=0, le=100_000)] | None = None
 
     @model_validator(mode="after")
-    def _one_bound(self) -> "Limit":
+    def _one_bound(self) -> "LimitInput":
         given = (self.max_increase, self.max_decrease, self.max)
         if sum(bound is not None for bound in given) != 1:
             raise PydanticCustomError("bound", "one of maxIncrease, maxDecrease and max bounds a metric")
@@ -131,7 +131,7 @@ class Limit(Rule):
         return self
 
 
-def _once(limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+def _once(limits: tuple[LimitInput, ...]) -> tuple[LimitInput, ...]:
     """Else the laxer of two would do nothing, or be all there is."""
     metrics = [limit.metric for limit in limits]
     if twice := next((metric for i, metric in enumerate(metrics) if metric in metrics[:i]), None):
@@ -139,40 +139,40 @@ def _once(limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
     return limits
 
 
-class Thresholds(Rule):
+class Thresholds(RuleInput):
     """As spec.gate, with its bounds: percentages, decimal strings, or numbers."""
 
-    min_improvement: Annotated[Share, Field(ge=0, lt=10)] = DEFAULT.min_improvement
-    max_regression: Annotated[Share, Field(ge=0, lt=1)] = DEFAULT.max_regression
-    confidence: Annotated[Share, Field(ge=0.5, lt=1)] = DEFAULT.confidence
-    variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.variance_floor
-    limits: Annotated[tuple[Limit, ...], AfterValidator(_once)] = ()
+    min_improvement: Annotated[InputShare, Field(ge=0, lt=10)] = _DEFAULT.min_improvement
+    max_regression: Annotated[InputShare, Field(ge=0, lt=1)] = _DEFAULT.max_regression
+    confidence: Annotated[InputShare, Field(ge=0.5, lt=1)] = _DEFAULT.confidence
+    variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = _DEFAULT.variance_floor
+    limits: Annotated[tuple[LimitInput, ...], AfterValidator(_once)] = ()
 
 
-class Workload(Part):
+class WorkloadInput(InputPart):
     name: str
     weight: Annotated[Finite, AfterValidator(_weight)] = 1.0
     rate: Annotated[Finite, Field(gt=0)] | None = None
     """Requests a second; None: a closed loop."""
 
 
-class Measurement(Part):
+class MeasurementInput(InputPart):
     round: StrictInt
     arm: str
     workload: str
-    output_throughput: Annotated[Measured, AfterValidator(_throughput)] | None = None
+    output_throughput: Annotated[InputNumber, AfterValidator(_throughput)] | None = None
     valid: StrictBool = True
     nothing_accepted: StrictBool = False
     ended: str = ""
     saturated: StrictBool = False
-    metrics: dict[str, Measured | None] = Field(default_factory=dict)
+    metrics: dict[str, InputNumber | None] = Field(default_factory=dict)
     """By a factory: of a default in place pydantic makes a deep copy for each measurement, half of their parsing."""
 
 
 LOOKS = "decideAfterRounds"
 
 
-class Case(BaseModel):
+class CaseInput(BaseModel):
     """One question. Further fields, such as a title, are ignored unless they look like one of these."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="allow")
@@ -180,8 +180,8 @@ class Case(BaseModel):
     gate: Thresholds
     decide_after_rounds: tuple[StrictInt, ...] | None = None
     arms: tuple[str, ...]
-    workloads: tuple[Workload, ...]
-    measurements: tuple[Measurement, ...]
+    workloads: tuple[WorkloadInput, ...]
+    measurements: tuple[MeasurementInput, ...]
 
     @model_validator(mode="before")
     @classmethod
@@ -193,10 +193,10 @@ class Case(BaseModel):
         return {**given, LOOKS: gate[LOOKS], "gate": {name: value for name, value in gate.items() if name != LOOKS}}
 
 
-def read(text: bytes) -> Case:
+def read_case(text: bytes) -> CaseInput:
     """One case in JSON. ValueError says what is wrong with it, and where."""
     try:
-        case = Case.model_validate_json(text, by_alias=True, by_name=False)
+        case = CaseInput.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError("; ".join(_places(error))) from None
     names = [workload.name for workload in case.workloads]
@@ -207,14 +207,14 @@ def read(text: bytes) -> Case:
     return case
 
 
-def _misspelt(case: Case) -> Iterator[str]:
-    fields = [str(field.alias) for field in Case.model_fields.values()]
+def _misspelt(case: CaseInput) -> Iterator[str]:
+    fields = [str(field.alias) for field in CaseInput.model_fields.values()]
     for name in case.model_extra or ():
         if near := get_close_matches(to_camel(name), fields, n=1):
             yield f"{name}: unknown field; did you mean {near[0]}?"
 
 
-def _ends(case: Case) -> Iterator[str]:
+def _ends(case: CaseInput) -> Iterator[str]:
     """What counts against a candidate is what its own server came to, by a name that is known to be that."""
     of_any = sorted(failure.name for failure in Failure)
     for i, m in enumerate(case.measurements):
@@ -226,7 +226,7 @@ def _ends(case: Case) -> Iterator[str]:
             )
 
 
-def _metrics(case: Case) -> Iterator[str]:
+def _metrics(case: CaseInput) -> Iterator[str]:
     """Refuse values that are not numbers: ignoring them would silently drop the limit or comparison that needs them."""
     for i, m in enumerate(case.measurements):
         for name, value in m.metrics.items():
@@ -247,7 +247,7 @@ def _known_metrics() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*BOUNDED_BY, *METRICS)))
 
 
-def _rates(case: Case) -> Iterator[str]:
+def _rates(case: CaseInput) -> Iterator[str]:
     rated = {workload.name for workload in case.workloads if workload.rate}
     for i, m in enumerate(case.measurements):
         if m.saturated and m.workload not in rated:
@@ -265,11 +265,11 @@ def _places(error: ValidationError) -> Iterator[str]:
 
 
 OWN_ENDS = sorted(failure.name for failure in BLAMES_THE_SERVER)
-PARTS: Mapping[str, type[BaseModel]] = {
+_PARTS: Mapping[str, type[BaseModel]] = {
     "gate": Thresholds,
-    "limits": Limit,
-    "workloads": Workload,
-    "measurements": Measurement,
+    "limits": LimitInput,
+    "workloads": WorkloadInput,
+    "measurements": MeasurementInput,
 }
 EXPECTED = {
     "float_parsing": "a number is expected, such as 171.3, or 0.05 for 5 %",
@@ -291,7 +291,7 @@ def _wrong(fault: Mapping[str, Any]) -> str:
         return "is missing"
     if kind == "extra_forbidden":
         part = next(step for step in reversed(fault["loc"][:-1]) if isinstance(step, str))
-        known = ", ".join(field.alias or name for name, field in PARTS[part].model_fields.items())
+        known = ", ".join(field.alias or name for name, field in _PARTS[part].model_fields.items())
         return f"unknown field; there are {known}"
     if kind == "json_invalid":
         return str(fault["msg"])

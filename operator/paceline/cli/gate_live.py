@@ -6,10 +6,10 @@ import sys
 from collections.abc import AsyncIterator, Callable
 
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment
-from paceline.cli.live.find import load, named
+from paceline.cli.live.deployment import ObservedDeployment
+from paceline.cli.live.find import find_name, load_deployment
 from paceline.cli.live.look import looks
-from paceline.cli.live.verdicts import PoolResult, exit_code, payload, results
+from paceline.cli.live.verdicts import PoolResult, exit_code, verdict_results, verdicts_payload
 from paceline.kube import Api
 
 
@@ -18,30 +18,30 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _gate(api: Api, namespace: str, args: argparse.Namespace) -> int:
-    name = await named(api, namespace, args.file)
-    deployment = await load(api, namespace, name)
-    found = results(deployment, args.pool)
+    name = await find_name(api, namespace, args.file)
+    deployment = await load_deployment(api, namespace, name)
+    found = verdict_results(deployment, args.pool)
     if args.wait:
         deployment = await wait(looks(api, namespace, name), args.pool, args.wait, _tell) or deployment
-        found = results(deployment, args.pool)
+        found = verdict_results(deployment, args.pool)
     if args.output == "json":
-        command.print_json(payload(deployment, found))
+        command.print_json(verdicts_payload(deployment, found))
     else:
         print("\n".join(map(str, found)))
     return exit_code(found)
 
 
 async def wait(
-    seen: AsyncIterator[Deployment], pool: str | None, longest: float, tell: Callable[[str], None]
-) -> Deployment | None:
+    seen: AsyncIterator[ObservedDeployment], pool: str | None, longest: float, tell: Callable[[str], None]
+) -> ObservedDeployment | None:
     """The deployment once every pool that is asked for has its result, or as it was last seen when so many seconds have
     passed; None if it was not. `tell` hears what is waited for, each time that it changes."""
-    last: Deployment | None = None
+    last: ObservedDeployment | None = None
     told: tuple[PoolResult, ...] = ()
     try:
         async with asyncio.timeout(longest):
             async for last in seen:
-                found = results(last, pool)
+                found = verdict_results(last, pool)
                 if all(result.final for result in found):
                     return last
                 for result in found:

@@ -3,7 +3,7 @@
 import argparse
 
 from paceline.cli.live import command
-from paceline.cli.live.find import load, named
+from paceline.cli.live.find import find_name, load_deployment
 from paceline.kube import Api
 
 
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _history(api: Api, namespace: str, args: argparse.Namespace) -> int:
-    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     pools = deployment.chosen(args.pool)
     if args.output == "json":
         entries = [{"name": pool.name, "history": pool.stored.get("history") or []} for pool in pools]
@@ -31,7 +31,7 @@ async def _history(api: Api, namespace: str, args: argparse.Namespace) -> int:
     if not any(pool.status.history for pool in pools):
         raise ValueError(f"{deployment.name} has served nothing yet: kubectl paceline why {deployment.name}")
     from paceline.cli.live import table
-    from paceline.cli.live.screen import show
+    from paceline.cli.live.screen import print_styled
 
-    show(table.history(pools))
+    print_styled(table.history_lines(pools))
     return 0

@@ -15,16 +15,16 @@ from paceline.cli.importing.arguments import NODES
 from paceline.cli.importing.hidden import masked
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
-from paceline.cli.validate import read
+from paceline.cli.validate import read_file
 from paceline.core.text import printable
 from paceline.engines.importing import Note, UnansweredError
 
 if TYPE_CHECKING:
     from paceline.kube import Transport
 
-KINDS = {**dict.fromkeys(("pod", "pods", "po"), "Pod"),
-         **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment")}  # fmt: skip
-RUNNING = re.compile(rf"({'|'.join(KINDS)})/([a-z0-9][a-z0-9.-]*)")
+_KINDS = {**dict.fromkeys(("pod", "pods", "po"), "Pod"),
+          **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment")}  # fmt: skip
+RUNNING = re.compile(rf"({'|'.join(_KINDS)})/([a-z0-9][a-z0-9.-]*)")
 """An object of the cluster. A file of such a name is ./pod/NAME."""
 
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
         return command.run(_running, args)
     try:
-        given = read(args.file)
+        given = read_file(args.file)
         found = list(_deployments(given))
         engines = [one for one in found if starts_an_engine(one)]
     except yaml.YAMLError as error:
@@ -97,7 +97,7 @@ async def _running(api: "Transport", namespace: str, args: argparse.Namespace) -
     from paceline.cli.importing.running import running
 
     kind, _, name = args.file.partition("/")
-    deployment, notes = await running(api, namespace, KINDS[kind], name, args.container)
+    deployment, notes = await running(api, namespace, _KINDS[kind], name, args.container)
     return _print([deployment], args, notes)
 
 

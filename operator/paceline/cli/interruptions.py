@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from paceline.cli.manifests import RUN, Manifest
+from paceline.cli.manifests import RUN
+from paceline.core.manifest import Manifest
 from paceline.core.window import Window
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, forecast

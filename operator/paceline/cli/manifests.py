@@ -7,10 +7,10 @@ from typing import Any
 from paceline import api
 from paceline.api.text import documents
 from paceline.cli.options import reason
-from paceline.cli.profiles import DEPLOYMENT, PROFILE, is_a, naming, profile_for, whole
-from paceline.cli.validate import NOTHING, line, of_text, read, wrong
+from paceline.cli.profiles import DEPLOYMENT, PROFILE, is_a, naming, profile_for, with_profile
+from paceline.cli.validate import NOTHING, line, of_text, read_file, wrong
+from paceline.core.manifest import Manifest
 
-Manifest = dict[str, Any]
 RUN = "BenchmarkRun"
 
 
@@ -18,14 +18,14 @@ class RefusedError(ValueError):
     """A file that cannot be gone on with; the lines that `paceline validate` would print."""
 
 
-def is_ours(one: Any) -> bool:
+def is_deployment_or_run(one: Any) -> bool:
     """Whether it is a deployment or a run."""
     return is_a(DEPLOYMENT, one) or is_a(RUN, one)
 
 
 def ours(file: str) -> tuple[Manifest, ...]:
     """As `everything`, without others."""
-    return tuple(manifest for manifest in everything(file) if is_ours(manifest))
+    return tuple(manifest for manifest in everything(file) if is_deployment_or_run(manifest))
 
 
 def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
@@ -34,16 +34,16 @@ def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
     try:
-        text = read(file)
+        text = read_file(file)
     except (OSError, ValueError) as error:
         raise RefusedError(f"{file}: {reason(error)}") from error
     if problems := [line(file, problem) for problem in of_text(text, beside) if not problem.note]:
         raise RefusedError("\n".join(problems))
     manifests = tuple(documents(text))
-    if not any(is_ours(one) or (beside and is_a(PROFILE, one)) for one in manifests):
+    if not any(is_deployment_or_run(one) or (beside and is_a(PROFILE, one)) for one in manifests):
         raise RefusedError(f"{file}: {NOTHING}")
     objects = [*manifests, *beside]
-    return tuple(_as_stored(file, one, objects) if is_ours(one) else one for one in manifests)
+    return tuple(_as_stored(file, one, objects) if is_deployment_or_run(one) else one for one in manifests)
 
 
 def concerned(manifests: Collection[Any], beside: Collection[Any]) -> list[Manifest]:
@@ -63,7 +63,7 @@ def _as_stored(file: str, manifest: Manifest, objects: Collection[Any]) -> Manif
         return api.stored(manifest)
     if (profile := profile_for(manifest, objects)) is None:
         raise RefusedError(f"{file}: spec.benchmark.profileRef.name: add BenchmarkProfile {name} to the file")
-    return whole(manifest, profile)
+    return with_profile(manifest, profile)
 
 
 def _name(manifest: Manifest) -> str:

@@ -16,9 +16,10 @@ from typing import Any, NoReturn
 
 from paceline.cli import equipment, options
 from paceline.cli.equipment import CannotError, Equipment
-from paceline.cli.manifests import RefusedError, everything, is_ours
+from paceline.cli.manifests import RefusedError, everything, is_deployment_or_run
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
+from paceline.core.manifest import Manifest
 from paceline.core.names import FILES, MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
@@ -26,20 +27,19 @@ from paceline.measure import emulated, models, ports, prompts, record
 from paceline.measure.devices import DevicesError
 from paceline.measure.emulated import EmulatorError
 from paceline.measure.machine import Machine, UnsetVariableError, from_secrets, left_out, read_by_engines
-from paceline.measure.models import DownloadError, Found, MissingError
+from paceline.measure.models import DownloadError, LocalModels, MissingError
 from paceline.measure.ports import NoPortError
-from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
+from paceline.measure.question import PoolQuestion, QuestionError, asked, found_by, found_wrong, paths, run_to_measure
 from paceline.measure.record import RecordError
-from paceline.measure.rounds import Rounds
+from paceline.measure.rounds import LocalRun
 from paceline.plan.objects import finished
 from paceline.plan.speeds import Size, size_in_name
-from paceline.plan.step import Manifest
 from paceline.pods.fetch.request import FetchError
-from paceline.pods.prompt_file import DatasetError, read
+from paceline.pods.prompt_file import DatasetError, read_prompts
 
 VIEW = "the view of a run needs rich: pip install rich"
 
-CANNOT = (
+_CANNOT = (
     CannotError,
     DatasetError,
     DevicesError,
@@ -52,7 +52,7 @@ CANNOT = (
 )
 """What keeps FILE from being measured here, in a sentence."""
 
-NOTES = """\
+_NOTES = """\
 The rounds are those of the operator: the same wrapper, client, checks, order of arms, gate and records. FILE may be
 measured again with the same -o: what was interrupted (Ctrl-C, a crash) goes on at the round that it was in. Each
 server's command is the one that would be served, but for its first words (see --engine-command), for paths, and for
@@ -63,14 +63,14 @@ Exit: 0 Promote, a measured sweep, or a BenchmarkRun with `search` that has foun
 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here; 130 and 143 if it was interrupted.
 """
 
-OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
+_OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
 """Where models are that cannot be downloaded from here."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "measure",
-        epilog=NOTES,
+        epilog=_NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_file(parser, "YAML or JSON with one of the two; - for stdin")
@@ -108,7 +108,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "--engine-command",
         type=shlex.split,
         metavar="COMMAND",
-        help="what starts the engine, instead of `python3 -m sglang.launch_server` or `vllm serve`",
+        help="the command that starts the engine, in place of the program that a server begins with",
     )
     parser.add_argument(
         "--env",
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
                          for line in str(refused).splitlines()))  # fmt: skip
     except DownloadError as error:  # by then the program itself has told it
         return _failed(f"paceline measure: {error}") if args.emulated else 1
-    except CANNOT as error:
+    except _CANNOT as error:
         return _failed(f"paceline measure: {error}")
     except BrokenPipeError:  # who reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     objects = everything(args.file)
     question = asked(_only(objects), args.pool)
-    ours = equipment.of(args, question.server)
+    ours = equipment.equipment_of(args, question.server)
     page = _page(args)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:
@@ -178,7 +178,7 @@ def _measure(args: argparse.Namespace) -> int:
         port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.type].port))
         ours = replace(ours, variables={**speed, **ours.variables})
         machine = _machine(args, question, found, folder, ours, port, mark)
-        asking = partial(benchmark_run, question, found.commits, datetime.now(UTC))
+        asking = partial(run_to_measure, question, found.commits, datetime.now(UTC))
         if not question.searches:
             return end([_measured(asking(), args.output, machine, lock)], args.output, page)
         beside = record.search_of(args.output)
@@ -194,7 +194,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
     """Raises RecordError for a file that is there before there is something to compare: it is of another question."""
-    there, search = record.load(file), record.load(beside)
+    there, search = record.load_run(file), record.load_run(beside)
     if there and not (search and found_by(search)):
         raise RecordError(
             f"{file}: it holds {there['metadata']['name']}, and no search in {beside} has found a candidate for it: "
@@ -205,8 +205,8 @@ def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
 def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Manifest:
     """The run with its end, as the file has it. Each file has a folder of logs of its own beside it."""
     machine = replace(machine, folder=record.folder_of(file).resolve())
-    going = record.gone_on_with(record.load(file), wanted, machine.note, file)
-    rounds = Rounds(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
+    going = record.gone_on_with(record.load_run(file), wanted, machine.note, file)
+    rounds = LocalRun(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
     if finished(going):
         tell(f"{file}: it has its end already; remove it to measure it again")
     else:
@@ -232,7 +232,7 @@ def _page(args: argparse.Namespace) -> Path:
 
 
 def _only(objects: tuple[Manifest, ...]) -> Manifest:
-    found = [one for one in objects if is_ours(one)]
+    found = [one for one in objects if is_deployment_or_run(one)]
     if len(found) > 1:
         names = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in found)
         raise QuestionError(f"has {names}: a file with one of them is measured")
@@ -240,30 +240,30 @@ def _only(objects: tuple[Manifest, ...]) -> Manifest:
 
 
 def _found(
-    args: argparse.Namespace, question: Question, objects: tuple[Manifest, ...], folder: Path, lock: int
-) -> Found:
+    args: argparse.Namespace, question: PoolQuestion, objects: tuple[Manifest, ...], folder: Path, lock: int
+) -> LocalModels:
     """The question's models, and its prompts that are not built in."""
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
-    files = prompts.files(others, dict(args.prompts), objects, args.models, folder)
+    files = prompts.prompt_files(others, dict(args.prompts), objects, args.models, folder)
     for one in others:
-        read(files[one.source, one.revision], one.address)
+        read_prompts(files[one.source, one.revision], one.address)
     if args.models is not None:
         found = models.in_directory(question.models, of_the_hub, args.models.resolve())
     else:
         found = _downloaded(args, question, of_the_hub, folder, lock)
-    return Found(commits=found.commits, places={**found.places, **files}, facts=found.facts)
+    return LocalModels(commits=found.commits, places={**found.places, **files}, facts=found.facts)
 
 
 def _downloaded(
-    args: argparse.Namespace, question: Question, datasets: list[Dataset], folder: Path, lock: int
-) -> Found:
+    args: argparse.Namespace, question: PoolQuestion, datasets: list[Dataset], folder: Path, lock: int
+) -> LocalModels:
     for model in question.models:
-        if where := OF_THE_CLUSTER.get(model.address.scheme):
+        if where := _OF_THE_CLUSTER.get(model.address.scheme):
             raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
     options: dict[str, Any] = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
-        kinds = emulated.kinds(question.server.target, question.arms)
+        kinds = emulated.kinds_on_hub(question.server.target, question.arms)
         with emulated.hub(folder, lock, kinds, _size_of(args, question)) as environ:
             # Which commits the emulator invents is nobody's business.
             log = folder / "fetch.log"
@@ -272,7 +272,7 @@ def _downloaded(
     return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, lock, **options)
 
 
-def _emulated(args: argparse.Namespace, question: Question, found: Found) -> tuple[str, Mapping[str, str]]:
+def _emulated(args: argparse.Namespace, question: PoolQuestion, found: LocalModels) -> tuple[str, Mapping[str, str]]:
     """The mark of an emulated run, and variables for its servers that an invented target needs."""
     if not args.emulated:
         return "", {}
@@ -281,12 +281,18 @@ def _emulated(args: argparse.Namespace, question: Question, found: Found) -> tup
     return emulated.mark(question.server, found.places[target.source, target.revision], size)
 
 
-def _size_of(args: argparse.Namespace, question: Question) -> Size | None:
+def _size_of(args: argparse.Namespace, question: PoolQuestion) -> Size | None:
     return args.emulated_size or size_in_name(question.server.target.source)
 
 
 def _machine(
-    args: argparse.Namespace, question: Question, found: Found, folder: Path, ours: Equipment, port: int, mark: str
+    args: argparse.Namespace,
+    question: PoolQuestion,
+    found: LocalModels,
+    folder: Path,
+    ours: Equipment,
+    port: int,
+    mark: str,
 ) -> Machine:
     adapter = ENGINES[question.server.engine.type]
     here = {str(place): place for place in found.places.values()}

@@ -7,24 +7,24 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from paceline.core.manifest import Manifest
 from paceline.core.text import printable
 from paceline.measure import record
 from paceline.measure.applying import applying
-from paceline.measure.rounds import Rounds
-from paceline.plan.step import Manifest
+from paceline.measure.rounds import LocalRun
 
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """As `paceline gate`. A Sweep decides nothing, and a search that has found something neither: 0."""
 DRAW_SECONDS = 1.0
 """Between two pictures: what draws them must not take the processor from what is measured."""
-PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
+_PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
 
 
 def tell(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def watch(rounds: Rounds) -> None:
+def watch(rounds: LocalRun) -> None:
     """Drawn in place on a terminal; elsewhere a line for what has happened since."""
     from paceline.cli.live.screen import draws_in_place
 
@@ -35,7 +35,7 @@ def watch(rounds: Rounds) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from paceline.cli.live.measuring import drawn, so_far, standing
+    from paceline.cli.live.measuring import drawn, intervals_so_far, known_so_far
 
     shown, measured = -math.inf, -1
     with Live(console=Console(highlight=False), auto_refresh=False) as screen:
@@ -44,21 +44,21 @@ def watch(rounds: Rounds) -> None:
                 continue
             shown, rounds_so_far = time.monotonic(), len(moment.run.get("rounds", ()))
             if rounds_so_far != measured:
-                measured, candidates = rounds_so_far, so_far(moment.run)
-            lines = standing(rounds.spec, moment.run, candidates, going_on=moment.plan is not None)
+                measured, candidates = rounds_so_far, intervals_so_far(moment.run)
+            lines = known_so_far(rounds.spec, moment.run, candidates, going_on=moment.plan is not None)
             screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
 
 
-def _lines(rounds: Rounds) -> Iterator[str]:
-    from paceline.cli.live.measuring import seen, so_far, standing
+def _lines(rounds: LocalRun) -> Iterator[str]:
+    from paceline.cli.live.measuring import intervals_so_far, known_so_far, progress_view
     from paceline.cli.live.progress import spent, time_left
 
     said = measured = 0
     message = ""
     for moment in rounds.until_the_end():
-        at = seen(moment, datetime.now(UTC))
+        at = progress_view(moment, datetime.now(UTC))
         if at and at.rounds != measured:
-            yield from standing(rounds.spec, moment.run, so_far(moment.run))
+            yield from known_so_far(rounds.spec, moment.run, intervals_so_far(moment.run))
             yield f"{time_left(at)}; {spent(at)}" if at.search else time_left(at)
             measured = at.rounds
         if at and at.message != message:
@@ -70,14 +70,14 @@ def _lines(rounds: Rounds) -> Iterator[str]:
 
 def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
     """The exit code, by the verdict of the last of `runs`, which is in `file`; before it the search that led to it."""
-    from paceline.cli.live.measuring import verdict
-    from paceline.cli.live.screen import show
-    from paceline.report import FORMATS, report
+    from paceline.cli.live.measuring import verdict_lines
+    from paceline.cli.live.screen import print_styled
+    from paceline.report import FORMATS, build_report
 
     *searches, last = runs
     for one in runs:
         print()
-        show(verdict(one))
+        print_styled(verdict_lines(one))
     print()
     for _ in searches:
         print(f"{record.search_of(file)}  the search before it")
@@ -86,10 +86,10 @@ def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
         print(printable(line))
     print(f"{record.folder_of(file).resolve()}  the logs of its rounds")
     try:
-        page.write_text(FORMATS["html"](report([last, *searches])), encoding="utf-8")
+        page.write_text(FORMATS["html"](build_report([last, *searches])), encoding="utf-8")
         print(page)
     except ImportError as error:
-        tell(f"{page} is not written: {PAGE} ({error})")
+        tell(f"{page} is not written: {_PAGE} ({error})")
     status = last.get("status") or {}
     outcome = (status.get("verdict") or {}).get("outcome", "")
     failed = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))

@@ -13,7 +13,7 @@ from paceline.api import Problem
 from paceline.core import DeploymentSpec
 from paceline.measure.models import folder
 from paceline.plan.deployment.models import models_of
-from paceline.plan.deployment.preflight import each_once, problems
+from paceline.plan.deployment.preflight import each_once, model_problems
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
 
@@ -31,6 +31,6 @@ def preflight(spec: DeploymentSpec, written: Mapping[str, Any], models: Path) ->
             known[model.source] = facts_of(model.source, place)
         except (FetchError, OSError) as error:
             yield Problem(path="", message=" ".join(str(error).split()))
-    for text, blocks in each_once(problems(spec, written, known)):
+    for text, blocks in each_once(model_problems(spec, written, known)):
         path, _, message = text.partition(": ")
         yield Problem(path=path, message=message, note=not blocks)

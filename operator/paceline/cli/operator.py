@@ -8,7 +8,7 @@ import kopf
 
 from paceline.controller.settings import from_environment
 
-PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 def goes_directly() -> None:
     """No proxy stands between an operator and its API server, pods and Prometheus. The API's client reads variables of
     the environment, which a webhook of the cluster may add, and their exceptions know no ranges of addresses."""
-    for name in [name for name in os.environ if name.lower() in PROXIES]:
+    for name in [name for name in os.environ if name.lower() in _PROXIES]:
         del os.environ[name]
         logging.getLogger(__name__).info("%s is not used: all that the operator speaks to is in the cluster", name)
 

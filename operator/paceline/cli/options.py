@@ -4,7 +4,7 @@ import argparse
 import re
 
 DURATION = re.compile(r"(?=.)([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?")
-UNITS = {"h": 3600, "m": 60, "s": 1}
+_UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def add_file(parser: argparse.ArgumentParser, help: str) -> None:
@@ -57,4 +57,4 @@ def seconds(text: str) -> int:
     """Type of an option that takes a duration."""
     if not DURATION.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text}: must be a duration in h, m and s, such as 2h or 1h30m")
-    return sum(int(number) * UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", text))
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", text))

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from paceline.core import PoolSpec, Timeouts
+from paceline.core import PoolSettings, Timeouts
 from paceline.plan.costs import Assumptions
 
 
-def too_slow(pools: Sequence[PoolSpec], timeouts: Timeouts, at: str, slowest: Assumptions) -> Iterator[str]:
+def too_slow(pools: Sequence[PoolSettings], timeouts: Timeouts, at: str, slowest: Assumptions) -> Iterator[str]:
     """A line for each start and workload that may not end in time if all is as slow as `slowest`; `at` is the field of
     the timeouts."""
     if slowest.start_seconds > timeouts.start:

@@ -18,28 +18,29 @@ from paceline.api.round import KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
-from paceline.cli.manifests import RUN, Manifest, RefusedError, concerned, everything, is_ours
+from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_deployment_or_run
 from paceline.cli.patience import too_slow
 from paceline.cli.profiles import may_meet
-from paceline.cli.rows import HEAD, by_pool, row, span, total
-from paceline.cli.smallest import Shown, noises, smallest, table
+from paceline.cli.rows import HEAD, by_pool, cost_span, row, total
+from paceline.cli.smallest import Detectable, noises, smallest, smallest_table
 from paceline.cli.unchecked import known_of
-from paceline.cli.validate import read, wrong
+from paceline.cli.validate import read_file, wrong
 from paceline.core import (
     DeploymentSpec,
     Parity,
-    PoolSpec,
+    PoolSettings,
     PromotionMode,
     Purpose,
     Scheme,
     Server,
     Workload,
     purpose_of,
-    rounds_of,
+    source_run,
 )
+from paceline.core.manifest import Manifest
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
-from paceline.plan.run.enough import by_noise, sized
+from paceline.plan.run.enough import by_noise, with_enough_requests
 from paceline.plan.speeds import alone, size_in_name
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
@@ -49,7 +50,7 @@ GUESSED_START = (180.0, 600.0)
 STREAMS = (171.0, 48.0)
 """Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
-PUBLISHED = "Qwen/Qwen3-Coder-Next"
+_PUBLISHED = "Qwen/Qwen3-Coder-Next"
 NO_ROOM = 3
 """Exit code where something would wait for GPUs for ever."""
 
@@ -60,7 +61,7 @@ large a one that they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class CostRange:
     """The likely and the worst case, and the source of their numbers."""
 
     lower: Assumptions
@@ -92,7 +93,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        existing = list(documents(read(args.cluster))) if args.cluster else []
+        existing = list(documents(read_file(args.cluster))) if args.cluster else []
         objects = everything(args.file, existing)
         others = concerned(objects, existing)
     except RefusedError as refused:
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_ours(one)]
+    now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_deployment_or_run(one)]
     for manifest in manifests:
         there, bounds, lower, upper = _cases(args, manifest, existing, now)
         crowded = (
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _cases(
     args: argparse.Namespace, manifest: Manifest, existing: Sequence[Manifest], now: datetime
-) -> tuple[list[Manifest], Bounds, Forecast, Forecast]:
+) -> tuple[list[Manifest], CostRange, Forecast, Forecast]:
     """What there is in its namespace, what is assumed, and the likely and the worst case."""
     there = [one for one in existing if may_meet(one, manifest)]
     bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
@@ -148,7 +149,7 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
         return api.deployment(manifest)
     run = api.run(manifest)
     workloads = tuple(map(_in_full, run.workloads)) if run.purpose is not Purpose.GATE else run.workloads
-    pool = PoolSpec(name=run.pool, replicas=0, arms=run.arms, workloads=workloads, gate=run.gate)
+    pool = PoolSettings(name=run.pool, replicas=0, arms=run.arms, workloads=workloads, gate=run.gate)
     return DeploymentSpec(
         suspend=False,
         server=run.server,
@@ -165,7 +166,7 @@ def _in_full(workload: Workload) -> Workload:
 
 
 def costs(
-    manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds, existing: Sequence[Manifest] = ()
+    manifest: Manifest, lower: Forecast, upper: Forecast, bounds: CostRange, existing: Sequence[Manifest] = ()
 ) -> Iterator[str]:
     """The table of costs, what they buy, the steps, and what they assume."""
     spec, purpose = spec_of(manifest), purpose_of(manifest["spec"])
@@ -187,13 +188,13 @@ def costs(
         yield "A sweep measures all of its rounds and promotes nothing."
     if purpose is Purpose.SEARCH or any(least.search for _, least, _ in pairs):
         yield "A search has the rounds that it would need if all candidates were equally fast: it may need others."
-    if source := rounds_of(manifest["spec"]):
+    if source := source_run(manifest["spec"]):
         yield f"Rounds of {source} (gate.roundsOf) are judged again, and not counted where --cluster has that run."
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
     shown = _shown(manifest, spec, lower, upper, existing, bounds.lower.spread)
-    yield from table(shown)
+    yield from smallest_table(shown)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
     if lower.steps:
@@ -211,7 +212,7 @@ def costs(
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
 
 
-def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: Bounds, purpose: Purpose) -> str:
+def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: CostRange, purpose: Purpose) -> str:
     """The answer in a sentence."""
     if not any(cost.jobs for cost in upper.pools.values()):
         return "nothing is measured"
@@ -224,7 +225,7 @@ def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: Bo
     )
 
 
-def _too_few(pool: PoolSpec, lower: Forecast) -> bool:
+def _too_few(pool: PoolSettings, lower: Forecast) -> bool:
     """Whether no round is left for the first look: a budget alone can take one away."""
     cost = lower.pools[pool.name]
     return not (cost.search or cost.reused) and 0 < cost.jobs < pool.gate.decide_after_rounds[0]
@@ -266,7 +267,7 @@ def _shown(
     upper: Forecast,
     existing: Sequence[Manifest],
     spread: float | None,
-) -> dict[str, Shown]:
+) -> dict[str, Detectable]:
     """Of each pool that is measured for a verdict, which a Sweep has none of."""
     if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
@@ -309,9 +310,9 @@ def _steps(forecast: Forecast) -> Iterator[str]:
         yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
 
 
-def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -> Iterator[str]:
+def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostRange) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
-    starts, streams = span(lower.start_seconds, upper.start_seconds), span(upper.stream, lower.stream)
+    starts, streams = cost_span(lower.start_seconds, upper.start_seconds), cost_span(upper.stream, lower.stream)
     alone = " that is alone" if lower.shared else ""
     yield "\nAssumed:"
     yield f"  A server is ready {starts} s after its start: {bounds.starts}."
@@ -319,7 +320,7 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
     yield "  Every answer has maxTokens tokens. Time on one arm:"
     for pool in pools:
         for workload in pool.workloads:
-            minutes = span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
+            minutes = cost_span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
             fewer = enough(workload, pool, lower.spread)
@@ -327,15 +328,19 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
             again = _again(workload, pool.gate.decide_after_rounds[-1])
             yield f"    {pool.name:<16} {workload.name:<16} {load}: {minutes} min{again}"
     if parity:
-        minutes = span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
+        minutes = cost_span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
         load = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
         yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
 
-def enough(workload: Workload, pool: PoolSpec, spread: float | None) -> int | None:
+def enough(workload: Workload, pool: PoolSettings, spread: float | None) -> int | None:
     """Requests of rounds after the first, at this spread of the baseline's; None if they send as many."""
     weights = [one.weight for one in pool.workloads if not one.rate]
-    fewer = sized(workload, spread, weights).dataset.requests if by_noise(pool.gate) else workload.dataset.requests
+    fewer = (
+        with_enough_requests(workload, spread, weights).dataset.requests
+        if by_noise(pool.gate)
+        else workload.dataset.requests
+    )
     return fewer if fewer < workload.dataset.requests else None
 
 
@@ -343,7 +348,7 @@ def _again(workload: Workload, rounds: int) -> str:
     """The round from which a built-in dataset repeats its prompts; "" for a dataset of unknown size."""
     if workload.dataset.address.scheme is not Scheme.BUILTIN:
         return ""
-    size = len(datasets.load(workload.dataset.address.name))
+    size = len(datasets.load_dataset(workload.dataset.address.name))
     first = size // workload.dataset.requests
     return f"; its {size} prompts repeat from round {first + 1} on" if first < rounds else ""
 
@@ -356,7 +361,7 @@ def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
 
 def _bounds(
     start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], server: Server
-) -> Bounds:
+) -> CostRange:
     """From the arguments, else from earlier runs, else a guess by the model's size."""
     measured = sorted(
         float(replicate["startSeconds"])
@@ -378,7 +383,7 @@ def _bounds(
         Assumptions(start_seconds=start, stream=stream, spread=spread, shared=shared)
         for start, stream, spread in zip(starts, streams, SPREADS, strict=True)
     )
-    return Bounds(lower=lower, upper=upper, starts=first, streams=second)
+    return CostRange(lower=lower, upper=upper, starts=first, streams=second)
 
 
 def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float, float], str, bool]:
@@ -387,7 +392,7 @@ def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float
         return (float(tokens_per_second), float(tokens_per_second)), "as you say", False
     size, source = size_in_name(server.target.source), server.target.source
     if size is None:
-        whose = "published for" if PUBLISHED in source else f"the name of {source} says no size, so those of"
+        whose = "published for" if _PUBLISHED in source else f"the name of {source} says no size, so those of"
         return STREAMS, f"{whose} Qwen3-Coder-Next on 4x H200, alone and as one of 32; set --tokens-per-second", False
     guess = alone(size, server.accelerator)
     cards = f"{server.accelerator.count * server.accelerator.nodes}x {server.accelerator.product}"

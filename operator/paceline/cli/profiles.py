@@ -1,13 +1,13 @@
 """The profiles at the desk: that of a deployment among the objects of a file, and the deployments that name one."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
+from paceline.core.manifest import Object
 
-Object = Mapping[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
 PROFILE = "BenchmarkProfile"
 
@@ -28,7 +28,7 @@ def naming(profiles: Collection[Object], objects: Collection[Any]) -> Iterator[d
     return (one for one in deployments if any(_is_of(profile, one) for profile in profiles))
 
 
-def whole(deployment: Object, profile: Object) -> dict[str, Any]:
+def with_profile(deployment: Object, profile: Object) -> dict[str, Any]:
     """With the values of its profile. Raises InvalidManifestError for a lock that it contradicts."""
     return api.with_profile(api.stored(deployment), api.stored(profile))
 

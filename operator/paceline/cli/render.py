@@ -20,6 +20,7 @@ from paceline.cli import options
 from paceline.cli.manifests import RUN, RefusedError, ours
 from paceline.cli.profiles import DEPLOYMENT
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
+from paceline.core.manifest import Manifest
 from paceline.plan.deployment.companions import routes
 from paceline.plan.deployment.models import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
@@ -28,7 +29,6 @@ from paceline.plan.run.searching import Searching
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.run.steps.check import unpinned
 from paceline.render import (
-    Manifest,
     Owner,
     Settings,
     claim,
@@ -45,8 +45,8 @@ from paceline.render.benchmark import NO_CELLS, round_plan
 from paceline.render.where import ANYWHERE
 from paceline.report.text import count
 
-UNKNOWN = "0" * 40
-SETTINGS = Settings(image="paceline")
+_UNKNOWN = "0" * 40
+_SETTINGS = Settings(image="paceline")
 MOST_NAMES = 12
 """Arms that a sentence names."""
 
@@ -82,7 +82,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        rendering = [(manifest, tuple(rendered(manifest, args.pool, args.arm))) for manifest in ours(args.file)]
+        rendering = [(manifest, tuple(rendered_objects(manifest, args.pool, args.arm))) for manifest in ours(args.file)]
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
@@ -90,14 +90,14 @@ def run(args: argparse.Namespace) -> int:
         print(f"{args.file}: {missing}", file=sys.stderr)
         return 1
     if any(manifest["kind"] == DEPLOYMENT for manifest, _ in rendering):
-        print(f"# Without a cluster the commits of models are not known: {UNKNOWN} stands for each.")
+        print(f"# Without a cluster the commits of models are not known: {_UNKNOWN} stands for each.")
     for manifest, _ in rendering:
         print("".join(f"# {line}\n" for line in _searches(manifest, args.pool)), end="")
     print("---\n".join(_printed(manifest, obj) for manifest, objects in rendering for obj in objects), end="")
     return 0
 
 
-def rendered(manifest: Manifest, pool: str | None = None, arm: str | None = None) -> Iterator[Manifest]:
+def rendered_objects(manifest: Manifest, pool: str | None = None, arm: str | None = None) -> Iterator[Manifest]:
     """The objects of one of ours. Raises LookupError for a pool or an arm that is not there, RefusedError for a run
     that does not say its commits."""
     return (_round if manifest["kind"] == RUN else _served)(manifest, pool, arm)
@@ -106,8 +106,8 @@ def rendered(manifest: Manifest, pool: str | None = None, arm: str | None = None
 def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:
     """Of all pools that have this arm."""
     spec, arm = api.deployment(manifest), arm or BASELINE
-    snapshot = Snapshot(manifest=_created(manifest), spec=spec, invalid="", children={}, settings=SETTINGS)
-    pinned = pin(spec, {(one.source, one.revision): UNKNOWN for one in artifacts_of(spec)})
+    snapshot = Snapshot(manifest=_created(manifest), spec=spec, invalid="", children={}, settings=_SETTINGS)
+    pinned = pin(spec, {(one.source, one.revision): _UNKNOWN for one in artifacts_of(spec)})
     views = pools(snapshot, pinned, datetime.now(UTC))
     chosen = [view for view in views if pool in (None, view.name)]
     if not chosen:
@@ -172,7 +172,7 @@ def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Ma
         cells = Searching(spec=spec, records=()).cells
         arms = [one for one in spec.arms if one.name in cells]
     yield from round_claims(owner, spec)
-    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0, cells), ANYWHERE, SETTINGS)
+    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0, cells), ANYWHERE, _SETTINGS)
 
 
 def _owner(manifest: Manifest) -> Owner:

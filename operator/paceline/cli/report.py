@@ -7,11 +7,11 @@ from pathlib import Path
 from paceline.cli import options, report_source
 from paceline.cli.live import page
 from paceline.kube import ApiError
-from paceline.report import FORMATS, Report, report, runs
+from paceline.report import FORMATS, Report, build_report, runs
 
-NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
+_NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
 
-ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What comes of a file whose fields have other types than the API server lets in: a report believes them."""
 
 
@@ -58,12 +58,12 @@ def run(args: argparse.Namespace) -> int:
         else:
             Path(args.output).write_text(text, encoding="utf-8")
     except ImportError as error:
-        print(f"paceline report: {NEEDS} ({error})", file=sys.stderr)
+        print(f"paceline report: {_NEEDS} ({error})", file=sys.stderr)
         return 1
     except (OSError, ValueError, ApiError) as error:
         print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    except ODD as error:
+    except _ODD as error:
         why = f"{', '.join(args.names)}: holds a value that nothing of the API server has ({error!r:.200})"
         print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
         return 1
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace) -> Report:
     """Deployments with those of their runs that matter, then the runs that were named."""
-    found = report_source.read(args.names, args)
+    found = report_source.read_sources(args.names, args)
     manifests, deployments = [], []
     for one in found.deployments:
         told = page.page(
@@ -80,9 +80,9 @@ def _report(args: argparse.Namespace) -> Report:
             revisions=one.revisions, traffic=one.traffic, unread=one.unread,
         )  # fmt: skip
         by_name = {run["metadata"]["name"]: run for run in one.runs}
-        manifests += [by_name[name] for name in page.shown(told, by_name)]
+        manifests += [by_name[name] for name in page.shown_runs(told, by_name)]
         deployments.append(told)
-    return report([*manifests, *found.runs], args.title, deployments)
+    return build_report([*manifests, *found.runs], args.title, deployments)
 
 
 def _ending(output: str) -> str:

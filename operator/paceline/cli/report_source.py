@@ -8,28 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from paceline.api.round import with_rounds
 from paceline.api.text import items, of_yaml
 from paceline.cli import cluster, top
-from paceline.cli.live.deployment import Deployment, deployment
+from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import joined, load, measured
+from paceline.cli.live.find import joined, load_deployment, load_runs
 from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.manifest import Manifest
 from paceline.core.names import DEPLOYMENT_LABEL, RUN_LABEL
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.kube import ApiError, Forbidden, Ref, Resource, Transport, selector
 from paceline.kube.resources import REVISION
 from paceline.render.serving import REVISION_LABEL
 
-Manifest = dict[str, Any]
-
-KINDS: dict[str, tuple[Resource, ...]] = {
+_KINDS: dict[str, tuple[Resource, ...]] = {
     "": (BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT),
     **dict.fromkeys(("bench", "benchmarkrun", "benchmarkruns"), (BENCHMARK_RUN,)),
     **dict.fromkeys(("specdep", "speculativedeployment", "speculativedeployments"), (SPECULATIVE_DEPLOYMENT,)),
@@ -42,7 +40,7 @@ class Served:
     """A deployment with what belongs to it. `revisions`: those of which a ControllerRevision is kept, None if they
     could not be read. `traffic` by pool; `unread`: why there is none."""
 
-    deployment: Deployment
+    deployment: ObservedDeployment
     runs: Sequence[Manifest]
     revisions: frozenset[str] | None = None
     traffic: Mapping[str, Traffic] = field(default_factory=dict)
@@ -50,28 +48,28 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ReportSources:
     """`runs` are those that were named themselves."""
 
     deployments: tuple[Served, ...] = ()
     runs: tuple[Manifest, ...] = ()
 
 
-def read(names: Sequence[str], args: argparse.Namespace) -> Found:
+def read_sources(names: Sequence[str], args: argparse.Namespace) -> ReportSources:
     """What is meant, at least one run or deployment. Raises OSError, ValueError, ApiError."""
-    found = [of_file(name) if is_file(name) else of_cluster(name, args) for name in names]
+    found = [of_file(name) if _is_file(name) else of_cluster(name, args) for name in names]
     deployments = tuple(one for each in found for one in each.deployments)
     runs = tuple(run for each in found for run in each.runs)
     if not (deployments or runs):
         raise ValueError(f"no BenchmarkRun or SpeculativeDeployment in {', '.join(names)}")
-    return Found(deployments=deployments, runs=runs)
+    return ReportSources(deployments=deployments, runs=runs)
 
 
-def is_file(name: str) -> bool:
+def _is_file(name: str) -> bool:
     return name == "-" or Path(name).suffix in SUFFIXES or Path(name).is_file()
 
 
-def of_file(name: str) -> Found:
+def of_file(name: str) -> ReportSources:
     """The BenchmarkRuns and SpeculativeDeployments of a file, those of a List too; other kinds are passed over. A run
     of one of these deployments is no run that was named itself."""
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
@@ -90,7 +88,7 @@ def of_file(name: str) -> Found:
         raise ValueError(f"{name}: its runs and rounds are not as the API server stores them: {error!r}") from error
     served = [_of_a_file(one, runs, revisions) for one in deployments]
     theirs = [run for one in served for run in one.runs]
-    return Found(deployments=tuple(served), runs=tuple(run for run in runs if run not in theirs))
+    return ReportSources(deployments=tuple(served), runs=tuple(run for run in runs if run not in theirs))
 
 
 def _of_a_file(manifest: Manifest, runs: Sequence[Manifest], revisions: Sequence[Manifest]) -> Served:
@@ -100,7 +98,7 @@ def _of_a_file(manifest: Manifest, runs: Sequence[Manifest], revisions: Sequence
     safe = in_all_texts([manifest, *mine], printable_lines)
     kept = [revision for revision in revisions if _belongs(revision, manifest)]
     return Served(
-        deployment=deployment(safe[0], safe[1:], {}, datetime.now(UTC)),
+        deployment=observe_deployment(safe[0], safe[1:], {}, datetime.now(UTC)),
         runs=mine,
         revisions=_names(kept) if revisions else None,
     )
@@ -116,36 +114,36 @@ def _names(revisions: Sequence[Manifest]) -> frozenset[str]:
     return frozenset(((one.get("metadata") or {}).get("labels") or {}).get(REVISION_LABEL, "") for one in revisions)
 
 
-def of_cluster(name: str, args: argparse.Namespace) -> Found:
-    async def fetch() -> Found:
+def of_cluster(name: str, args: argparse.Namespace) -> ReportSources:
+    async def fetch() -> ReportSources:
         async with cluster.connection(args) as (api, namespace):
-            return await named(api, namespace, name, args.live)
+            return await source_named(api, namespace, name, args.live)
 
     return asyncio.run(fetch())
 
 
-async def named(api: Transport, namespace: str, name: str, interval: float = 0) -> Found:
+async def source_named(api: Transport, namespace: str, name: str, interval: float = 0) -> ReportSources:
     """The run of that name, else the deployment of that name; its servers are read twice, `interval` seconds apart, or
     not at all if that is 0."""
     kind, _, bare = name.rpartition("/")
-    if kind.lower() not in KINDS:
+    if kind.lower() not in _KINDS:
         raise ValueError(f"{name}: must be an existing file, NAME, bench/NAME or specdep/NAME")
-    for resource in KINDS[kind.lower()]:
+    for resource in _KINDS[kind.lower()]:
         manifest = await api.get(Ref(resource, namespace, bare))
         if manifest and resource is BENCHMARK_RUN:
             (run,) = await joined(api, namespace, [manifest], selector({RUN_LABEL: bare}))
-            return Found(runs=(run,))
+            return ReportSources(runs=(run,))
         if manifest:
-            return Found(deployments=(await _served(api, namespace, bare, interval),))
-    kinds = " or ".join(resource.kind for resource in KINDS[kind.lower()])
+            return ReportSources(deployments=(await _served(api, namespace, bare, interval),))
+    kinds = " or ".join(resource.kind for resource in _KINDS[kind.lower()])
     raise ValueError(
         f"{bare}: is not a file, and namespace {namespace} has no {kinds} of that name: see kubectl get bench"
     )
 
 
 async def _served(api: Transport, namespace: str, name: str, interval: float) -> Served:
-    found, mine = await load(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
-    runs = await measured(api, namespace, mine)
+    found, mine = await load_deployment(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
+    runs = await load_runs(api, namespace, mine)
     try:
         revisions = _names((await api.list(REVISION, namespace, mine)).items)
     except Forbidden:
@@ -155,7 +153,7 @@ async def _served(api: Transport, namespace: str, name: str, interval: float) ->
 
 
 async def _traffic(
-    api: Transport, found: Deployment, runs: Sequence[Manifest], interval: float
+    api: Transport, found: ObservedDeployment, runs: Sequence[Manifest], interval: float
 ) -> tuple[Mapping[str, Traffic], str]:
     """What the servers do now, and why that is not known: a page about the past needs no server."""
     if not interval:

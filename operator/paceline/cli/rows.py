@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.plan.costs import Cost
+from paceline.plan.costs import EvidenceCost
 from paceline.plan.forecast import Forecast
 
 HEAD = f"{'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
@@ -23,22 +23,22 @@ def by_pool(cases: Sequence[tuple[str, Forecast, Forecast]]) -> Iterator[str]:
     yield from (f"\n{name}: Stalled: {lower.stalled}" for name, lower, _ in cases if lower.stalled)
 
 
-def row(least: Cost, most: Cost, prefetches: int = 0) -> str:
+def row(least: EvidenceCost, most: EvidenceCost, prefetches: int = 0) -> str:
     """Each round is a Job, and so is each prefetch."""
-    rounds, jobs = span(least.jobs, most.jobs), span(least.jobs + prefetches, most.jobs + prefetches)
-    hours = span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
-    return f"{rounds:>7} {jobs:>7} {span(least.server_starts, most.server_starts):>14} {hours:>14}"
+    rounds, jobs = cost_span(least.jobs, most.jobs), cost_span(least.jobs + prefetches, most.jobs + prefetches)
+    hours = cost_span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
+    return f"{rounds:>7} {jobs:>7} {cost_span(least.server_starts, most.server_starts):>14} {hours:>14}"
 
 
-def total(costs: Sequence[Cost]) -> Cost:
-    return Cost(
+def total(costs: Sequence[EvidenceCost]) -> EvidenceCost:
+    return EvidenceCost(
         jobs=sum(cost.jobs for cost in costs),
         server_starts=sum(cost.server_starts for cost in costs),
         accelerator_seconds=sum(cost.accelerator_seconds for cost in costs),
     )
 
 
-def span(least: float, most: float, digits: int = 0) -> str:
+def cost_span(least: float, most: float, digits: int = 0) -> str:
     """In order: a search may need fewer rounds where nothing is clear."""
     least, most = sorted((least, most))
     first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"

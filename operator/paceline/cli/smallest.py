@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from paceline import api, gate
 from paceline.api.round import KIND, rounds_of, with_rounds
-from paceline.cli.manifests import RUN, Manifest
-from paceline.core import BASELINE, PoolSpec, Workload
+from paceline.cli.manifests import RUN
+from paceline.core import BASELINE, PoolSettings, Workload
+from paceline.core.manifest import Manifest
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
-from paceline.plan.costs import Cost, RoundCost
-from paceline.plan.run.enough import by_noise, sized
+from paceline.plan.costs import EvidenceCost, RoundCost
+from paceline.plan.run.enough import by_noise, with_enough_requests
 
 ASSUMED = (
     "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, and 15 % between prompts "
@@ -23,7 +24,7 @@ AFTER_A_SEARCH = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Detectable:
     """What a pool's verdict can show, with the noise that this holds for and its source."""
 
     noise: Noise
@@ -35,8 +36,12 @@ class Shown:
 
 
 def smallest(
-    pool: PoolSpec, least: Cost, most: Cost, existing: Collection[Manifest], spread: float | None = None
-) -> Shown:
+    pool: PoolSettings,
+    least: EvidenceCost,
+    most: EvidenceCost,
+    existing: Collection[Manifest],
+    spread: float | None = None,
+) -> Detectable:
     """`least` is the cost of a verdict at the first look, `most` of one at the last. `spread` decides how many requests
     rounds send."""
     noise, source = _observed(pool, existing) or (_assumed(pool, spread), ASSUMED)
@@ -48,7 +53,7 @@ def smallest(
         looks[0]: (_total(least.by_round), _total(worst[: len(worst) - between])),
         looks[-1]: (_total((*least.by_round, *least.by_round[-1:] * between)), _total(worst)),
     }
-    return Shown(
+    return Detectable(
         cut=len(most.by_round) if len(most.by_round) < looks[-1] else None,
         noise=noise,
         source=source,
@@ -58,7 +63,7 @@ def smallest(
     )
 
 
-def table(shown: Mapping[str, Shown]) -> Iterator[str]:
+def smallest_table(shown: Mapping[str, Detectable]) -> Iterator[str]:
     """The smallest differences, and beside each the physical floor: no verdict at that look costs less than the starts
     of its servers and the tokens of its answers."""
     if not shown:
@@ -78,7 +83,7 @@ def table(shown: Mapping[str, Shown]) -> Iterator[str]:
             yield f"At worst the budget ends {pool} after round {of_pool.cut} of {last}, before later looks."
 
 
-def noises(shown: Mapping[str, Shown]) -> Iterator[str]:
+def noises(shown: Mapping[str, Detectable]) -> Iterator[str]:
     """Of what is assumed: how much a speed-up varies between rounds."""
     for source in dict.fromkeys(of_pool.source for of_pool in shown.values()):
         yield f"  Between rounds a speed-up varies (standard deviations), {source}:"
@@ -88,11 +93,11 @@ def noises(shown: Mapping[str, Shown]) -> Iterator[str]:
                 yield f"    {pool:<16} {noise.mean:.1%} in the mean over workloads, {noise.workload:.1%} on one of them"
 
 
-def _assumed(pool: PoolSpec, spread: float | None) -> Noise:
+def _assumed(pool: PoolSettings, spread: float | None) -> Noise:
     """Of the rounds after the first, which may send fewer requests."""
     judged = _judged(pool.workloads)
     weights = [workload.weight for workload in pool.workloads if not workload.rate]
-    sent = [sized(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
+    sent = [with_enough_requests(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
     return assumed_noise(
         {workload.name: workload.dataset.requests for workload in sent},
         {workload.name: workload.weight for workload in judged},
@@ -104,7 +109,7 @@ def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
     return [workload for workload in workloads if not workload.rate] or workloads
 
 
-def _observed(pool: PoolSpec, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
+def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
     """From runs of a pool of this name that measured the same workloads."""
     names = {workload.name for workload in pool.workloads}
     rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == KIND]
@@ -117,7 +122,9 @@ def _observed(pool: PoolSpec, existing: Collection[Manifest]) -> tuple[Noise, st
             continue
         if {workload.name for workload in run.workloads} == names:
             weights = {workload.name: workload.weight for workload in _judged(run.workloads)}
-            rounds.append(gate.table(BASELINE, weights, measurements(rounds_of(with_rounds(stored, rounds_of_all)))))
+            rounds.append(
+                gate.rounds_table(BASELINE, weights, measurements(rounds_of(with_rounds(stored, rounds_of_all))))
+            )
     found = observed_noise(rounds)
     return found and (found[0], f"measured in {found[1]} rounds of earlier runs")
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.cli.live import command
-from paceline.cli.live.find import load, named
+from paceline.cli.live.find import find_name, load_deployment
 from paceline.cli.live.payload import payload
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.core.record import from_status
@@ -31,14 +31,14 @@ def run(args: argparse.Namespace) -> int:
 async def _status(api: Api, namespace: str, args: argparse.Namespace) -> int:
     if args.all_namespaces:
         return await _list(api, args)
-    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     if args.output == "json":
         command.print_json(payload(deployment))
         return 0
-    from paceline.cli.live.screen import show
+    from paceline.cli.live.screen import print_styled
     from paceline.cli.live.tree import tree
 
-    show(tree(deployment, datetime.now(UTC)))
+    print_styled(tree(deployment, datetime.now(UTC)))
     return 0
 
 

@@ -12,15 +12,15 @@ import aiohttp
 
 from paceline.cli import options
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment, Pool
-from paceline.cli.live.find import load, measured, named
-from paceline.cli.live.traffic import Page, Traffic, payload, traffic
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
+from paceline.cli.live.find import find_name, load_deployment, load_runs
+from paceline.cli.live.traffic import Page, Traffic, traffic, traffic_payload
 from paceline.controller.pages import FAILURES, LONGEST_PAGE, PATIENCE
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
 from paceline.core.text import in_all_texts, printable
 from paceline.engines import ENGINES
 from paceline.kube import Api, Manifest, Transport, selector
-from paceline.kube.reading import whole
+from paceline.kube.reading import read_body
 from paceline.kube.resources import POD
 from paceline.plan.objects import condition
 from paceline.render.group import LEADER
@@ -46,27 +46,31 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def top(api: Transport, namespace: str, args: argparse.Namespace) -> int:
-    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     mine = selector({DEPLOYMENT_LABEL: deployment.name})
-    runs = in_all_texts(await measured(api, namespace, mine), printable)
+    runs = in_all_texts(await load_runs(api, namespace, mine), printable)
     found = await readings(api, deployment, deployment.chosen(args.pool), runs, args.interval)
     if args.output == "json":
-        command.print_json(payload(deployment, found))
+        command.print_json(traffic_payload(deployment, found))
         return 0
-    from paceline.cli.live.screen import show
-    from paceline.cli.live.speeds import speeds
+    from paceline.cli.live.screen import print_styled
+    from paceline.cli.live.speeds import speeds_table
 
-    show(speeds(found))
+    print_styled(speeds_table(found))
     return 0
 
 
 async def readings(
-    api: Transport, deployment: Deployment, pools: Sequence[Pool], runs: Sequence[Manifest], interval: float
+    api: Transport,
+    deployment: ObservedDeployment,
+    pools: Sequence[ObservedPool],
+    runs: Sequence[Manifest],
+    interval: float,
 ) -> list[Traffic]:
     """Two of every server, so many seconds apart. Raises ValueError if no server of this engine can be read."""
     if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
         raise ValueError(cannot)
-    pods = await servers(api, deployment.namespace, deployment.name)
+    pods = await answering_pods(api, deployment.namespace, deployment.name)
     began = clock()
     before = await pages(api, deployment, pods)
     await asyncio.sleep(interval)
@@ -77,7 +81,7 @@ async def readings(
     ]
 
 
-async def servers(api: Api, namespace: str, name: str) -> list[Manifest]:
+async def answering_pods(api: Api, namespace: str, name: str) -> list[Manifest]:
     """The pods that answer requests now."""
     labels = selector({DEPLOYMENT_LABEL: name, COMPONENT_LABEL: "server"})
     pods = (await api.list(POD, namespace, labels)).items
@@ -88,7 +92,9 @@ def _leads(labels: Mapping[str, str]) -> bool:
     return all(labels.get(name, value) == value for name, value in LEADER.items())
 
 
-async def pages(api: Transport, deployment: Deployment, pods: list[Manifest]) -> Mapping[str, Mapping[str, Page]]:
+async def pages(
+    api: Transport, deployment: ObservedDeployment, pods: list[Manifest]
+) -> Mapping[str, Mapping[str, Page]]:
     """Pool → pod → its counts, or why they could not be read."""
     found: dict[str, dict[str, Page]] = {}
     async with api.session() as http:
@@ -98,15 +104,15 @@ async def pages(api: Transport, deployment: Deployment, pods: list[Manifest]) ->
     return found
 
 
-async def _page(http: aiohttp.ClientSession, server: str, deployment: Deployment, pod: Manifest) -> Page:
+async def _page(http: aiohttp.ClientSession, server: str, deployment: ObservedDeployment, pod: Manifest) -> Page:
     adapter, name = ENGINES[deployment.engine], pod["metadata"]["name"]
     monitor = adapter.monitor(deployment.version)
     url = f"{server}{POD.path(deployment.namespace, f'{name}:{adapter.port}', 'proxy')}{monitor.path}"
     try:
         async with http.get(url, timeout=PATIENCE, allow_redirects=False) as answer:
             if answer.status == 200:
-                return monitor.read(await whole(answer.content, LONGEST_PAGE))
-            said = printable((await whole(answer.content, LONGEST_PAGE)).decode(errors="replace"))[:200]
+                return monitor.read(await read_body(answer.content, LONGEST_PAGE))
+            said = printable((await read_body(answer.content, LONGEST_PAGE)).decode(errors="replace"))[:200]
             return f"{name}: {DENIED}" if answer.status == 403 else f"{name}: {monitor.path}: {answer.status} {said}"
     except FAILURES as error:
         return f"{name}: {printable(str(error)) or type(error).__name__}"

@@ -56,10 +56,10 @@ def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:
 def known_of(spec: DeploymentSpec | RunSpec) -> Iterator[str]:
     """Problems that people have reported of this release with such drafts."""
     arms = spec.arms if isinstance(spec, RunSpec) else [arm for pool in spec.pools for arm in pool.arms]
-    yield from known_problems.found(spec.server, arms)
+    yield from known_problems.found(ENGINES[spec.server.engine.type].known_problems, spec.server, arms)
 
 
-LABELS = {
+_LABELS = {
     "H100": "NVIDIA-H100-80GB-HBM3",
     "H200": "NVIDIA-H200",
     "A100": "NVIDIA-A100-SXM4-80GB",
@@ -69,7 +69,7 @@ LABELS = {
 
 
 def _like(product: str) -> str:
-    return next((label for card, label in LABELS.items() if card in product.upper()), LABELS["H100"])
+    return next((label for card, label in _LABELS.items() if card in product.upper()), _LABELS["H100"])
 
 
 def _note(path: str, message: str) -> Problem:

@@ -14,9 +14,9 @@ import yaml
 from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
-from paceline.api.text import documents, nodes, place
+from paceline.api.text import documents, field_place, nodes
 from paceline.cli import options
-from paceline.cli.profiles import PROFILE, is_a, missing, profile_for, whole
+from paceline.cli.profiles import PROFILE, is_a, missing, profile_for, with_profile
 from paceline.cli.unchecked import unchecked, unnamed
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.text import printable
@@ -24,7 +24,7 @@ from paceline.engines import places
 
 SUFFIXES = (".json", ".yaml", ".yml")
 NOTHING = "it has neither a SpeculativeDeployment nor a BenchmarkRun"
-READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
+_READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
 }
@@ -122,11 +122,11 @@ def _with_profile(
     if profile is None:
         return [missing(name)]
     try:
-        merged = whole(manifest, profile)
+        merged = with_profile(manifest, profile)
     except api.InvalidManifestError as locked:
         return locked.problems
     of = f" (with the values of BenchmarkProfile {name})"
-    return [one if one.note else replace(one, message=one.message + of) for one in found(merged, models)]
+    return [one if one.note else replace(one, message=one.message + of) for one in findings_of(merged, models)]
 
 
 def _printable(line: str) -> str:
@@ -136,7 +136,7 @@ def _printable(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class FileText:
     """A file as it was read."""
 
     file: str
@@ -147,23 +147,23 @@ class Text:
     """By its own name, not by its directory's."""
 
 
-def _texts(name: str, recursive: bool) -> Iterator[Text]:
+def _texts(name: str, recursive: bool) -> Iterator[FileText]:
     """A file, or the files of a directory."""
     if not Path(name).is_dir():
         yield _text(name, named=True)
         return
     paths = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
     if not paths:
-        yield Text(file=name, fault=f"has no file that ends in {', '.join(SUFFIXES)}")
+        yield FileText(file=name, fault=f"has no file that ends in {', '.join(SUFFIXES)}")
     for path in paths:
         yield _text(str(path), named=False)
 
 
-def _text(file: str, *, named: bool) -> Text:
+def _text(file: str, *, named: bool) -> FileText:
     try:
-        return Text(file=file, text=read(file), named=named)
+        return FileText(file=file, text=read_file(file), named=named)
     except (OSError, ValueError) as error:
-        return Text(file=file, fault=options.reason(error))
+        return FileText(file=file, fault=options.reason(error))
 
 
 def _profiles(text: str) -> list[Any]:
@@ -174,7 +174,7 @@ def _profiles(text: str) -> list[Any]:
         return []
 
 
-def _of_file(one: Text, models: Path | None, profiles: Collection[Any]) -> Checked:
+def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> Checked:
     """Of a named file standard error says so if nothing in it was checked."""
     if one.fault:
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
@@ -184,7 +184,7 @@ def _of_file(one: Text, models: Path | None, profiles: Collection[Any]) -> Check
     return checked
 
 
-def read(file: str) -> str:
+def read_file(file: str) -> str:
     """The text of a file, or of stdin for `-`. Raises OSError, and ValueError if it is not text."""
     return sys.stdin.read() if file == "-" else Path(file).read_text()
 
@@ -207,8 +207,8 @@ def _of_text(file: str, text: str, models: Path | None, profiles: Collection[Any
     placed = list[Problem]()
     for i, (document, node) in enumerate(ours):
         where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
-        for problem in found(document, models, profiles):
-            at = place(node, problem.path)
+        for problem in findings_of(document, models, profiles):
+            at = field_place(node, problem.path)
             line, column = (at.line + 1, at.column + 1) if problem.path else (0, 0)
             placed.append(replace(problem, message=problem.message + where, line=line, column=column))
     return Checked(file=file, kinds=tuple(str(one.get("kind")) for one, _ in ours), found=tuple(placed))
@@ -232,10 +232,12 @@ def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
 
 def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[Problem]:
     """What the API server refuses; else what the engine would."""
-    return [problem for problem in found(manifest, None, profiles) if not problem.note]
+    return [problem for problem in findings_of(manifest, None, profiles) if not problem.note]
 
 
-def found(manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()) -> list[Problem]:
+def findings_of(
+    manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()
+) -> list[Problem]:
     """What is wrong, or, beside what is right, notes; given `models`, with what preflight would find. A deployment that
     names one of the `profiles` is looked at with its values."""
     if faults := problems(manifest):
@@ -244,7 +246,7 @@ def found(manifest: Mapping[str, Any], models: Path | None = None, profiles: Col
         return []
     if name := api.profile_of(manifest):
         return _with_profile(manifest, name, models, profiles)
-    spec, written = READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
+    spec, written = _READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
     refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
     if refused:
         return refused

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment
-from paceline.cli.live.find import named
+from paceline.cli.live.deployment import ObservedDeployment
+from paceline.cli.live.find import find_name
 from paceline.cli.live.look import looks
 from paceline.cli.live.payload import payload
 from paceline.kube import Api
@@ -28,17 +28,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _watch(api: Api, namespace: str, args: argparse.Namespace) -> int:
-    name = await named(api, namespace, args.name)
+    name = await find_name(api, namespace, args.name)
     seen = looks(api, namespace, name)
     if args.output == "json":
-        async for deployment in changes(seen):
+        async for deployment in differing(seen):
             print(json.dumps(payload(deployment), ensure_ascii=False), flush=True)
         return 0
     await (_draw if sys.stdout.isatty() else _print)(seen)
     return 0
 
 
-async def changes(seen: AsyncIterator[Deployment]) -> AsyncIterator[Deployment]:
+async def differing(seen: AsyncIterator[ObservedDeployment]) -> AsyncIterator[ObservedDeployment]:
     """Those that differ from the one before in more than the time that has passed."""
     before: object = None
     async for deployment in seen:
@@ -53,16 +53,16 @@ async def changes(seen: AsyncIterator[Deployment]) -> AsyncIterator[Deployment]:
         before = now
 
 
-async def _print(seen: AsyncIterator[Deployment]) -> None:
-    from paceline.cli.live.screen import plain
+async def _print(seen: AsyncIterator[ObservedDeployment]) -> None:
+    from paceline.cli.live.screen import plain_text
     from paceline.cli.live.tree import tree
 
-    async for deployment in changes(seen):
+    async for deployment in differing(seen):
         now = datetime.now(UTC)
-        print(f"{now:%H:%M:%S} UTC\n{plain(tree(deployment, now))}\n", flush=True)
+        print(f"{now:%H:%M:%S} UTC\n{plain_text(tree(deployment, now))}\n", flush=True)
 
 
-async def _draw(seen: AsyncIterator[Deployment]) -> None:
+async def _draw(seen: AsyncIterator[ObservedDeployment]) -> None:
     from rich.console import Console
     from rich.live import Live
 

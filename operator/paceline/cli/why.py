@@ -7,7 +7,7 @@ import textwrap
 from datetime import UTC, datetime
 
 from paceline.cli.live import command
-from paceline.cli.live.find import load, named
+from paceline.cli.live.find import find_name, load_deployment
 from paceline.cli.live.paragraph import paragraph
 from paceline.kube import Api
 
@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _why(api: Api, namespace: str, args: argparse.Namespace) -> int:
-    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     now = datetime.now(UTC)
     texts = {pool.name: paragraph(deployment, pool, now) for pool in deployment.chosen(args.pool)}
     if args.output == "json":

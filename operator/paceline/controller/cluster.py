@@ -52,15 +52,15 @@ CHILDREN: tuple[Resource, ...] = (
 WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, *CHILDREN, AUTOSCALER)
 OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
-OURS = selector(MANAGED_BY)
+_OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
 """Labels by which a pass asks for objects."""
-OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
+_OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ObjectKey:
     """One object to reconcile."""
 
     plural: str
@@ -71,7 +71,7 @@ class Key:
         return f"{self.plural}/{self.namespace}/{self.name}"
 
 
-def turn_of(key: Key) -> tuple[str, str]:
+def turn_of(key: ObjectKey) -> tuple[str, str]:
     """Whose turn it is: one namespace's thousand objects must not keep another's waiting; nor its deployments a run of
     its own, whose accelerators idle from one round to the next."""
     return key.namespace, key.plural
@@ -82,34 +82,34 @@ def phase(of: str) -> float:
     return crc32(of.encode()) % 1000 / 1000
 
 
-class Cluster:
+class WatchedCluster:
     """The cluster as watched: `reflectors` fill the stores and queue the owners of changed objects."""
 
     def __init__(self, api: Api, namespaces: tuple[str, ...] = ()) -> None:
         self.api = api
         self.namespaces = namespaces
         """The namespaces that the operator works in; empty means all."""
-        self.queue: WorkQueue[Key] = WorkQueue(group=turn_of)
-        self.known: set[Key] = set()
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(group=turn_of)
+        self.known: set[ObjectKey] = set()
         """Known deployments: a changed claim or profile concerns all of them in its namespace, as does a run that was
         measured without a cluster."""
-        self.doubted: set[Key] = set()
+        self.doubted: set[ObjectKey] = set()
         """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
-        self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
+        self.refusals: dict[ObjectKey, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.unread: dict[str, datetime] = {}
         """UID of a round's pod → since when its client's log cannot be read."""
         self.remade = Remade()
-        self.watched: dict[Key, Mapping[str, Watched]] = {}
+        self.watched: dict[ObjectKey, Mapping[str, Watched]] = {}
         """Deployment → its pools whose servers' counters are judged, as its last pass had it."""
-        self.judgements: dict[Key, Mapping[str, Judgement]] = {}
+        self.judgements: dict[ObjectKey, Mapping[str, Judgement]] = {}
         """Deployment → pool → what its servers' counters show."""
         self.reflectors: tuple[Reflector, ...] = tuple(
             Reflector(
                 api,
                 resource,
                 namespace=namespace,
-                selector="" if resource in OF_ANYBODY else OURS,
+                selector="" if resource in _OF_ANYBODY else _OURS,
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
                 indexed=INDEXED,
@@ -130,7 +130,7 @@ class Cluster:
         """The namespace is gone or forbidden; objects in it are left unchanged."""
         return any(reflector.closed for reflector in self.reflectors if reflector.namespace == namespace)
 
-    def hear(self, key: Key, version: int | None = None) -> None:
+    def hear(self, key: ObjectKey, version: int | None = None) -> None:
         """Queue an object of ours that may have changed, unless the store has this version of it, or a later one: then
         it was queued when that came. None: the version is not known."""
         if key.plural == SPECULATIVE_DEPLOYMENT.plural:
@@ -142,7 +142,7 @@ class Cluster:
             self.doubted.add(key)
         self.queue.hint(key)
 
-    def watch(self, key: Key, pools: Mapping[str, Watched]) -> None:
+    def watch(self, key: ObjectKey, pools: Mapping[str, Watched]) -> None:
         """Judge the counters of these pools' servers from now on, and of no other pool of this deployment."""
         self.watched.pop(key, None)
         if pools:
@@ -151,7 +151,7 @@ class Cluster:
         if not self.judgements[key]:
             del self.judgements[key]
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: ObjectKey) -> None:
         """A deployment is gone."""
         self.known.discard(key)
         self.doubted.discard(key)
@@ -184,14 +184,14 @@ class Cluster:
         metadata = obj["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
         if obj.get("kind") == SPECULATIVE_DEPLOYMENT.kind:
-            self.hear(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, metadata["name"]))
+            self.hear(ObjectKey(SPECULATIVE_DEPLOYMENT.plural, namespace, metadata["name"]))
             return
         if obj.get("kind") == BENCHMARK_RUN.kind:
-            self.queue.hint(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
+            self.queue.hint(ObjectKey(BENCHMARK_RUN.plural, namespace, metadata["name"]))
         if RUN_LABEL in labels:
-            self.queue.hint(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
+            self.queue.hint(ObjectKey(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
-            self.queue.hint(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
+            self.queue.hint(ObjectKey(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
         elif (
             obj.get("kind") in (CLAIM.kind, BENCHMARK_PROFILE.kind)
             or (obj.get("kind") == AUTOSCALER.kind and _scales_anew(event, obj, old))

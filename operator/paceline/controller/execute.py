@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import assert_never
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
 from paceline.controller.kinds import KINDS
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL
 from paceline.kube import ApiError, Conflict, Forbidden, Invalid, Manifest, ref_of
 from paceline.kube.difference import difference, needs_status, stamped
-from paceline.plan.objects import Object
 from paceline.plan.step import Action, Adopt, Apply, Delete
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ MANAGER = "paceline"
 OWNER_MANAGER = "paceline-owner"
 HANDOVER_MANAGER = "paceline-replicas"
 
-Name = tuple[str, str]
+KindAndName = tuple[str, str]
 """Kind and name of an object, in the namespace of its owner."""
 
 SCALED = ("Deployment", "LeaderWorkerSet")
@@ -29,7 +29,7 @@ Confirm = Callable[[], Awaitable[None]]
 """Asks the server whether the object that a pass is about is still what the pass has read; raises Conflict if not."""
 
 
-async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> bool:
+async def publish(cluster: WatchedCluster, manifest: Manifest, status: Manifest) -> bool:
     """Write the status unless it is unchanged, because our own write would trigger another pass. Whether it was
     written. It is replaced, not applied: an apply would leave what somebody else has added to it.
 
@@ -46,12 +46,12 @@ async def nothing_to_confirm() -> None:
 
 
 async def execute(
-    cluster: Cluster, actions: Sequence[Action], confirm: Confirm = nothing_to_confirm
-) -> Mapping[Name, ApiError]:
+    cluster: WatchedCluster, actions: Sequence[Action], confirm: Confirm = nothing_to_confirm
+) -> Mapping[KindAndName, ApiError]:
     """Carry out the actions in order, and call `confirm` before the first write. A rejected action is returned and ends
     the actions of its pool only; any other failure ends the pass, and the next pass starts from the state at that
     time."""
-    refused: dict[Name, ApiError] = {}
+    refused: dict[KindAndName, ApiError] = {}
     stopped: set[str] = set()
     confirmed = False
 
@@ -74,7 +74,7 @@ async def execute(
     return refused
 
 
-async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
+async def _do(cluster: WatchedCluster, action: Action, confirm: Confirm) -> None:
     match action:
         case Apply(manifest, why, once):
             if once:
@@ -94,7 +94,7 @@ async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
             assert_never(action)
 
 
-async def _is_not_there(cluster: Cluster, record: Manifest) -> None:
+async def _is_not_there(cluster: WatchedCluster, record: Manifest) -> None:
     """Raises Conflict if it is: the list of this pass was older. One of another Job is a stranger's, and gives way."""
     ref = ref_of(record, KINDS)
     found = await cluster.api.get(ref)
@@ -102,7 +102,7 @@ async def _is_not_there(cluster: Cluster, record: Manifest) -> None:
         raise Conflict(409, "AlreadyExists", f"{ref} is recorded already; it is decided anew")
 
 
-async def _adopt(cluster: Cluster, obj: Object, reference: Manifest, why: str) -> None:
+async def _adopt(cluster: WatchedCluster, obj: Object, reference: Manifest, why: str) -> None:
     """Apply only the owner, with a field manager of its own, because the rest of the object stays as it is. An object
     has one controller at most, so this owner is not one until our next full apply."""
     log.info("adopt %s %s: %s", obj["kind"], obj["metadata"]["name"], why)
@@ -118,7 +118,7 @@ async def _adopt(cluster: Cluster, obj: Object, reference: Manifest, why: str) -
     await _write(cluster, desired, OWNER_MANAGER)
 
 
-async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confirm) -> None:
+async def _apply(cluster: WatchedCluster, manifest: Manifest, why: str, confirm: Confirm) -> None:
     metadata = manifest["metadata"]
     current = cluster.get(manifest["kind"], metadata["namespace"], metadata["name"])
     desired = stamped(manifest)
@@ -139,11 +139,11 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confir
         cluster.remade.note(ref, desired, written["metadata"]["uid"])
 
 
-async def _write(cluster: Cluster, desired: Manifest, manager: str) -> Manifest:
+async def _write(cluster: WatchedCluster, desired: Manifest, manager: str) -> Manifest:
     return _wrote(cluster, desired, await cluster.api.apply(desired, manager=manager))
 
 
-def _wrote(cluster: Cluster, desired: Manifest, written: Manifest) -> Manifest:
+def _wrote(cluster: WatchedCluster, desired: Manifest, written: Manifest) -> Manifest:
     cluster.saw(written)
     metrics.wrote(ref_of(desired, KINDS))
     return written
@@ -153,7 +153,7 @@ def _left_to_an_autoscaler(manifest: Manifest) -> bool:
     return manifest["kind"] in SCALED and "replicas" not in manifest["spec"]
 
 
-async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:
+async def _hand_over_replicas(cluster: WatchedCluster, current: Manifest) -> None:
     """Keep the number of replicas under another field manager; otherwise the API server would reset a field that no
     manager applies to its default, 1.
 

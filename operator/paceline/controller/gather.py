@@ -24,7 +24,7 @@ from paceline import api
 from paceline.api import Reason
 from paceline.api.round import belongs
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.controller.cluster import GUARDS, ROUTES, Cluster, Key
+from paceline.controller.cluster import GUARDS, ROUTES, ObjectKey, WatchedCluster
 from paceline.controller.kinds import (
     BENCHMARK_PROFILE,
     BENCHMARK_ROUND,
@@ -36,7 +36,7 @@ from paceline.controller.kinds import (
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.warnings import warnings
-from paceline.core import DeploymentSpec, RunSpec, rounds_of
+from paceline.core import DeploymentSpec, RunSpec, source_run
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.core.record import kept_status
 from paceline.kube import UNREAD, ApiError, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
@@ -56,8 +56,8 @@ from paceline.kube.resources import (
 )
 from paceline.plan import deployment, run
 from paceline.plan.deployment.models import config_maps
-from paceline.plan.deployment.snapshot import Read, read
-from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
+from paceline.plan.deployment.snapshot import SpecRead, read_deployment
+from paceline.plan.objects import brings_rounds, finished, is_suspended, owned_by
 from paceline.plan.pods import terminated
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
@@ -69,10 +69,10 @@ LOG_PATIENCE = timedelta(minutes=10)
 
 
 async def gather_deployment(
-    cluster: Cluster, key: Key, settings: Settings, now: datetime
+    cluster: WatchedCluster, key: ObjectKey, settings: Settings, now: datetime
 ) -> deployment.Snapshot | None:
     """None if the object is gone: owner references remove its children."""
-    manifest = await own(cluster, SPECULATIVE_DEPLOYMENT, key)
+    manifest = await _own(cluster, SPECULATIVE_DEPLOYMENT, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.forget(key)
         return None
@@ -118,7 +118,7 @@ def _has_pinned(manifest: Manifest) -> bool:
     return "volume" in ((manifest.get("status") or {}).get("internal") or {})
 
 
-async def own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None:
+async def _own(cluster: WatchedCluster, resource: Resource, key: ObjectKey) -> Manifest | None:
     """The object that a pass is about; None if it is gone."""
     found = cluster.get(resource.kind, key.namespace, key.name)
     if found is not None and key not in cluster.doubted:
@@ -130,7 +130,7 @@ async def own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None
     return found
 
 
-async def confirm(cluster: Cluster, key: Key, manifest: Manifest) -> None:
+async def confirm(cluster: WatchedCluster, key: ObjectKey, manifest: Manifest) -> None:
     """Raises Conflict if the object that a pass is about has changed since it was read, or is gone."""
     live = await cluster.api.get(ref_of(manifest, KINDS))
     if live is None or version_of(live) != version_of(manifest):
@@ -138,15 +138,15 @@ async def confirm(cluster: Cluster, key: Key, manifest: Manifest) -> None:
         raise Conflict(409, "Conflict", f"{key} has changed since it was read; it is decided anew")
 
 
-def _read(cluster: Cluster, manifest: Manifest, settings: Settings) -> Read:
+def _read(cluster: WatchedCluster, manifest: Manifest, settings: Settings) -> SpecRead:
     if UNREAD in manifest:
         return manifest, None, manifest[UNREAD], Reason.InvalidSpec
     namespace, name = manifest["metadata"]["namespace"], api.profile_of(manifest)
     profile = cluster.get(BENCHMARK_PROFILE.kind, namespace, name) if name else None
-    return read(manifest, None if profile is None or UNREAD in profile else profile, settings)
+    return read_deployment(manifest, None if profile is None or UNREAD in profile else profile, settings)
 
 
-async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
+async def _keys(cluster: WatchedCluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
     """Name → keys of a ConfigMap; None if it does not exist. Only these few are read: ConfigMaps are not watched."""
     keys: dict[str, frozenset[str] | None] = {}
     for name in names:
@@ -156,8 +156,8 @@ async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dic
     return keys
 
 
-async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
-    manifest = await own(cluster, BENCHMARK_RUN, key)
+async def gather_run(cluster: WatchedCluster, key: ObjectKey, settings: Settings, now: datetime) -> run.Snapshot | None:
+    manifest = await _own(cluster, BENCHMARK_RUN, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
     spec, invalid = _parse(manifest)
@@ -192,7 +192,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         invalid=invalid,
         jobs=tuple(of_jobs),
         namespaces=cluster.spaces(BENCHMARK_RUN.kind),
-        suspended=suspended(manifest),
+        suspended=is_suspended(manifest),
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
         objects=rounds,
@@ -205,15 +205,15 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     )
 
 
-async def _rounds(cluster: Cluster, namespace: str, run: str) -> tuple[Manifest, ...]:
+async def _rounds(cluster: WatchedCluster, namespace: str, run: str) -> tuple[Manifest, ...]:
     """BenchmarkRounds are not watched: a run under way reads its own, and a finished run needs none."""
     listing = await cluster.api.list(BENCHMARK_ROUND, namespace, f"{RUN_LABEL}={run}")
     return tuple(one for one in listing.items if UNREAD not in one)
 
 
-async def _source(cluster: Cluster, run: Manifest, rounds: Sequence[Manifest]) -> Manifest | None:
+async def _source(cluster: WatchedCluster, run: Manifest, rounds: Sequence[Manifest]) -> Manifest | None:
     """The run whose rounds this one judges; read only until this run has measured a round."""
-    name = rounds_of(run["spec"]) if isinstance(run.get("spec"), dict) else ""
+    name = source_run(run["spec"]) if isinstance(run.get("spec"), dict) else ""
     if not name or finished(run) or any(belongs(one, run) and not one["spec"].get("run") for one in rounds):
         return None
     source = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
@@ -230,7 +230,7 @@ def _parse(manifest: Manifest) -> tuple[RunSpec | None, str]:
         return None, str(error)
 
 
-async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Manifest]:
+async def _missed(cluster: WatchedCluster, run: Manifest, known: set[str]) -> list[Manifest]:
     """The Job of the last pass if only the store lacks it: a list may lag behind, and a running round must not count as
     deleted."""
     progress = kept_status(BenchmarkRunStatus, run.get("status")).progress
@@ -240,7 +240,7 @@ async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Mani
     return [job] if job and owned_by(job, run["metadata"]["uid"]) else []
 
 
-async def _with_log(cluster: Cluster, round: RoundJob, now: datetime) -> RoundJob:
+async def _with_log(cluster: WatchedCluster, round: RoundJob, now: datetime) -> RoundJob:
     """With its client's log, once that has ended well. A kubelet that cannot be reached is asked again for a while,
     which begins when it is first asked in vain: what an operator finds after an absence is not lost at once."""
     ended = terminated(round.pod, "client") if round.pod else None
@@ -259,7 +259,7 @@ async def _with_log(cluster: Cluster, round: RoundJob, now: datetime) -> RoundJo
     return read
 
 
-async def _neighbours(cluster: Cluster, round: RoundJob, resource: str) -> tuple[str, ...]:
+async def _neighbours(cluster: WatchedCluster, round: RoundJob, resource: str) -> tuple[str, ...]:
     pods = [
         pod
         for namespace in cluster.namespaces or (None,)
@@ -269,13 +269,13 @@ async def _neighbours(cluster: Cluster, round: RoundJob, resource: str) -> tuple
     return neighbours(round.pod, pods, resource)
 
 
-async def _pods(cluster: Cluster, namespace: str | None, selector: str = "", fields: str = "") -> list[Manifest]:
+async def _pods(cluster: WatchedCluster, namespace: str | None, selector: str = "", fields: str = "") -> list[Manifest]:
     """Pods from the server. Unreadable ones are omitted: we did not create them."""
     listing = await cluster.api.list(POD, namespace, selector, fields=fields)
     return [pod for pod in listing.items if UNREAD not in pod]
 
 
-def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterator[Ref]:
+def _needed(spec: DeploymentSpec | None, key: ObjectKey, settings: Settings) -> Iterator[Ref]:
     """Objects that we are about to write and whose name a foreign object may have."""
     if spec is None:
         return

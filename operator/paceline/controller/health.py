@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
 from paceline.kube import Contact, Leading
 
 SILENT_SECONDS = 300.0
@@ -24,7 +24,7 @@ AWAY_SECONDS = 60.0
 class Health:
     """`led` is set once this process works; before, it stands by."""
 
-    cluster: Cluster
+    cluster: WatchedCluster
     contact: Contact
     led: Leading | None = None
 

@@ -23,9 +23,9 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 }
 """Kind → its conditions. A condition absent from the status is exported as 0, so that its alert clears."""
 
-SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
-FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised, by class of error", ["kind", "error"])
-REQUESTS = Counter("paceline_api_requests", "Answers of the API server; code 0: there was none", ["method", "code"])
+_SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
+_FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised, by class of error", ["kind", "error"])
+_REQUESTS = Counter("paceline_api_requests", "Answers of the API server; code 0: there was none", ["method", "code"])
 STATUS_REFUSALS = Counter("paceline_status_refusals", "Statuses that the API server refused for good", ["kind"])
 WRITES = Counter("paceline_writes", "Writes that the API server accepted, without Events and the Lease", ["resource"])
 BUSIEST = Busiest()
@@ -38,14 +38,14 @@ OLDEST = Gauge("paceline_queue_oldest_seconds", "How long the one that waits lon
 STUCK = Gauge(
     "paceline_queue_stuck_seconds", "Time without a finished reconcile although there is work; 300 fail the probe"
 )
-SILENT = Gauge(
+_SILENT = Gauge(
     "paceline_watch_silent_seconds",
     "Since when nothing was heard of a kind of objects; a healthy watch ends within 75 s, which counts",
     ["resource"],
 )
 LEADING = Gauge("paceline_leading", "1 if this process holds the Lease and works, 0 if it stands by")
 CONDITION = Gauge("paceline_condition", "1 if the condition is True", ["kind", "namespace", "name", "type"])
-WATCHED: Mapping[str, Gauge] = {
+_WATCHED: Mapping[str, Gauge] = {
     "accept_length": Gauge(
         "paceline_pool_accept_length",
         "Tokens per verify step of a pool's servers over the last window; 1 accepts no draft",
@@ -84,7 +84,7 @@ WATCHED: Mapping[str, Gauge] = {
 JUDGEMENT = Gauge(
     "paceline_pool_judgement", "1 for what the guard finds of a pool; the others are absent", [*OF_POOL, "judgement"]
 )
-CLOSED = Gauge(
+_CLOSED = Gauge(
     "paceline_namespace_closed",
     "1 if a namespace that the installation names does not exist, or the operator may not read it",
     ["namespace"],
@@ -96,24 +96,24 @@ PROGRESS = Gauge(
     OF_OBJECT,
 )
 WAITS_BY_WISH = {Reason.RunSuspended.text, Reason.RunOutsideWindow.text}
-STALE = Gauge("paceline_evidence_stale", "1 if a pool serves on evidence for an earlier question", OF_OBJECT)
+_STALE = Gauge("paceline_evidence_stale", "1 if a pool serves on evidence for an earlier question", OF_OBJECT)
 
 
 @contextmanager
 def reconciling(kind: str) -> Iterator[None]:
     """Count and time one reconcile."""
-    with SECONDS.labels(kind).time():
+    with _SECONDS.labels(kind).time():
         try:
             yield
         except Exception as error:
-            FAILURES.labels(kind, type(error).__name__).inc()
+            _FAILURES.labels(kind, type(error).__name__).inc()
             raise
 
 
 def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
     """Export the gauge of each namespace that the installation names. `closed` is asked whenever metrics are read."""
     for namespace in named:
-        CLOSED.labels(namespace).set_function(partial(closed, namespace))
+        _CLOSED.labels(namespace).set_function(partial(closed, namespace))
 
 
 def of_queue(queue: WorkQueue[Any]) -> None:
@@ -129,7 +129,7 @@ def of_watches(reflectors: Iterable[Reflector]) -> None:
     for reflector in reflectors:
         kinds.setdefault(reflector.resource.plural, []).append(reflector)
     for plural, watches in kinds.items():
-        SILENT.labels(plural).set_function(partial(_longest_silence, watches))
+        _SILENT.labels(plural).set_function(partial(_longest_silence, watches))
 
 
 def _longest_silence(watches: Iterable[Reflector]) -> float:
@@ -138,7 +138,7 @@ def _longest_silence(watches: Iterable[Reflector]) -> float:
 
 def answered(method: str, status: int) -> None:
     """Count a request to the API server."""
-    REQUESTS.labels(method, str(status)).inc()
+    _REQUESTS.labels(method, str(status)).inc()
 
 
 def wrote(ref: Ref) -> None:
@@ -156,15 +156,15 @@ def forget(kind: str, namespace: str, name: str) -> None:
     """Remove all metrics of a deleted object."""
     for condition in CONDITIONS[kind]:
         _remove(CONDITION, kind, namespace, name, condition)
-    for gauge in (ROUNDS, PROGRESS, STALE):
+    for gauge in (ROUNDS, PROGRESS, _STALE):
         _remove(gauge, namespace, name)
-    status_series.forget(kind, namespace, name)
+    status_series.drop_series(kind, namespace, name)
 
 
-def watched(namespace: str, name: str, pool: str, judgement: Judgement | None) -> None:
+def export_watched(namespace: str, name: str, pool: str, judgement: Judgement | None) -> None:
     """What a pool's servers count now, and what the guard finds. None removes it."""
     labels = namespace, name, pool
-    for field, gauge in WATCHED.items():
+    for field, gauge in _WATCHED.items():
         number = getattr(judgement.numbers, field) if judgement else None
         if number is None:
             _remove(gauge, *labels)
@@ -194,8 +194,8 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
     if kind == BENCHMARK_RUN.plural:
         _progress(manifest, status, ended=bool(true & {*OF_RUNS}) or reasons.get("Complete") in WAITS_BY_WISH)
     if kind == SPECULATIVE_DEPLOYMENT.plural:
-        STALE.labels(namespace, name).set(reasons.get("Promoted") == Reason.StillPromoted.text)
-    status_series.show(kind, manifest, status)
+        _STALE.labels(namespace, name).set(reasons.get("Promoted") == Reason.StillPromoted.text)
+    status_series.export_series(kind, manifest, status)
 
 
 def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> None:

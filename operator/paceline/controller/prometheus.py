@@ -11,19 +11,19 @@ from typing import Any
 
 import aiohttp
 
-from paceline.controller.pages import FAILURES, process
+from paceline.controller.pages import FAILURES, process_of
 from paceline.engines import Counts, Monitor, UnreadableError
 from paceline.kube import Manifest
-from paceline.kube.reading import whole
+from paceline.kube.reading import read_body
 from paceline.watch import Process
 
 LONGEST_ANSWER = 16 * 2**20
 """Bytes: a sample has about 300, a server of one label set 20 of them."""
 NOWHERE = "the installation names no Prometheus server: set the chart's prometheus.url, or guard.source to Pods"
 
-Series = tuple[str, str]
+SeriesKey = tuple[str, str]
 """A job and an instance: of a pod that is read twice, one of the two counts."""
-Samples = Mapping[str, Mapping[Series, list[tuple[str, float]]]]
+SeriesSamples = Mapping[str, Mapping[SeriesKey, list[tuple[str, float]]]]
 """Pod → series → its samples by name."""
 
 
@@ -33,7 +33,7 @@ async def from_prometheus(
     """What `server`, a URL, knows of each pod, or why it does not."""
     if not pods:
         return {}
-    processes: dict[str, Process] = {pod["metadata"]["name"]: process(pod) for pod in pods}
+    processes: dict[str, Process] = {pod["metadata"]["name"]: process_of(pod) for pod in pods}
     if not server:
         return dict.fromkeys(processes.values(), NOWHERE)
     try:
@@ -48,19 +48,19 @@ def query(monitor: Monitor, namespace: str, pods: Mapping[str, Any]) -> str:
     return f"{{__name__=~{json.dumps(names)},namespace={json.dumps(namespace)},pod=~{json.dumps(those)}}}"
 
 
-async def _samples(http: aiohttp.ClientSession, server: str, monitor: Monitor, asked: str) -> Samples:
+async def _samples(http: aiohttp.ClientSession, server: str, monitor: Monitor, asked: str) -> SeriesSamples:
     """Raises one of FAILURES."""
     url = f"{server.rstrip('/')}/api/v1/query"
     async with http.post(url, data={"query": asked}, allow_redirects=False) as answer:
-        text = await whole(answer.content, LONGEST_ANSWER)
+        text = await read_body(answer.content, LONGEST_ANSWER)
         if answer.status != 200:
             raise UnreadableError(f"answered {answer.status}: {text[:200].decode(errors='replace')}")
-    return read(monitor, text)
+    return read_samples(monitor, text)
 
 
-def read(monitor: Monitor, answer: bytes) -> Samples:
+def read_samples(monitor: Monitor, answer: bytes) -> SeriesSamples:
     """Of an instant vector, as JSON. Raises UnreadableError."""
-    found: dict[str, dict[Series, list[tuple[str, float]]]] = {}
+    found: dict[str, dict[SeriesKey, list[tuple[str, float]]]] = {}
     try:
         for each in json.loads(answer)["data"]["result"]:
             labels, (_, value) = each["metric"], each["value"]
@@ -75,7 +75,7 @@ def read(monitor: Monitor, answer: bytes) -> Samples:
     return found
 
 
-def _counts(monitor: Monitor, pod: str, of: Mapping[Series, list[tuple[str, float]]]) -> Counts | str:
+def _counts(monitor: Monitor, pod: str, of: Mapping[SeriesKey, list[tuple[str, float]]]) -> Counts | str:
     if not of:
         return f"{pod}: Prometheus has no series {monitor.prefix}* with its labels namespace and pod"
     try:

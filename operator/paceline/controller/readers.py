@@ -33,12 +33,12 @@ MOST_TOKENS = 256
 LONGEST_TOKEN = 16 * 2**10
 CERTIFICATE_SECONDS = 60.0
 
-Ask = Callable[[Manifest], Awaitable[Manifest]]
+Review = Callable[[Manifest], Awaitable[Manifest]]
 """Creates a review; its status has the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     status: int
     at: float
 
@@ -50,9 +50,9 @@ class Answer:
 class Readers:
     """Who may read. Tokens are kept as hashes."""
 
-    ask: Ask
+    ask: Review
     clock: Callable[[], float] = time.monotonic
-    _known: dict[bytes, Answer] = field(default_factory=dict)
+    _known: dict[bytes, Response] = field(default_factory=dict)
 
     async def status(self, authorization: str) -> int:
         """200; 401 without a token that the API server knows; 403 if its owner may not; 503 if nobody can tell."""
@@ -68,10 +68,10 @@ class Readers:
         except ApiError as error:
             log.warning("whether somebody may read the metrics: %s", error)
             return 200 if known and known.status == 200 and now - known.at < AWAY_SECONDS else 503
-        self._keep(key, Answer(status, now))
+        self._keep(key, Response(status, now))
         return status
 
-    def _keep(self, key: bytes, answer: Answer) -> None:
+    def _keep(self, key: bytes, answer: Response) -> None:
         self._known.pop(key, None)
         while len(self._known) >= MOST_TOKENS:  # the one that was asked about longest ago
             del self._known[next(iter(self._known))]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key, phase
+from paceline.controller.cluster import ObjectKey, WatchedCluster, phase
 from paceline.controller.execute import execute, nothing_to_confirm, publish
 from paceline.controller.gather import confirm, gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
@@ -31,7 +31,7 @@ CLOSED_SECONDS = 30.0
 """Delay before the next pass in a namespace that the reflectors report as gone or forbidden."""
 
 
-class Recorder(Protocol):
+class EventRecorder(Protocol):
     """Records an Event about an object."""
 
     async def __call__(self, regarding: Manifest, event: Event) -> None: ...
@@ -41,7 +41,7 @@ class Recorder(Protocol):
 class Planner:
     """How one of our kinds is reconciled."""
 
-    gather: Callable[[Cluster, Key, Settings, datetime], Awaitable[Any]]
+    gather: Callable[[WatchedCluster, ObjectKey, Settings, datetime], Awaitable[Any]]
     plan: Callable[[Any, datetime], Plan]
     rests: Callable[[Any, Plan], bool]
     """Whether nothing but a change of what is watched can make another plan."""
@@ -59,7 +59,7 @@ PLANNERS: Mapping[str, Planner] = {
 }
 
 
-def spread(key: Key) -> float:
+def spread(key: ObjectKey) -> float:
     """0.75 to 1, always the same for a key: a thousand that a start has looked at together are not due together
     again."""
     return 0.75 + phase(str(key)) / 4
@@ -71,7 +71,7 @@ def now() -> datetime:
 
 
 @asynccontextmanager
-async def reporting(record: Recorder, regarding: Manifest) -> AsyncIterator[None]:
+async def reporting(record: EventRecorder, regarding: Manifest) -> AsyncIterator[None]:
     """Report a failure that prevents a status from being written by an Event, the only place left. The queue retries
     with growing delays."""
     try:
@@ -103,7 +103,11 @@ def _shortened(refusal: str) -> str:
 
 
 async def reconcile(
-    cluster: Cluster, key: Key, settings: Settings, record: Recorder, clock: Callable[[], datetime] = now
+    cluster: WatchedCluster,
+    key: ObjectKey,
+    settings: Settings,
+    record: EventRecorder,
+    clock: Callable[[], datetime] = now,
 ) -> float | None:
     """Run one pass. Returns the seconds until the next, or None for a gone object or a finished run without work."""
     if cluster.closed(key.namespace):  # without its children in view, a pass would create everything again
@@ -141,7 +145,7 @@ async def reconcile(
     return min(max((plan.requeue_at - at).total_seconds(), 0.0), longest)
 
 
-async def _publish(cluster: Cluster, key: Key, manifest: Manifest, plan: Plan) -> bool:
+async def _publish(cluster: WatchedCluster, key: ObjectKey, manifest: Manifest, plan: Plan) -> bool:
     """Whether the status was written. An object that has changed since it was read is read anew in the next pass."""
     if plan.status is None:
         return False

@@ -21,7 +21,7 @@ import kopf
 from prometheus_client import start_http_server
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.health import Health, serving
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.readers import Readers, authenticated
@@ -85,7 +85,9 @@ async def _lead(settings: OperatorSettings) -> int:
     identity = f"{settings.identity}_{uuid4().hex[:8]}"
     async with (
         await reach(throttle=Throttle(settings.qps, settings.burst)) as api,
-        serving(health := Health(cluster=Cluster(api, settings.namespaces), contact=contact), settings.probe_port),
+        serving(
+            health := Health(cluster=WatchedCluster(api, settings.namespaces), contact=contact), settings.probe_port
+        ),
         watching(cluster := health.cluster, ask_anew(contact, reach, Ref(LEASE, settings.home, LEASE_NAME))),
         authenticated(Readers(api.beside(Throttle(*REVIEWS)).create), settings.metrics_tls, settings.metrics_port),
     ):
@@ -100,7 +102,7 @@ async def _lead(settings: OperatorSettings) -> int:
 
 
 @asynccontextmanager
-async def watching(cluster: Cluster, *beside: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def watching(cluster: WatchedCluster, *beside: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """The watches run meanwhile, and what is named beside them."""
     async with asyncio.TaskGroup() as group:
         runs = [reflector.run() for reflector in cluster.reflectors]
@@ -113,7 +115,7 @@ async def watching(cluster: Cluster, *beside: Coroutine[Any, Any, None]) -> Asyn
 
 
 async def _operate(
-    cluster: Cluster, api: Transport, settings: OperatorSettings, events: Recorder, led: Leading
+    cluster: WatchedCluster, api: Transport, settings: OperatorSettings, events: Recorder, led: Leading
 ) -> None:
     """Work until a signal comes or the lease is lost. Both end the work first and release the lease then, before Kopf
     stops: Kopf waits for its streams, and for tasks that it considers its own, and a rival would wait with it."""
@@ -150,7 +152,7 @@ async def _operate(
         raise error
 
 
-async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) -> None:
+async def _work(cluster: WatchedCluster, settings: OperatorSettings, events: Recorder) -> None:
     """No pass begins before every watch has its list: without its children in view it would create them again."""
 
     outbox = Outbox(events)
@@ -158,7 +160,7 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
     async def record(regarding: Manifest, event: Event) -> None:
         outbox.put(regarding, event.type, event.reason, event.note)
 
-    async def reconcile_key(key: Key) -> float | None:
+    async def reconcile_key(key: ObjectKey) -> float | None:
         return await reconcile(cluster, key, settings.render, record)
 
     metrics.of_namespaces(cluster.namespaces, cluster.closed)
@@ -171,14 +173,14 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
         group.create_task(cluster.queue.run(reconcile_key, workers=WORKERS))
 
 
-def _registry(cluster: Cluster, api: Transport) -> kopf.OperatorRegistry:
+def _registry(cluster: WatchedCluster, api: Transport) -> kopf.OperatorRegistry:
     """The handlers of Kopf: they only queue the name of a changed object. Runs are queued by their reflector."""
     registry = kopf.OperatorRegistry()
     plural = SPECULATIVE_DEPLOYMENT.plural
 
     async def hint(namespace: str | None, name: str | None, meta: Mapping[str, Any], **_: Any) -> None:
         version = int(meta.get("resourceVersion") or 0)
-        cluster.hear(Key(plural, namespace or "", name or ""), version)
+        cluster.hear(ObjectKey(plural, namespace or "", name or ""), version)
 
     async def login(**_: Any) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=api.server, aiohttp_session=api.session(names_only(plural)))

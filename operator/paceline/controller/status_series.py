@@ -29,7 +29,7 @@ class Gauge:
     labels: list[str]
 
 
-Series = tuple[Gauge, tuple[str, ...], float]
+GaugeValue = tuple[Gauge, tuple[str, ...], float]
 """Gauge, its labels after namespace and name, value."""
 
 SPEEDUP = Gauge(
@@ -37,20 +37,20 @@ SPEEDUP = Gauge(
     "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
     OF_POOL,
 )
-READY = Gauge("paceline_pool_ready_servers", "Servers of a pool that are ready", OF_POOL)
+_READY = Gauge("paceline_pool_ready_servers", "Servers of a pool that are ready", OF_POOL)
 CHANGED = Gauge(
     "paceline_pool_changed_timestamp_seconds",
     "When what a pool serves was last changed; arm is what it serves since, change how that was chosen",
     [*OF_POOL, "arm", "change"],
 )
-NOTHING = "nothing"
+_NOTHING = "nothing"
 """In place of an arm, where nothing is served until there is a verdict."""
-INFO = Gauge(
+_INFO = Gauge(
     "paceline_run_info", "1; what a run is for, and its outcome, empty until then",
     [*OF_OBJECT, "deployment", "pool", "purpose", "outcome"],
 )  # fmt: skip
-ACCELERATORS = Gauge("paceline_run_accelerator_seconds", "Accelerators times seconds that a run has held", OF_OBJECT)
-IDLE = Gauge(
+_ACCELERATORS = Gauge("paceline_run_accelerator_seconds", "Accelerators times seconds that a run has held", OF_OBJECT)
+_IDLE = Gauge(
     "paceline_run_idle_accelerator_seconds",
     "Part of it that was neither a server's start nor a measured workload",
     OF_OBJECT,
@@ -65,7 +65,7 @@ RATIOS: Mapping[str, Gauge] = {
 }
 """Field of a result → its gauge."""
 
-_SHOWN: dict[tuple[str, str, str], tuple[Series, ...]] = {}
+_SHOWN: dict[tuple[str, str, str], tuple[GaugeValue, ...]] = {}
 """Kind, namespace and name → what is exported of it."""
 
 
@@ -80,37 +80,37 @@ class _Shown(Collector):
         yield from families.values()
 
 
-def show(kind: str, manifest: Manifest, status: Status) -> None:
+def export_series(kind: str, manifest: Manifest, status: Status) -> None:
     """Export what the status says, and nothing any more that an earlier one said."""
     metadata = manifest["metadata"]
     _SHOWN[kind, metadata["namespace"], metadata["name"]] = tuple(OF_KIND[kind](manifest, status))
 
 
-def forget(kind: str, namespace: str, name: str) -> None:
+def drop_series(kind: str, namespace: str, name: str) -> None:
     """Export nothing of a deleted object."""
     _SHOWN.pop((kind, namespace, name), None)
 
 
-def _of_deployment(_: Manifest, status: Status) -> Iterator[Series]:
+def _of_deployment(_: Manifest, status: Status) -> Iterator[GaugeValue]:
     for pool in status.get("pools", ()):
         name = pool["name"]
         if "readyReplicas" in pool:
-            yield READY, (name,), pool["readyReplicas"]
+            yield _READY, (name,), pool["readyReplicas"]
         if pool.get("serving"):
             yield SPEEDUP, (name,), float((pool["serving"].get("evidence") or {}).get("speedup") or 1)
         if (change := next(iter(pool.get("history", ())), None)) and change.get("time"):
-            labels = name, change.get("arm") or NOTHING, change.get("reason") or ""
+            labels = name, change.get("arm") or _NOTHING, change.get("reason") or ""
             yield CHANGED, labels, parse_time(change["time"]).timestamp()
 
 
-def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
+def _of_run(manifest: Manifest, status: Status) -> Iterator[GaugeValue]:
     spec = manifest.get("spec") or {}
     purpose = purpose_of(spec).value
     deployment = (manifest["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL, "")
     outcome = (status.get("verdict") or {}).get("outcome") or ""
-    yield INFO, (deployment, spec.get("pool") or "", purpose, outcome), 1
+    yield _INFO, (deployment, spec.get("pool") or "", purpose, outcome), 1
     cost = status.get("cost") or {}
-    for field, gauge in (("gpuSeconds", ACCELERATORS), ("idleGpuSeconds", IDLE)):
+    for field, gauge in (("gpuSeconds", _ACCELERATORS), ("idleGpuSeconds", _IDLE)):
         if field in cost:
             yield gauge, (), cost[field]
     if purpose == Purpose.SEARCH:  # has dozens of arms, and promotes none of them
@@ -122,9 +122,9 @@ def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
                     yield gauge, (result["arm"],), float(value)
 
 
-OF_KIND: Mapping[str, Callable[[Manifest, Status], Iterator[Series]]] = {
+OF_KIND: Mapping[str, Callable[[Manifest, Status], Iterator[GaugeValue]]] = {
     SPECULATIVE_DEPLOYMENT.plural: _of_deployment,
     BENCHMARK_RUN.plural: _of_run,
 }
-GAUGES = (SPEEDUP, READY, CHANGED, INFO, ACCELERATORS, IDLE, *RATIOS.values())
+GAUGES = (SPEEDUP, _READY, CHANGED, _INFO, _ACCELERATORS, _IDLE, *RATIOS.values())
 REGISTRY.register(_Shown())

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
+from paceline.core.manifest import Object
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
-from paceline.plan.objects import Object
 from paceline.plan.silence import event_selector, last_warning, silent
 
 MAX_LOOKUPS = 6
 """Objects to look up in one pass: those that wait longest usually explain the others."""
 
 
-async def warnings(cluster: Cluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
+async def warnings(cluster: WatchedCluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
     """Uid → last warning. Empty if nothing waits for long, or if the rights (of an older release) forbid it."""
     warnings = {}
     for obj in silent(waiting, now)[:MAX_LOOKUPS]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import aiohttp
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key, phase
+from paceline.controller.cluster import ObjectKey, WatchedCluster, phase
 from paceline.controller.pages import AT_ONCE, from_pods, session
 from paceline.controller.prometheus import from_prometheus
 from paceline.core import GuardSource
@@ -31,12 +31,14 @@ class Watcher:
     """One for the operator; `run` until cancelled. `prometheus` is the URL of the server that pools with that source
     are read from; "": the installation names none."""
 
-    def __init__(self, cluster: Cluster, prometheus: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, cluster: WatchedCluster, prometheus: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._cluster = cluster
         self._prometheus = prometheus
         self._clock = clock
-        self._pools: dict[tuple[Key, str], PoolWatch] = {}
-        self._due: dict[tuple[Key, str], float | None] = {}
+        self._pools: dict[tuple[ObjectKey, str], PoolWatch] = {}
+        self._due: dict[tuple[ObjectKey, str], float | None] = {}
         """When each is looked at next; None while it is."""
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -47,7 +49,7 @@ class Watcher:
                     looks.create_task(self._look(http, key, pool, pods))
                 await asyncio.sleep(TICK_SECONDS)
 
-    def due(self) -> list[tuple[Key, str, list[Manifest]]]:
+    def due(self) -> list[tuple[ObjectKey, str, list[Manifest]]]:
         """The pools to look at now, with their ready servers. A pool's first look is somewhere in its period, so that
         a thousand of them are not read at once."""
         now = self._clock()
@@ -55,14 +57,14 @@ class Watcher:
         for gone in self._due.keys() - wanted.keys():
             del self._due[gone]
             self._pools.pop(gone, None)
-            metrics.watched(*_labels(*gone), None)
+            metrics.export_watched(*_labels(*gone), None)
         for new in wanted.keys() - self._due.keys():
             self._due[new] = now + period_seconds(wanted[new]) * phase(repr(new))
         looks = [one for one, due in self._due.items() if due is not None and due <= now]
         self._due |= dict.fromkeys(looks)
         return [(key, pool, ready_servers(self._cluster, key, pool, wanted[key, pool].revision)) for key, pool in looks]
 
-    async def _look(self, http: aiohttp.ClientSession, key: Key, pool: str, pods: list[Manifest]) -> None:
+    async def _look(self, http: aiohttp.ClientSession, key: ObjectKey, pool: str, pods: list[Manifest]) -> None:
         began = self._clock()
         try:
             await self.look(http, key, pool, pods)
@@ -71,13 +73,13 @@ class Watcher:
         finally:
             self.looked(key, pool, began)
 
-    def looked(self, key: Key, pool: str, began: float) -> None:
+    def looked(self, key: ObjectKey, pool: str, began: float) -> None:
         """A look has ended: the next is a period after it began."""
         watched = self._cluster.watched.get(key, {}).get(pool)
         if watched and (key, pool) in self._due:
             self._due[key, pool] = began + period_seconds(watched)
 
-    async def look(self, http: aiohttp.ClientSession, key: Key, pool: str, pods: list[Manifest]) -> None:
+    async def look(self, http: aiohttp.ClientSession, key: ObjectKey, pool: str, pods: list[Manifest]) -> None:
         """Read the pods of one pool and judge it; wake its planner if the judgement has another kind."""
         watched = self._cluster.watched.get(key, {}).get(pool)
         if watched is None:
@@ -99,19 +101,19 @@ class Watcher:
                 return await from_prometheus(http, self._prometheus, monitor, pods)
         return await from_pods(http, self._at_once, monitor, pods, adapter.port)
 
-    def _judge(self, key: Key, pool: str, watched: Watched, seen: Mapping[Process, Counts | str]) -> None:
+    def _judge(self, key: ObjectKey, pool: str, watched: Watched, seen: Mapping[Process, Counts | str]) -> None:
         before = self._pools.get((key, pool))
         now = observe(before, watched, seen, self._clock(), datetime.now(UTC))
         self._pools[key, pool] = now
         known = self._cluster.judgements.get(key, {})
         self._cluster.judgements[key] = {**known, pool: now.judgement}
-        metrics.watched(*_labels(key, pool), now.judgement)
+        metrics.export_watched(*_labels(key, pool), now.judgement)
         if _told(known.get(pool)) is not _told(now.judgement):
             log.info("%s, pool %s: %s: %s", key, pool, now.judgement.kind, now.judgement.message)
             self._cluster.queue.add(key)
 
 
-def ready_servers(cluster: Cluster, key: Key, pool: str, revision: str) -> list[Manifest]:
+def ready_servers(cluster: WatchedCluster, key: ObjectKey, pool: str, revision: str) -> list[Manifest]:
     """Those of a pool that the kubelet finds ready and nobody is deleting; of a server of several nodes the one that
     answers."""
     labels = {DEPLOYMENT_LABEL: key.name, COMPONENT_LABEL: "server", POOL_LABEL: pool, REVISION_LABEL: revision}
@@ -134,5 +136,5 @@ def _told(judgement: Judgement | None) -> JudgementKind:
     return judgement.kind if judgement else JudgementKind.IDLE
 
 
-def _labels(key: Key, pool: str) -> tuple[str, str, str]:
+def _labels(key: ObjectKey, pool: str) -> tuple[str, str, str]:
     return key.namespace, key.name, pool

@@ -17,7 +17,7 @@ from paceline.core.spec import (
     GuardSource,
     GuardSpec,
     Measured,
-    PoolSpec,
+    PoolSettings,
     PromotionMode,
     PromotionSpec,
     Purpose,
@@ -26,7 +26,7 @@ from paceline.core.spec import (
     Trigger,
     UntilDecided,
     purpose_of,
-    rounds_of,
+    source_run,
 )
 from paceline.core.timeouts import Timeouts
 from paceline.core.tree import Adaptive, Custom, Depth, Draft, Model, Ngram, Range, Search, Tree, Widths
@@ -85,7 +85,7 @@ __all__ = [
     "Ngram",
     "Outcome",
     "Parity",
-    "PoolSpec",
+    "PoolSettings",
     "PromotionMode",
     "PromotionSpec",
     "Purpose",
@@ -107,5 +107,5 @@ __all__ = [
     "Workload",
     "default_looks",
     "purpose_of",
-    "rounds_of",
+    "source_run",
 ]

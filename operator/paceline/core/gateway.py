@@ -19,7 +19,7 @@ HeaderName = Annotated[
 HeaderValue = Annotated[
     str, Field(max_length=200), Matches(r"^[!-~]+$", "be the value of an HTTP header, without spaces")
 ]
-Section = Annotated[
+SectionName = Annotated[
     str,
     Field(max_length=253),
     Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be the name of a listener: lower-case letters, digits, '-' and '.'"),
@@ -35,7 +35,7 @@ class ParentReference:
     """Name of the Gateway."""
     namespace: ObjectName | None = None
     """Its namespace; that of this resource if absent."""
-    section_name: Section | None = None
+    section_name: SectionName | None = None
     """One of its listeners; all that admit the route if absent."""
 
 

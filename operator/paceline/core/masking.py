@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 
 HIDDEN = "***"
-SHORTEST = 6
+_SHORTEST = 6
 """Characters of a part of a known secret that is hidden where a text begins or ends with it."""
 _NAME = r"[\w-]*(?:api[_-]?key|(?:hf|access|auth|hub)[_-]?token|password|passwd|secret|authorization)"
 _NAMED = re.compile(
@@ -31,7 +31,7 @@ def without(text: str, secrets: Collection[str]) -> str:
     """The text with "***" for each of the secrets, and for what is left of one that was cut at an end of the text."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-        for length in range(min(len(secret) - 1, len(text)), SHORTEST - 1, -1):
+        for length in range(min(len(secret) - 1, len(text)), _SHORTEST - 1, -1):
             if text.endswith(secret[:length]):
                 text = text[:-length] + HIDDEN
             if text.startswith(secret[-length:]):

@@ -57,7 +57,7 @@ class Internal:
 
 INTERNAL = Internal()
 INSIDE = "internal"
-MEMORY = "The operator's memory, and that of `kubectl paceline`. No API: it changes without notice."
+_MEMORY = "The operator's memory, and that of `kubectl paceline`. No API: it changes without notice."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _json_schema(cls: type, schema: CoreSchema, handler: GetJsonSchemaHandler) -
             json["properties"][name].setdefault("description", inherited["description"])
     inside = {slot.wire: json["properties"].pop(slot.wire) for slot in slots(cls) if slot.internal}
     if inside:
-        json["properties"][INSIDE] = {"type": "object", "description": MEMORY, "properties": inside}
+        json["properties"][INSIDE] = {"type": "object", "description": _MEMORY, "properties": inside}
     return json
 
 
@@ -168,14 +168,14 @@ def to_status(of: object) -> dict[str, Any]:
     return {**entry, INSIDE: memory} if memory else entry
 
 
-KNOWN: dict[type, tuple[Slot, ...]] = {}
+_KNOWN: dict[type, tuple[Slot, ...]] = {}
 
 
 def slots(kind: type) -> tuple[Slot, ...]:
     """The fields of a record, in order, memory included."""
-    if kind not in KNOWN:
-        KNOWN[kind] = tuple(_slots(kind))
-    return KNOWN[kind]
+    if kind not in _KNOWN:
+        _KNOWN[kind] = tuple(_slots(kind))
+    return _KNOWN[kind]
 
 
 def _slots(kind: type) -> Iterator[Slot]:

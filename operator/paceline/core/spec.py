@@ -40,7 +40,7 @@ def purpose_of(spec: Mapping[str, Any]) -> Purpose:
     return next((purpose for purpose in Purpose if purpose.value.lower() in spec), Purpose.GATE)
 
 
-def rounds_of(spec: Mapping[str, Any]) -> str:
+def source_run(spec: Mapping[str, Any]) -> str:
     """The run whose rounds the gate of this BenchmarkRun's spec judges; "" if it measures its own."""
     return (spec.get("gate") or {}).get("roundsOf") or ""
 
@@ -99,7 +99,7 @@ class ClaimTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSpec:
+class PoolSettings:
     """Identical replicas with their own traffic and their own best configuration."""
 
     name: str
@@ -174,7 +174,7 @@ class DeploymentSpec:
 
     suspend: bool
     server: Server
-    pools: tuple[PoolSpec, ...]
+    pools: tuple[PoolSettings, ...]
     cache_claim: ClaimTemplate | None
     promotion: PromotionSpec = field(default_factory=PromotionSpec)
     guard: GuardSpec = field(default_factory=GuardSpec)

@@ -50,29 +50,29 @@ def percentage(value: float) -> str:
     return f"{Decimal(repr(value)) * 100:.4f}".rstrip("0").rstrip(".") + "%"
 
 
-def decimal(value: float) -> str:
+def plain_decimal(value: float) -> str:
     """Plain digits, at most six of them after the point."""
     return f"{Decimal(repr(value)):.6f}".rstrip("0").rstrip(".")
 
 
-UNITS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_UNITS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 """Milliseconds."""
-MOST = 99_999
+_MOST = 99_999
 """Of a unit: `Duration` has five digits of each, and may have a unit twice."""
 
 
 def duration(text: str) -> timedelta:
     """Of a sum of units, such as 1h30m."""
     parts = re.findall(r"([0-9]+)(ms|h|m|s)", text)
-    return timedelta(milliseconds=sum(int(number) * UNITS[unit] for number, unit in parts))
+    return timedelta(milliseconds=sum(int(number) * _UNITS[unit] for number, unit in parts))
 
 
 def duration_text(seconds: float) -> str:
     """The largest units first, as few as say it."""
     left, text = round(1000 * seconds), ""
-    for unit, size in UNITS.items():
+    for unit, size in _UNITS.items():
         while left >= size:
-            count = min(left // size, MOST)
+            count = min(left // size, _MOST)
             left -= count * size
             text += f"{count}{unit}"
     return text or "0s"

@@ -92,7 +92,7 @@ class Unique:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeysLike:
     """A map whose keys match `pattern`. The desk alone checks it: a key has no bound, so CEL's estimate forbids it."""
 
     pattern: str
@@ -160,7 +160,7 @@ AdapterName = Annotated[
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*"
 _PATH = r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)"
 _ON_CLAIM = rf"pvc://[a-z0-9][a-z0-9.-]*{_PATH}+"
-Source = Annotated[
+SourceText = Annotated[
     str,
     Field(max_length=300),
     Matches(
@@ -266,7 +266,7 @@ Labels = Annotated[
         ],
     ],
     Field(max_length=16),
-    Keys(LABEL_KEY, "be a label key such as example.com/team"),
+    KeysLike(LABEL_KEY, "be a label key such as example.com/team"),
 ]
 DeviceSelector = Annotated[
     str,

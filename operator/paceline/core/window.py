@@ -13,7 +13,7 @@ from paceline.core.model import model
 from paceline.core.types import Duration, Matches
 
 SECOND = timedelta(seconds=1)
-FIELDS = 5
+_FIELDS = 5
 Schedule = Annotated[
     str,
     Field(max_length=100),
@@ -52,13 +52,13 @@ class Window:
         return now.astimezone(ZoneInfo(self.time_zone))
 
 
-def faults(
+def window_faults(
     schedule: str, time_zone: str, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 ) -> Iterator[tuple[str, str]]:
     """Fields of a window that cannot be read, each with what to write."""
     fields = schedule.split()
     try:
-        if len(fields) != FIELDS:
+        if len(fields) != _FIELDS:
             raise CronSimError(f"it has {len(fields)} fields")
         next(CronSim(schedule, now))
     except CronSimError as error:

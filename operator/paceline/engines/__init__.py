@@ -7,7 +7,7 @@ engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, 
 from collections.abc import Callable, Mapping
 
 from paceline.engines import sglang, sglang_jax, vllm
-from paceline.engines.adapter import Adapter, Scalar
+from paceline.engines.adapter import Adapter
 from paceline.engines.capabilities import TPU, Capabilities
 from paceline.engines.monitor import Counts, Monitor, UnreadableError
 from paceline.engines.probe import Histogram, Probe, ProbeError, Scrape, Speculation, Work, json_object
@@ -36,7 +36,6 @@ __all__ = [
     "Probe",
     "ProbeError",
     "Refusal",
-    "Scalar",
     "Scrape",
     "Speculation",
     "UnreadableError",

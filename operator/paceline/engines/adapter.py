@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arm, Server, Workload
+from paceline.core.manifest import Scalar
 from paceline.engines.capabilities import Capabilities
 from paceline.engines.importing import Importing
+from paceline.engines.known_problems import KnownProblem
 from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.monitor import Monitor
 from paceline.engines.probe import Probe
 from paceline.engines.refusal import Refusal
-
-Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +127,9 @@ class Adapter:
     """Target architecture → the first known release that hands its hidden states to an EAGLE3 head."""
     whole_models: Callable[[str], frozenset[str]] = lambda _: frozenset()
     """Engine version → classes that are known to be whole models, never a draft head."""
+    known_problems: tuple[KnownProblem, ...] = ()
+    variables: tuple[str, ...] = ()
+    """How the names of its own environment variables begin, before an underscore."""
     emulator: Emulator | None = None
     model_rules: tuple[ModelRule[PairFacts], ...] = ()
     """Preflight's rules of this engine; each replaces the shared rule of its id."""

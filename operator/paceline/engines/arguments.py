@@ -15,12 +15,12 @@ from typing import Any
 from paceline.engines.refusal import Refusal
 
 WHOLE, NUMBER = r"[+-]?\d+", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan"
-SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
+_SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
 COUNT = rf"{WHOLE}|\d+(\.\d+)?[kmgt]|\d+[KMGT]"
 KINDS: Mapping[str, tuple[str, str]] = {
     "int": (WHOLE, "a whole number"),
     "float": (NUMBER, "a number"),
-    "size": (SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
+    "size": (_SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
     "count": (COUNT, "a whole number such as 8192, 8k (8000) or 8K (8192)"),
     "bool": ("(?i:true|false)", "true or false"),
     "context": (rf"(?i:auto)|{COUNT}", "auto, or a whole number such as 8192, 8k (8000) or 8K (8192)"),
@@ -216,9 +216,9 @@ def flag_value(args: Sequence[str], name: str, flags: FlagList = UNLISTED) -> st
     return next((parsed.values[0] for parsed in flags.parse(args) if parsed.name == name and parsed.values), None)
 
 
-def read_flags(name: str) -> Mapping[str, Flag]:
-    """Every name of every flag of a file in `data`, without positional arguments."""
-    return {written: flag for row in read_data(name)["flags"] for written, flag in read_flag(row)}
+def read_flags(engine: str, name: str) -> Mapping[str, Flag]:
+    """Every name of every flag of a file in the engine's `data`, without positional arguments."""
+    return {written: flag for row in read_data(engine, name)["flags"] for written, flag in read_flag(row)}
 
 
 def read_flag(row: Mapping[str, Any]) -> Iterator[tuple[str, Flag]]:
@@ -236,9 +236,9 @@ def flag_of(row: Mapping[str, Any]) -> Flag:
     )
 
 
-def read_data(name: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = json.loads((resources.files("paceline.engines") / "data" / name).read_text())
-    return content
+def read_data(engine: str, name: str) -> Any:
+    """A JSON file of the folder `data` in an engine's package, which is named as by `__package__`."""
+    return json.loads((resources.files(engine) / "data" / name).read_text())
 
 
 def _is_flag(word: str) -> bool:

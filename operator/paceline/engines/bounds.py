@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from paceline.engines.adapter import Bound
 from paceline.engines.arguments import ParsedFlag
 
-SUFFIXES: Mapping[str, int] = {
+_SUFFIXES: Mapping[str, int] = {
     "": 1, "k": 1000, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
 }  # fmt: skip
@@ -34,5 +34,5 @@ def bounds(
 def number(text: str) -> int | None:
     """`8192`, `8k`, `8Ki`, `-1`; None for any other text."""
     parts = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)([kKmMgGtT]i?)?", text)
-    unit = SUFFIXES.get(parts[2] or "") if parts else None
+    unit = _SUFFIXES.get(parts[2] or "") if parts else None
     return int(float(parts[1]) * unit) if parts and unit else None

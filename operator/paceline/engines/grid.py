@@ -20,17 +20,17 @@ ADAPTIVE = "adaptive"
 POWERS = tuple(2**i for i in range(10))
 COARSE = tuple(4**i for i in range(5))
 COARSEST = tuple(8**i for i in range(3))
-DEPTHS = (tuple(range(1, 65)), (1, 2, 3, 4, 5, 7, 9, 12, 16, 24, 32, 48, 64), (1, 3, 5, 7, 15, 31, 63))
+_DEPTHS = (tuple(range(1, 65)), (1, 2, 3, 4, 5, 7, 9, 12, 16, 24, 32, 48, 64), (1, 3, 5, 7, 15, 31, 63))
 """SGLang's own grid has 1, 3, 5 and 7 (scripts/playground/bench_speculative.py)."""
 GRIDS = tuple(
     (depths, branchings, widths)
     for branchings, widths in ((POWERS, POWERS), (POWERS, COARSE), (COARSE, COARSE), (COARSEST, COARSE))
-    for depths in DEPTHS
+    for depths in _DEPTHS
 )
 """Depths of trees that branch, branchings, widths: the first of these that is small enough."""
 
 
-def searched(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
+def searchable_arms(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
     """The arms that a search chooses from, beside the baseline: the named candidates, the engine's adaptive mode if it
     has one for this head, and trees."""
     candidates = tuple(arm for arm in named if arm.name != BASELINE)
@@ -83,7 +83,7 @@ def _within(range: Range, values: tuple[int, ...]) -> list[int]:
     return sorted({*(value for value in values if value in range), range.min, range.max})
 
 
-def canonical(tree: Tree) -> Tree:
+def _canonical(tree: Tree) -> Tree:
     """As the engine serves it: SGLang turns the draft tokens of a chain into its steps and one, with no more than a
     warning in its log."""
     return replace(tree, num_draft_tokens=tree.num_steps + 1) if tree.top_k == 1 else tree
@@ -106,7 +106,7 @@ def distinct(trees: Iterable[Tree]) -> tuple[tuple[int, ...], Mapping[int, str]]
     kept: dict[Tree, int] = {}
     left_out: dict[int, str] = {}
     for place, tree in enumerate(trees):
-        served = canonical(tree)
+        served = _canonical(tree)
         if reason := useless(served):
             left_out[place] = reason
         elif served in kept:

@@ -22,6 +22,6 @@ def release(image: str) -> str:
     return found[1] if found and named(image) else ""
 
 
-def told(engine: str | None, version: str | None, image: str) -> tuple[str, str]:
+def engine_and_version(engine: str | None, version: str | None, image: str) -> tuple[str, str]:
     """Engine and version as they are written, else as the image tells them."""
     return engine or named(image), version or release(image)

@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.engines.arguments import FlagList, ParsedFlag
 
-Place = Callable[[str], str]
+SourceOf = Callable[[str], str]
 """A model as the arguments name it → its source."""
 CURRENT = "current"
 """The candidate that a Deployment speculates with."""
@@ -68,7 +68,9 @@ class Importing:
     """The variable that makes it download from ModelScope."""
     speculative: tuple[str, ...] = ("--speculative-", "--spec-")
     """How the flags of speculation begin, but for the few that a candidate's `args` take."""
-    speculating: Callable[[str, Sequence[ParsedFlag], Place, str], Speculating]
+    removed: frozenset[str] = frozenset()
+    """Rules of the engine whose arguments are taken out of an imported resource, beside the rules of all engines."""
+    speculating: Callable[[str, Sequence[ParsedFlag], SourceOf, str], Speculating]
     """Engine version, flags of speculation, where models are, and the target as the Deployment names it."""
 
 

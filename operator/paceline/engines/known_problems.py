@@ -1,27 +1,30 @@
 """What people have reported of an engine's releases and no rule can know: notes, none of which blocks.
 
-`data/known-problems.json` has them; how one comes in and goes out stands in CONTRIBUTING.md.
+Each engine's `data/known-problems.json` has its own; how one comes in and goes out stands in CONTRIBUTING.md.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from paceline.core import Arm, Server
-from paceline.engines.arguments import UNLISTED, read_data
+from paceline.engines.arguments import UNLISTED
 from paceline.engines.release import release
 
+KnownProblem = Mapping[str, Any]
+"""A row of an engine's `data/known-problems.json`."""
 
-def found(server: Server, arms: Iterable[Arm], classes: Iterable[str] = ()) -> Iterator[str]:
-    """In a sentence each; `classes` are the target's, where they are known."""
+
+def found(
+    problems: Iterable[KnownProblem], server: Server, arms: Iterable[Arm], classes: Iterable[str] = ()
+) -> Iterator[str]:
+    """One sentence a problem; `classes` are the target's, where they are known."""
     model = " ".join((server.target.source, *classes))
     algorithms = {arm.draft.algorithm for arm in arms if arm.draft}
     given = {parsed.written for parsed in UNLISTED.parse(server.engine.args)}
-    for row in _data():
+    for row in problems:
         if (
-            row["engine"] == server.engine.type
-            and _is_in(server.engine.version, row)
+            _is_in(server.engine.version, row)
             and algorithms.intersection(row["algorithms"])
             and (not row.get("flags") or given.intersection(row["flags"]))
             and re.search(row.get("target", ""), model, re.IGNORECASE)
@@ -34,9 +37,3 @@ def _is_in(version: str, row: Mapping[str, str]) -> bool:
     """From `since` on, and before `until`."""
     number, since, until = release(version), release(row["since"]), release(row.get("until", ""))
     return number is not None and since is not None and since <= number and (until is None or number < until)
-
-
-@cache
-def _data() -> tuple[Mapping[str, Any], ...]:
-    rows: Any = read_data("known-problems.json")
-    return tuple(rows)

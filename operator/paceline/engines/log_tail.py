@@ -25,9 +25,9 @@ STAMP = re.compile(
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?|\S.*: error: .*")
 """A whole line: how Python writes an exception, and how argparse writes its own."""
 INVALID = re.compile(r"(?P<count>\d+) validation errors? for (?P<subject>\S+)")
-VALUE = re.compile(r" \[type=\w+, input_value=.*")
+_VALUE = re.compile(r" \[type=\w+, input_value=.*")
 """pydantic appends the value to a reason; here that is the whole configuration."""
-ENDED = re.compile(r"(?:died|exited) unexpectedly|scheduler is dead|watchdog timeout|\bKilled\b", re.IGNORECASE)
+_ENDED = re.compile(r"(?:died|exited) unexpectedly|scheduler is dead|watchdog timeout|\bKilled\b", re.IGNORECASE)
 FAILURE = re.compile(r"error|exception|fail|fatal|killed|unrecognized|out of memory", re.IGNORECASE)
 POINTER = re.compile(
     r"root cause above|\(above\) for the root cause|received sigquit|SIGQUIT received|^Dumping requests before crash"
@@ -35,7 +35,7 @@ POINTER = re.compile(
     re.IGNORECASE,
 )
 """A line that names another line as the reason."""
-TIERS: tuple[Callable[[str], object], ...] = (EXCEPTION.fullmatch, ENDED.search, FAILURE.search, bool)
+TIERS: tuple[Callable[[str], object], ...] = (EXCEPTION.fullmatch, _ENDED.search, FAILURE.search, bool)
 
 
 def failure_line(log: str, longest: int = LONGEST) -> str:
@@ -54,11 +54,11 @@ def _with_details(lines: Sequence[str], index: int) -> str:
     ends with a link."""
     invalid = INVALID.search(lines[index])
     if invalid is None:
-        return VALUE.sub("", lines[index].strip())
+        return _VALUE.sub("", lines[index].strip())
     errors: list[list[str]] = [[]]
     for line in lines[index + 1 :]:
         if not POINTER.search(line.strip()):
-            errors[-1].append(VALUE.sub("", line.strip()))
+            errors[-1].append(_VALUE.sub("", line.strip()))
         elif len(errors) == int(invalid["count"]):
             break
         else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-FIELDS: Mapping[str, tuple[str, ...]] = {
+_FIELDS: Mapping[str, tuple[str, ...]] = {
     "write spec.target.source": ("--model", "--model-path"),
     "write spec.target.revision": ("--revision",),
     "write spec.target.servedName": ("--served-model-name",),
@@ -19,5 +19,5 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def managed_flags(*names: str) -> Mapping[str, str]:
     """Flag → way out."""
-    ways_out = {flag: way_out for way_out, flags in FIELDS.items() for flag in flags}
+    ways_out = {flag: way_out for way_out, flags in _FIELDS.items() for flag in flags}
     return {name: ways_out.get(name, "remove it") for name in names}

@@ -43,7 +43,7 @@ class Counts:
     accept_length: float = 0.0
 
 
-LARGEST = 1e30
+_LARGEST = 1e30
 """Of a sample: no server has counted so far, and the sum of a page of them is still a number."""
 TOTALS = (
     "requests", "tokens", "verify_steps", "accepted", "ttft_seconds", "first_tokens", "itl_seconds", "later_tokens",
@@ -110,7 +110,7 @@ class Monitor:
         """From samples of the watched metrics, by name, in any order. Raises UnreadableError if one is no number."""
         totals, lengths = dict[str, float](), list[float]()
         for name, value in samples:
-            if not abs(value) <= LARGEST:
+            if not abs(value) <= _LARGEST:
                 raise UnreadableError(f"{self.path}: {name} is not a number")
             totals[name] = totals.get(name, 0.0) + value
             if name == self.accept_length and value >= 1:

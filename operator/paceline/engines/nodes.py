@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from paceline.core import DeploymentSpec, RunSpec, Server, UntilDecided
 from paceline.engines.refusal import Refusal
 
-PORT = 20000
+_PORT = 20000
 """Of rank 0. sglang-jax takes 20005 and 20006 as well."""
 PIPELINES = ("--pp-size", "--pipeline-parallel-size")
 
@@ -21,7 +21,7 @@ def ranks(server: Server) -> tuple[str, ...]:
     return (
         "--nnodes", str(server.accelerator.nodes),
         "--node-rank", "$(LWS_WORKER_INDEX)",
-        "--dist-init-addr", f"$(LWS_LEADER_ADDRESS):{PORT}",
+        "--dist-init-addr", f"$(LWS_LEADER_ADDRESS):{_PORT}",
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.bounds import number
 from paceline.engines.refusal import Refusal
 
-RULE = "parallel-fits"
+_RULE = "parallel-fits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +39,14 @@ class Parallelism:
         divide = self._divide(shared, (*self.groups, *self.shares))
         if divide and size % _product(divide):
             message = f"tensorParallelSize {size} must be divisible by {_written(divide)}"
-            yield replace(divide[0].refused(message), rule=RULE)
+            yield replace(divide[0].refused(message), rule=_RULE)
         copies = [one for one in _above_one(shared, self.copies) if one not in divide]
         if copies and (taken := size * _product(copies)) > there:
             message = (
                 f"{_written(copies)} x tensorParallelSize {size} takes {taken} accelerators, and a server has {there}: "
                 "set spec.accelerator.tensorParallelSize lower, or count higher"
             )
-            yield replace(copies[0].refused(message), rule=RULE)
+            yield replace(copies[0].refused(message), rule=_RULE)
 
     def _divide(self, shared: tuple[ParsedFlag, ...], groups: tuple[str, ...]) -> list[ParsedFlag]:
         grouped = any(parsed.name == self.grouping for parsed in shared)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, PoolSpec, RunSpec, Server, Workload
+from paceline.core import Arm, DeploymentSpec, PoolSettings, RunSpec, Server, Workload
 from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
@@ -67,7 +67,7 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
     return place
 
 
-def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:
+def _of_pool(adapter: Adapter, server: Server, pool: PoolSettings, written: Mapping[str, Any]) -> Iterator[Refusal]:
     """A search leaves out what the engine refuses to one arm; what it refuses to all, or to a named candidate, the user
     has to change."""
     place = in_pool(written, pool.name)

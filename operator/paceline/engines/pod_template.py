@@ -39,7 +39,7 @@ PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", 
                       "terminationGracePeriodSeconds"})  # fmt: skip
 """Fields of a probe that the user may set: how often and how long it asks, not the request."""
 
-POD: Mapping[str, str] = {
+_POD: Mapping[str, str] = {
     "restartPolicy": "a server that ends is always started again, a round never: leave it out",
     "activeDeadlineSeconds": "would end a server that serves: leave it out",
     "automountServiceAccountToken": "no server speaks to the API server, so it stays false: leave it out",
@@ -56,7 +56,7 @@ POD: Mapping[str, str] = {
     "ephemeralContainers": "are added to a running pod: use kubectl debug",
     "priority": "follows from priorityClassName: set that instead",
 }
-CONTAINER: Mapping[str, str] = {
+_CONTAINER: Mapping[str, str] = {
     "image": "write it in spec.engine.image",
     "command": "is rendered from the resource; further arguments go into spec.engine.args",
     "args": "would follow the rendered command; write them in spec.engine.args",
@@ -71,7 +71,7 @@ OUR_KEYS = ("paceline.dev/", "app.kubernetes.io/managed-by", "leaderworkerset.si
 """How labels and annotations begin by which the cluster and Paceline select pods."""
 IDENTITIES = ("serviceAccountToken", "podCertificate")
 """Sources of a projected volume that let a pod speak as its service account."""
-OF_THE_CLUSTER = "system-"
+_OF_THE_CLUSTER = "system-"
 """How the names of PriorityClasses begin that outrank all users' pods."""
 
 POD_FIELDS = frozenset({
@@ -94,7 +94,7 @@ MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.aff
 TEXTS = ("metadata.labels", "metadata.annotations")
 """Maps of strings."""
 LISTS = ("spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
-NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
+_NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
 
 
 def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
@@ -132,10 +132,10 @@ def _misshapen(over: Mapping[str, Any]) -> Iterator[Fault]:
             for key, value in at.items():
                 if not isinstance(value, str):
                     yield f"{path}.{key}", f"must be a string: put it in quotes; got {value!r:.80}"
-    for path in (*LISTS, *NAMED):
+    for path in (*LISTS, *_NAMED):
         if not _is_list(at := _at(over, path, ())):
             yield path, f"must be a list; got {at!r:.80}"
-        elif path in NAMED:
+        elif path in _NAMED:
             yield from _unnamed(path, at)
     for where, container in _containers(over):
         for field in ("env", "volumeMounts"):
@@ -184,13 +184,13 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
             if key.startswith(OUR_KEYS):
                 yield f"metadata.{kind}.{key}", "is set by the cluster or by Paceline, to select pods: leave it out"
     spec = _at(over, "spec", {})
-    for field, way_out in POD.items():
+    for field, way_out in _POD.items():
         if field in spec:
             yield f"spec.{field}", way_out
     for i, claim in enumerate(_at(spec, "resourceClaims", ())):
         if isinstance(claim, Mapping) and claim.get("name") == DEVICES:
             yield f"spec.resourceClaims[{i}].name", f"{DEVICES} is the claim of spec.accelerator: take another name"
-    if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
+    if str(priority := spec.get("priorityClassName", "")).startswith(_OF_THE_CLUSTER):
         yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
     yield from (*_volumes(spec), *_mounts(spec, server))
     for where, container in _containers(over):
@@ -227,11 +227,11 @@ def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:
         for j, source in enumerate(_at(volume, "projected.sources", ())):
             for identity in IDENTITIES:
                 if isinstance(source, Mapping) and identity in source:
-                    yield f"{where}.projected.sources[{j}].{identity}", POD["automountServiceAccountToken"]
+                    yield f"{where}.projected.sources[{j}].{identity}", _POD["automountServiceAccountToken"]
 
 
 def _server_container(where: str, container: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Fault]:
-    for field, way_out in CONTAINER.items():
+    for field, way_out in _CONTAINER.items():
         if field in container:
             yield f"{where}.{field}", way_out
     for probe in PROBES:

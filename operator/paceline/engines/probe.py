@@ -15,7 +15,7 @@ SAMPLE = re.compile(
     r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)(?: -?\d+)?$", re.ASCII | re.MULTILINE
 )
 """A line of the text format; its timestamp, which may follow, is not read."""
-LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.ASCII)
+_LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.ASCII)
 
 
 class ProbeError(ValueError):
@@ -120,7 +120,7 @@ class Sample:
 def samples(page: str) -> Iterator[Sample]:
     """Every sample of a /metrics page; a value that is not a number is NaN."""
     for sample in SAMPLE.finditer(page):
-        labels = {label["name"]: label["value"] for label in LABEL.finditer(sample["labels"] or "")}
+        labels = {label["name"]: label["value"] for label in _LABEL.finditer(sample["labels"] or "")}
         yield Sample(sample["name"], labels, _float(sample["value"]))
 
 
@@ -138,7 +138,7 @@ def increase(before: float | None, after: float | None) -> int | None:
     return round(grown) if math.isfinite(grown) and grown >= 0 else None
 
 
-def counted(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
+def count_between(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
     """From the totals of two /metrics pages and each field's counter. A counter appears with its first event; one that
     has disappeared has begun anew."""
     reported = {field: name for field, name in names.items() if name in before or name in after}

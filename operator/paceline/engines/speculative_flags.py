@@ -14,7 +14,7 @@ from paceline.engines.importing import (
     CURRENT,
     GUESSED_STEPS,
     Note,
-    Place,
+    SourceOf,
     Speculating,
     UnansweredError,
     text_of,
@@ -25,7 +25,7 @@ from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
 
 Said = Mapping[str, ParsedFlag]
 BLOCKS = ("--speculative-dflash-block-size", "--speculative-dspark-block-size")
-BLOCK = 8
+_BLOCK = 8
 """The size of a block where none is given."""
 STEPS, TOP_K, TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
@@ -46,7 +46,7 @@ class Speculative:
     layers: bool
     """The engine drafts with layers of the target where EAGLE or NEXTN names no other model."""
 
-    def speculating(self, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculating:
+    def speculating(self, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str) -> Speculating:
         said = {parsed.name: parsed for parsed in flags}
         algorithm = value_of(flags, ALGORITHM)
         if algorithm.upper() in ("", "NONE"):
@@ -90,7 +90,7 @@ def _shape_of(name: str, ngram: Mapping[str, str], said: Said) -> tuple[Mapping[
         first = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
         return {"adaptive": first}, (ADAPTIVE, STEPS, TOP_K, TOKENS), []
     if block or name in BLOCKED:
-        tokens = _number(said, block or TOKENS, BLOCK)
+        tokens = _number(said, block or TOKENS, _BLOCK)
         guessed = [] if block or TOKENS in said else [_guess(f"blockSize {tokens}")]
         return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), guessed
     steps, top = _number(said, STEPS, GUESSED_STEPS), _number(said, TOP_K, 1)

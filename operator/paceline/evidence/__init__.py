@@ -8,6 +8,7 @@ none of these but `failures`. Import `round_status` by name: it needs the record
 load.
 """
 
+from paceline.core.manifest import Scalar
 from paceline.evidence.failures import Failure
 from paceline.evidence.fingerprint import (
     fingerprint,
@@ -17,12 +18,12 @@ from paceline.evidence.fingerprint import (
     same_server,
     surroundings,
 )
-from paceline.evidence.judge import Judged, judge
+from paceline.evidence.judge import Judged, judge_points
 from paceline.evidence.outputs import Outputs
 from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.result_log import AnswerError, arm_line, decode, encode
-from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
+from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan
 
 __all__ = [
     "ENVIRONMENT",
@@ -40,7 +41,7 @@ __all__ = [
     "decode",
     "encode",
     "fingerprint",
-    "judge",
+    "judge_points",
     "narrowed",
     "of_these_prompts",
     "question",

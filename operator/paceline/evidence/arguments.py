@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import canonical
-from paceline.evidence.round_plan import Scalar
+from paceline.core.manifest import Scalar
 
-SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
+_SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 """Names that may hold a secret if their value is text; numbers may be published (`max_prefill_tokens`)."""
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
 """Values that differ between processes, or repeat secrets."""
@@ -21,7 +21,7 @@ MOST = 8
 """Differences that a replicate reports."""
 LONGEST = 60
 """Characters of a reported value."""
-ABSENT = "—"
+_ABSENT = "—"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> dict[str, Sca
     }
 
 
-def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
+def publishable(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """The resolved arguments that may be published and do not differ between processes."""
     return {key: value for key, value in resolved.items() if key not in VOLATILE and _may_publish(key, value)}
 
@@ -53,11 +53,11 @@ def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
 def comparable(resolved: Mapping[str, Any], moved: Sequence[str]) -> dict[str, str]:
     """Name → value as JSON, for all arguments that must be equal on all arms. A name in `moved` covers all names below
     it; one that ends in an asterisk all names with its prefix."""
-    flat = dict(_flat(without_secrets(resolved), ""))
+    flat = dict(_flat(publishable(resolved), ""))
     return {name: value for name, value in sorted(flat.items()) if not any(_covers(pattern, name) for pattern in moved)}
 
 
-def digest(arguments: Mapping[str, str]) -> str:
+def arguments_digest(arguments: Mapping[str, str]) -> str:
     """The first 8 hex digits of the SHA-256 of comparable arguments."""
     return canonical.digest(arguments, 8)
 
@@ -84,7 +84,7 @@ def _covers(moved: str, name: str) -> bool:
 
 def _may_publish(name: str, value: Any) -> bool:
     """False for text, and for values that may contain text, under a name that looks like a secret's."""
-    return not SECRET.search(name) or (_is_scalar(value) and not isinstance(value, str))
+    return not _SECRET.search(name) or (_is_scalar(value) and not isinstance(value, str))
 
 
 def _is_scalar(value: Any) -> bool:
@@ -92,5 +92,5 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _shown(value: str | None) -> str:
-    text = ABSENT if value is None else value.strip('"') or value
+    text = _ABSENT if value is None else value.strip('"') or value
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

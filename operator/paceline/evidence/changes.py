@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paceline.core.manifest import Object
 from paceline.evidence.fingerprint import ENOUGH, WHY
 
-Spec = Mapping[str, Any]
-"""The spec of a BenchmarkRun."""
-
-WORDS = {
+_WORDS = {
     "target.source": "the target",
     "target.commit": "the target's commit",
     "engine.image": "the image",
@@ -20,23 +18,23 @@ WORDS = {
 """Path in a run's spec → the name that a person uses for it; other paths are their own names."""
 WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", "engine.adminKeySecretRef")
 """Paths with long or private values: the sentence says only that they changed."""
-FLAGS = ("engine.args", "args", "custom.args")
+_FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = (*WHY, "pool", "arms", "workloads")
 NO_QUESTION = ("gate.roundsOf",)
 """Paths that say how a question is answered: no deployment has them."""
-MOST = 4
+_MOST = 4
 """Changes that are listed; the others are counted."""
 
 
-def summary(then: Spec, now: Spec) -> str:
+def summary(then: Object, now: Object) -> str:
     """One line with the first changes and the number of the others."""
     listed = list(changes(then, now))
-    more = len(listed) - MOST
-    return "; ".join([*listed[:MOST], *([f"and {more} more changes"] if more > 0 else [])])
+    more = len(listed) - _MOST
+    return "; ".join([*listed[:_MOST], *([f"and {more} more changes"] if more > 0 else [])])
 
 
-def changes(then: Spec, now: Spec) -> Iterator[str]:
+def changes(then: Object, now: Object) -> Iterator[str]:
     """A sentence for each change: of the server first, then of candidates, workloads and the rule."""
     was, new = (dict(_leaves({k: v for k, v in spec.items() if k not in LEFT_OUT})) for spec in (then, now))
     rule = ("gate.", "budget.")
@@ -47,7 +45,7 @@ def changes(then: Spec, now: Spec) -> Iterator[str]:
     yield from (sentence for path, sentence in sentences if path.startswith(rule))
 
 
-def _named(what: str, then: Mapping[str, Spec], now: Mapping[str, Spec]) -> Iterator[str]:
+def _named(what: str, then: Mapping[str, Object], now: Mapping[str, Object]) -> Iterator[str]:
     yield from (f"{what} {name} was added" for name in now if name not in then)
     yield from (f"{what} {name} was removed" for name in then if name not in now)
     for name in now:
@@ -62,10 +60,10 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tu
         was, new = then.get(path), now.get(path)
         if was == new or path in NO_QUESTION or _follows(path, then, now):
             continue
-        name = WORDS.get(path, path)
+        name = _WORDS.get(path, path)
         if path in WITHOUT_VALUES:
             yield path, f"{name} changed"
-        elif path in FLAGS:
+        elif path in _FLAGS:
             flags = {flag.partition("=")[0]: None for flag in (*(was or ()), *(new or ())) if _moved(flag, was, new)}
             yield path, f"{name} changed: {' '.join(flags) or 'another order'}"
         else:
@@ -82,7 +80,7 @@ def _moved(flag: str, then: Sequence[str] | None, now: Sequence[str] | None) -> 
     return (flag in (then or ())) != (flag in (now or ()))
 
 
-def _leaves(value: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: Object, path: str = "") -> Iterator[tuple[str, Any]]:
     """Path and value of each leaf; an empty value counts as absent."""
     for key, inner in value.items():
         here = f"{path}{key}"
@@ -98,11 +96,11 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _by_name(arms: Sequence[Spec]) -> Mapping[str, Spec]:
+def _by_name(arms: Sequence[Object]) -> Mapping[str, Object]:
     return {arm["name"]: {key: value for key, value in arm.items() if key != "name"} for arm in arms}
 
 
-def _by_load(workloads: Sequence[Spec]) -> Mapping[str, Spec]:
+def _by_load(workloads: Sequence[Object]) -> Mapping[str, Object]:
     """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate or on a ramp, of which it has only one."""
     return {
         load["name"] if load.get("requestRate") or load.get("rampFrom") else f"{load['name']}@{load['concurrency']}": {

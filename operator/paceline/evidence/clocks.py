@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-REASONS = {
+_REASONS = {
     0x4: "SwPowerCap",
     0x8: "HwSlowdown",
     0x10: "SyncBoost",
@@ -20,7 +20,7 @@ REASONS = {
 }
 """NVML's nvmlClocksEventReason… (nvml.h; docs.nvidia.com/deploy/nvml-api, "NvmlClocksEventReasons"), by their bits.
 GpuIdle (0x1) and clocks set on purpose (0x2 for applications, 0x100 for displays) are no throttling."""
-COUNTERS = {
+_COUNTERS = {
     "clocks_event_reasons_counters.sw_power_cap": 0x4,
     "clocks_event_reasons_counters.sync_boost": 0x10,
     "clocks_event_reasons_counters.sw_thermal_slowdown": 0x20,
@@ -28,7 +28,7 @@ COUNTERS = {
     "clocks_event_reasons_counters.hw_power_brake_slowdown": 0x80,
 }
 """Counter of microseconds since the driver was loaded → its reason; drivers before about 570 have none."""
-IDLE = 0x1
+_IDLE = 0x1
 ACTIVE = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 """Field with the current reasons; the second name is that of drivers before 535."""
 LEAST = 0.01
@@ -72,7 +72,7 @@ class Clocks:
     throttled: tuple[Throttled, ...] = ()
 
 
-def read(text: str) -> tuple[Reading, ...]:
+def read_clocks(text: str) -> tuple[Reading, ...]:
     """Parse the wrapper's file: a line of field names, then one line per GPU. Malformed lines are skipped."""
     names, *lines = csv.reader(text.splitlines(), skipinitialspace=True) if text.strip() else [[]]
     return tuple(_reading(dict(zip(names, line, strict=True))) for line in lines if len(line) == len(names))
@@ -87,7 +87,7 @@ def _reading(fields: Mapping[str, str]) -> Reading:
         limit_watts=_whole(fields.get("power.limit")),
         celsius=_whole(fields.get("temperature.gpu")),
         reasons=next((_bits(fields[name]) for name in ACTIVE if fields.get(name, "").startswith("0x")), 0),
-        held={bit: held for name, bit in COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
+        held={bit: held for name, bit in _COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
     )
 
 
@@ -114,7 +114,7 @@ def _whole(text: str | None) -> int | None:
     return None if number is None else round(number)
 
 
-def seen(
+def clocks_around(
     so_far: Clocks | None, workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Clocks | None:
     """`so_far` together with the readings around a load of so many seconds; None as long as there are no readings."""
@@ -122,7 +122,7 @@ def seen(
         return so_far
     clocks, readings = so_far or Clocks(), (*before, *after)
     throttled = _throttled(workload, before, after, seconds)
-    busy = (None if reading.reasons & IDLE else reading.sm_mhz for reading in readings)
+    busy = (None if reading.reasons & _IDLE else reading.sm_mhz for reading in readings)
     return replace(
         clocks,
         sm_mhz=min(_not_none(clocks.sm_mhz, *busy), default=None),
@@ -150,29 +150,29 @@ def _throttled(
             share = (last.held[bit] - first.held[bit]) / (seconds * 1e6) if seconds else 0.0
             shares[bit] = max(shares.get(bit, 0.0), min(1.0, share))
     # A counter covers the whole load; the two moments before and after only matter for reasons without a counter.
-    reasons = sum(bit for bit in REASONS if (shares[bit] >= LEAST if bit in shares else moments & bit))
+    reasons = sum(bit for bit in _REASONS if (shares[bit] >= LEAST if bit in shares else moments & bit))
     if reasons:
         largest = max((share for bit, share in shares.items() if bit & reasons), default=None)
         percent = None if largest is None else round(100 * largest)
         yield Throttled(workload=workload, reasons=reasons, percent=percent)
 
 
-def names(reasons: int) -> list[str]:
+def throttle_names(reasons: int) -> list[str]:
     """NVML's names."""
-    return [name for bit, name in REASONS.items() if reasons & bit]
+    return [name for bit, name in _REASONS.items() if reasons & bit]
 
 
 MOST_NAMED = 6
 """Loads that a note names; status lists all."""
 
 
-def note(clocks_by_arm: Iterable[tuple[str, Clocks | None]]) -> list[str]:
+def throttle_note(clocks_by_arm: Iterable[tuple[str, Clocks | None]]) -> list[str]:
     """One sentence about all throttled loads; empty if there are none."""
     loads = [(arm, load) for arm, clocks in clocks_by_arm if clocks for load in clocks.throttled]
     if not loads:
         return []
     texts = [
-        f"{' and '.join(names(load.reasons))} on {load.workload} of {arm}"
+        f"{' and '.join(throttle_names(load.reasons))} on {load.workload} of {arm}"
         + ("" if load.percent is None else f" ({load.percent} % of the time)")
         for arm, load in sorted(loads, key=lambda pair: -(pair[1].percent or 0))[:MOST_NAMED]
     ]

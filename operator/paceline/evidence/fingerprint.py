@@ -1,14 +1,11 @@
 """Names for a run's spec: the fingerprint covers what it measures, the question also how that is judged (0033)."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from paceline.core import BASELINE, Purpose, default_looks, purpose_of
 from paceline.core.canonical import digest, without_empty
 from paceline.core.kept import by_value
-
-Spec = Mapping[str, Any]
-"""`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
+from paceline.core.manifest import Object
 
 WHY = ("podLabels", "queueName", "measured")
 """Fields about how a run's pods are labelled and queued, and where its rounds come from: part of no hash. So is
@@ -16,19 +13,19 @@ WHY = ("podLabels", "queueName", "measured")
 ENOUGH = "minRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""
-RULE = ("gate", "search", "sweep", "budget")
+_RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
 """Fields that all arms of a run share. The largest concurrency is none: it bounds the number of requests, and shapes
 none of them."""
-KEPT = 256
+_KEPT = 256
 """Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
 RETRACTIONS = "retractions"
 """The only limit that is applied when a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
 
 
-@by_value(KEPT)
-def question(spec: Spec) -> str:
+@by_value(_KEPT)
+def question(spec: Object) -> str:
     """Ten hex digits that name what a run decides. Specs that differ only in where rounds come from, or in empty
     fields, ask the same question; so a field that a later release adds moves it only where it is used."""
     gate = _without(spec.get("gate") or {}, ("roundsOf",))
@@ -37,31 +34,31 @@ def question(spec: Spec) -> str:
     )
 
 
-@by_value(KEPT)
-def fingerprint(spec: Spec) -> str:
+@by_value(_KEPT)
+def fingerprint(spec: Object) -> str:
     """Ten hex digits that name what a run measures: server, arms, workloads and how a round is carried out. Another
     gate, budget or weight of a workload asks another question of the same rounds."""
     return _digest(_measured(spec))
 
 
-def surroundings(spec: Spec) -> str:
+def surroundings(spec: Object) -> str:
     """The fingerprint without the candidates. Runs with the same one measured each of their common candidates alike,
     no matter which others they had."""
     return _digest(_without(_measured(spec), ("arms",)))
 
 
-def same_arms(spec: Spec, other: Spec) -> tuple[str, ...]:
+def same_arms(spec: Object, other: Object) -> tuple[str, ...]:
     """Names of the candidates of `spec` that `other` has too, with the same head, shape and arguments."""
     arms = [without_empty(arm) for arm in other["arms"]]
     return tuple(arm["name"] for arm in spec["arms"] if arm["name"] != BASELINE and without_empty(arm) in arms)
 
 
-def same_server(spec: Spec, other: Spec) -> bool:
+def same_server(spec: Object, other: Object) -> bool:
     """Whether both start their arms with the same arguments, apart from those of the speculation."""
     return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER)
 
 
-def narrowed(spec: Spec, names: Collection[str]) -> Spec:
+def narrowed(spec: Object, names: Collection[str]) -> Object:
     """The spec with only the baseline and these candidates. Looks that are the default for the number of arms stay the
     default for the new number."""
     arms = [arm for arm in spec["arms"] if arm["name"] == BASELINE or arm["name"] in names]
@@ -71,11 +68,11 @@ def narrowed(spec: Spec, names: Collection[str]) -> Spec:
     return {**spec, "arms": arms, "gate": {**spec["gate"], "decideAfterRounds": list(default_looks(len(arms)))}}
 
 
-def _measured(spec: Spec) -> Spec:
+def _measured(spec: Object) -> Object:
     gate, search = spec.get("gate") or {}, spec.get("search") or {}
     limits = {limit.get("metric"): limit.get("max") for limit in gate.get("limits") or ()}
     return {
-        **_without(spec, (*WHY, *RULE)),
+        **_without(spec, (*WHY, *_RULE)),
         "purpose": _purpose(spec),
         "parity": gate.get("parity"),
         "workloads": _workloads(spec, ENOUGH, "weight"),
@@ -83,19 +80,19 @@ def _measured(spec: Spec) -> Spec:
     }
 
 
-def _purpose(spec: Spec) -> str:
+def _purpose(spec: Object) -> str:
     """Empty of a gate: `search: {}` counts, although it is empty."""
     purpose = purpose_of(spec)
     return "" if purpose is Purpose.GATE else purpose
 
 
-def _workloads(spec: Spec, *without: str) -> list[Spec]:
+def _workloads(spec: Object, *without: str) -> list[Object]:
     return [_without(workload, without) for workload in spec.get("workloads", ())]
 
 
-def _without(spec: Spec, keys: Iterable[str]) -> Spec:
+def _without(spec: Object, keys: Iterable[str]) -> Object:
     return {key: value for key, value in spec.items() if key not in keys}
 
 
-def _digest(spec: Spec) -> str:
+def _digest(spec: Object) -> str:
     return digest(without_empty(spec), ensure_ascii=False)

@@ -326,7 +326,7 @@ POINT_RULES: tuple[PointRule, ...] = (
 LAST_RULES: tuple[ReplicateRule, ...] = (outputs_compared,)
 
 
-def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
+def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
     """Every point of the plan, in its order."""
     replicates = {replicate.arm: replicate for replicate in result.replicates}
     baseline = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)

@@ -7,13 +7,13 @@ from paceline.evidence.judge import Judged
 from paceline.evidence.result import Point
 from paceline.evidence.round_plan import RoundPlan
 
-FULL = 0.9
+_FULL = 0.9
 """Fraction of the concurrency; with fewer requests under way on average, a point does not deserve its name."""
 KEPT = 0.95
 """Fraction of the rate; a server that answers fewer requests does not keep up with it."""
 
 
-def under_way(point: Point, workload: Workload) -> float | None:
+def mean_under_way(point: Point, workload: Workload) -> float | None:
     """Mean number of requests under way in the steady window."""
     return None if point.fullness is None else point.fullness * workload.concurrency
 
@@ -31,7 +31,7 @@ def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
     empty = [
         (busy / load.concurrency, f"{entry.arm} on {entry.workload} had {busy:.3g} requests under way on average", load)
         for entry, point, load in points
-        if (busy := under_way(point, load)) is not None and busy < FULL * load.concurrency
+        if (busy := mean_under_way(point, load)) is not None and busy < _FULL * load.concurrency
     ]
     if empty:
         _, message, load = min(empty, key=lambda pair: pair[0])

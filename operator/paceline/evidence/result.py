@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
+from paceline.core.manifest import Scalar
 from paceline.core.numbers import Numbers
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure
 from paceline.evidence.outputs import Outputs
-from paceline.evidence.round_plan import Scalar
 
 NamedFailure = Annotated[
     Failure | None,

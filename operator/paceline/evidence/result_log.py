@@ -20,10 +20,10 @@ from paceline.core.text import in_all_texts, printable
 from paceline.evidence.result import Point, Replicate, RoundResult
 
 PREFIX = "paceline2 "
-LONGEST_ERROR = 200
+_LONGEST_ERROR = 200
 LONGEST_WORD = 500
 """Characters of a version, a product or an id: the API server refuses a status with a longer one."""
-LONGEST_VALUE = 2048
+_LONGEST_VALUE = 2048
 """Characters of a resolved argument; one that a user may set is never longer (`api.types.Argument`)."""
 MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
 ALWAYS_THERE, POSITIONS = ("asked", "completed", "errors"), "accepted_at"
@@ -63,7 +63,7 @@ def decode(log: str) -> RoundResult:
         believed = {**whole, "replicates": [_believed(replicate) for replicate in whole["replicates"]]}
         return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(believed), printable)), strict=True))
     except (ValidationError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise AnswerError(f"the client's log holds no result of this version: {str(error)[:LONGEST_ERROR]}") from error
+        raise AnswerError(f"the client's log holds no result of this version: {str(error)[:_LONGEST_ERROR]}") from error
 
 
 def _line(text: bytes) -> str:
@@ -130,7 +130,7 @@ def _clean(result: RoundResult) -> RoundResult:
         overhead_seconds=_measured(result.overhead_seconds) or 0.0,
         lines_sha256=_word(result.lines_sha256),
         lines_bytes=_measured(result.lines_bytes) or 0,
-        notes=tuple(note[:LONGEST_ERROR] for note in result.notes[:MOST_NOTES]),
+        notes=tuple(note[:_LONGEST_ERROR] for note in result.notes[:MOST_NOTES]),
     )
 
 
@@ -139,11 +139,11 @@ def _replicate(one: Replicate) -> Replicate:
         one,
         start_seconds=_measured(one.start_seconds),
         exit_code=None if one.exit_code is None else max(-(2**31), min(2**31 - 1, one.exit_code)),
-        error=one.error[:LONGEST_ERROR],
+        error=one.error[:_LONGEST_ERROR],
         rest_sha256=_word(one.rest_sha256),
         kv_tokens=_measured(one.kv_tokens),
         resolved={
-            key: value[:LONGEST_VALUE] if isinstance(value, str) else value for key, value in one.resolved.items()
+            key: value[:_LONGEST_VALUE] if isinstance(value, str) else value for key, value in one.resolved.items()
         },
         points=tuple(map(_point, one.points)),
     )

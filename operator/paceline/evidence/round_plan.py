@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arrivals, Dataset, Parity, Slo, Workload
+from paceline.core.manifest import Scalar
 from paceline.core.text import printable
 
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
 
-NAMES = {"try_": "attempt"}
+_NAMES = {"try_": "attempt"}
 """Field of a plan → its name in JSON, where rounds of every release must find it."""
-
-Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,7 @@ class RoundPlan:
 
     def to_json(self) -> str:
         """Leaves out defaults, and revision and commit of datasets: the client takes them from `files`."""
-        raw = {NAMES.get(name, name): value for name, value in dataclasses.asdict(self).items()}
+        raw = {_NAMES.get(name, name): value for name, value in dataclasses.asdict(self).items()}
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]

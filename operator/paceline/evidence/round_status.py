@@ -15,20 +15,21 @@ from typing import Any
 from paceline.api import round as recorded
 from paceline.api.round import ReplicateParity, Round
 from paceline.core import BASELINE, Answers, Measurement, Workload
+from paceline.core.manifest import Scalar
 from paceline.core.numbers import Numbers
 from paceline.core.record import finite, from_status, inner, slots, to_status
 from paceline.evidence import clocks
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
-from paceline.evidence.loads import load_notes, saturated, under_way
+from paceline.evidence.loads import load_notes, mean_under_way, saturated
 from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Replicate, RoundResult
-from paceline.evidence.round_plan import RoundPlan, Scalar
+from paceline.evidence.round_plan import RoundPlan
 
-TAKEN = tuple(field.name for field in fields(Numbers))
+_TAKEN = tuple(field.name for field in fields(Numbers))
 """Numbers of a point that a record takes from the round's result."""
-METRICS = {slot.wire: slot.name for slot in slots(recorded.Point) if inner(slot.type) in (int, float)}
+METRICS = {slot.wire: slot.name for slot in slots(recorded.PointRecord) if inner(slot.type) in (int, float)}
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the
 replicate's, comes on top."""
 UNSEEN = {
@@ -83,7 +84,7 @@ def round_record(
             *_fewer_note(plan),
             *load_notes(plan, judged),
             *repeated_note(plan.workloads, plan.drawn, result.prompts),
-            *clocks.note((replicate.arm, replicate.clocks) for replicate in result.replicates),
+            *clocks.throttle_note((replicate.arm, replicate.clocks) for replicate in result.replicates),
             *result.notes,
         ),
         inputs=tuple(_inputs(judged)),
@@ -184,8 +185,8 @@ def measurements(rounds: Iterable[Round]) -> list[Measurement]:
     ]
 
 
-def _replicate_of(record: Round, arm: str) -> recorded.Replicate:
-    return next((replicate for replicate in record.replicates if replicate.arm == arm), recorded.Replicate())
+def _replicate_of(record: Round, arm: str) -> recorded.ReplicateRecord:
+    return next((replicate for replicate in record.replicates if replicate.arm == arm), recorded.ReplicateRecord())
 
 
 def answers(rounds: Iterable[Round]) -> list[Answers]:
@@ -225,9 +226,9 @@ def point_noise(rounds: Iterable[Round]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.Replicate:
+def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.ReplicateRecord:
     failure = of_server(replicate.exit_code, replicate.error, replicate.failure) or _of_requests(replicate.arm, judged)
-    return recorded.Replicate(
+    return recorded.ReplicateRecord(
         arm=replicate.arm,
         start_seconds=replicate.start_seconds,
         exit_code=replicate.exit_code,
@@ -258,7 +259,7 @@ def clocks_record(readings: clocks.Clocks) -> recorded.ReplicateClocks:
         celsius=readings.celsius,
         throttled=tuple(
             recorded.ReplicateThrottled(
-                workload=load.workload, reasons=tuple(clocks.names(load.reasons)), percent=load.percent
+                workload=load.workload, reasons=tuple(clocks.throttle_names(load.reasons)), percent=load.percent
             )
             for load in readings.throttled
         ),
@@ -281,18 +282,18 @@ def _parity(outputs: Outputs) -> ReplicateParity:
     )
 
 
-def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.Point:
-    record = recorded.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
+def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.PointRecord:
+    record = recorded.PointRecord(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
     if judged.point is None:
         return record
-    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in TAKEN}
+    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in _TAKEN}
     proposed, length = drafts or judged.point.draft_tokens, judged.point.accept_length
     return replace(
         record,
         **numbers,
         at_rest=judged.at_rest,
         accept_rate=(length - 1) / proposed if length and proposed else None,
-        mean_concurrency=under_way(judged.point, workload) or None if workload.at_one_load else None,
+        mean_concurrency=mean_under_way(judged.point, workload) or None if workload.at_one_load else None,
         offered_rate=workload.rate or None,
         request_speed=None if workload.at_one_load else judged.point.request_speed or None,
         saturated=saturated(judged.point, workload),
@@ -306,14 +307,14 @@ def _finite(value: Any) -> Any:
     return value if isinstance(value, tuple) else finite(value)
 
 
-def judged_speed(point: recorded.Point) -> float | None:
+def judged_speed(point: recorded.PointRecord) -> float | None:
     """The speed that the gate compares, in output tokens per second: at a rate (0014) and on a ramp that of a
     request under way, for a closed loop that of all requests in the steady window (0025). Without a substitute: None if
     it is missing."""
     return finite(point.steady_throughput if point.request_speed is None else point.request_speed)
 
 
-def _measurement(number: int, point: recorded.Point, replicate: recorded.Replicate) -> Measurement:
+def _measurement(number: int, point: recorded.PointRecord, replicate: recorded.ReplicateRecord) -> Measurement:
     throughput = judged_speed(point)
     values = {wire: value for wire, name in METRICS.items() if (value := getattr(point, name)) is not None}
     if replicate.kv_tokens is not None:
@@ -335,7 +336,7 @@ def _measurement(number: int, point: recorded.Point, replicate: recorded.Replica
     )
 
 
-def _ended(replicate: recorded.Replicate) -> str:
+def _ended(replicate: recorded.ReplicateRecord) -> str:
     """Why its server did not last the round: any failure for the baseline; for a candidate only one that blames the
     server. "" if there is none."""
     blamed = replicate.arm == BASELINE or replicate.reason in {failure.name for failure in BLAMES_THE_SERVER}

@@ -50,7 +50,7 @@ def is_number(value: Any, least: int = 0) -> bool:
 
 
 def _is_plausible(name: str, value: Any) -> bool:
-    return KINDS[KIND_OF[name]](value) and (name not in LAYERS or value <= MOST_LAYERS)
+    return _KINDS[KIND_OF[name]](value) and (name not in LAYERS or value <= MOST_LAYERS)
 
 
 def _word(value: Any) -> bool:
@@ -64,7 +64,7 @@ def _layers(value: Any) -> bool:
     return all(is_number(layer, -MOST_LAYERS) for layer in value)
 
 
-KINDS: Mapping[str, Callable[[Any], bool]] = {
+_KINDS: Mapping[str, Callable[[Any], bool]] = {
     str(int | None): is_number,
     str(str | None): _word,
     str(bool | None): lambda value: isinstance(value, bool),

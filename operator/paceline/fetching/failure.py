@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
-Part = Literal["source", "revision"]
+ModelPart = Literal["source", "revision"]
 """The field of a model or dataset that a person must change."""
 
 
@@ -15,7 +15,7 @@ class FetchFailure:
 
     sentence: str
     source: str = ""
-    part: Part = "source"
+    part: ModelPart = "source"
 
     def to_message(self) -> str:
         """One line, or two if there is a source. The caller bounds the length: only the sentence may be cut."""
@@ -33,5 +33,5 @@ class FetchFailure:
             source, part = facts["source"], facts["part"]
         except (KeyError, TypeError, ValueError, RecursionError):
             return cls(sentence=text)
-        known = isinstance(source, str) and part in get_args(Part)
-        return cls(sentence=rest, source=source, part=cast("Part", part)) if known else cls(sentence=rest)
+        known = isinstance(source, str) and part in get_args(ModelPart)
+        return cls(sentence=rest, source=source, part=cast("ModelPart", part)) if known else cls(sentence=rest)

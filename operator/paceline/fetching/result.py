@@ -11,7 +11,7 @@ from paceline.core import ModelFacts
 from paceline.core.names import snapshot_path
 from paceline.fetching.facts import COMMIT, is_number, known_fields, read_facts, write_facts
 
-VERSION = 4
+_VERSION = 4
 """Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
 prefetch lacks that fact, and a missing fact would pass for "nothing wrong"."""
 LARGEST_MESSAGE = 2048
@@ -54,7 +54,7 @@ class FetchResult:
             commits["datasets"] = list(map(_written, self.datasets))
         for count in range(len(known), min(len(known), 1) - 1, -1):
             facts = {source: write_facts(facts) for source, facts in known[:count]}
-            whole = _json({"version": VERSION, **commits, "facts": facts})
+            whole = _json({"version": _VERSION, **commits, "facts": facts})
             for text in (whole, _json({"packed": _pack(whole)})):
                 if len(text) <= LARGEST_MESSAGE:  # json.dumps writes ASCII: characters are bytes
                     return text
@@ -70,8 +70,8 @@ class FetchResult:
         try:
             value = json.loads(text)
             value = json.loads(_unpack(value["packed"])) if "packed" in value else value
-            if value["version"] != VERSION:
-                raise ValueError(f"version {value['version']}, not {VERSION}")
+            if value["version"] != _VERSION:
+                raise ValueError(f"version {value['version']}, not {_VERSION}")
             return cls(
                 models=tuple(map(_read, value["models"])),
                 facts={source: read_facts(facts) for source, facts in value["facts"].items()},

@@ -13,12 +13,12 @@
 Why the rule is what it is, and how often it errs: docs/gate.md.
 """
 
-from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
+from paceline.gate.crossover import Crossing, Crossover, LoadLevel, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
 from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_noise, smallest_shown
-from paceline.gate.rounds import table
+from paceline.gate.rounds import rounds_table
 from paceline.gate.rule import decide, so_far, undecided
 from paceline.gate.server_failures import RETRACTED
 
@@ -29,7 +29,7 @@ __all__ = [
     "Crossing",
     "Crossover",
     "Finding",
-    "Load",
+    "LoadLevel",
     "Noise",
     "OutputComparison",
     "Pace",
@@ -41,9 +41,9 @@ __all__ = [
     "explain",
     "limits",
     "observed_noise",
+    "rounds_table",
     "smallest_shown",
     "so_far",
-    "table",
     "threshold",
     "undecided",
 ]

@@ -9,11 +9,11 @@ from enum import StrEnum
 from paceline.core import Bounds, Gate, Measurement
 from paceline.gate.findings import shown
 from paceline.gate.interval import Interval, interval
-from paceline.gate.rounds import Rounds, table, weighted_means
+from paceline.gate.rounds import Rounds, rounds_table, weighted_means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class LoadLevel:
     """The load of a workload."""
 
     concurrency: int
@@ -84,7 +84,7 @@ class Crossover:
 
 
 def crossover(
-    gate: Gate, arms: Sequence[str], loads: Mapping[str, Load], measurements: Sequence[Measurement]
+    gate: Gate, arms: Sequence[str], loads: Mapping[str, LoadLevel], measurements: Sequence[Measurement]
 ) -> Crossover:
     """`arms` starts with the baseline; `loads` has every workload by name, at least one.
 
@@ -99,7 +99,7 @@ def crossover(
     results = []
     for concurrency in concurrencies:
         here = {name: load.weight for name, load in loads.items() if load.concurrency == concurrency}
-        rounds = table(baseline, here, [m for m in measurements if m.workload in here])
+        rounds = rounds_table(baseline, here, [m for m in measurements if m.workload in here])
         effects = ((arm, _effect(rounds, gate, arm, error)) for arm in candidates)
         results.append(_result(concurrency, candidates, {arm: effect for arm, effect in effects if effect}))
     crossing, between = _crossing(results)

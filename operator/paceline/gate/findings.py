@@ -69,7 +69,7 @@ class InterimBounds:
         return {"mean of closed loops": self.mean, "mean at a rate": self.rated}
 
 
-def judge(interim: InterimBounds, gate: Gate) -> ArmVerdict:
+def judge_interim(interim: InterimBounds, gate: Gate) -> ArmVerdict:
     """Reject by the first check that fails; else promote if everything is shown; else leave undecided."""
     failed = ((finding, list(check(interim, gate))) for finding, check in REJECTIONS)
     rejection = next(((finding, objections) for finding, objections in failed if objections), None)

@@ -13,9 +13,9 @@ AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
 the mean: the p95 of some hundred requests varies by 10 % and more between rounds and would decide nothing in eight.
 25 %, because a draft head has its own prefill: a first token after 200 ms may come after 250 ms."""
-LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
+_LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
 BOUNDED_BY: Mapping[str, str] = {
-    **dict.fromkeys(LATENCIES, "maxIncrease"),
+    **dict.fromkeys(_LATENCIES, "maxIncrease"),
     "kvTokens": "maxDecrease",
     "retractions": "max",
 }
@@ -31,7 +31,7 @@ def limits(gate: Gate, rated: Collection[str]) -> tuple[Limit, ...]:
     return gate.limits if not rated or named & set(FIRST_TOKEN) else (*gate.limits, AT_A_RATE)
 
 
-def counted(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> list[Measurement]:
+def enforce_maxima(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> list[Measurement]:
     """Invalidate points that exceed a `max`; their server counts as failed in the round (Retracted, or worse)."""
     most = {limit.metric: limit.max for limit in bounds if limit.max is not None}
     if not most:
@@ -52,7 +52,7 @@ def unknown(rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int]) -> d
     }
 
 
-def changes(
+def metric_ratios(
     rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int], rated: Collection[str], error: float, floor: float
 ) -> dict[str, Interval | None]:
     """Workload ("" for a metric of the server) → bounds of the metric as a ratio to the baseline's; None if a round

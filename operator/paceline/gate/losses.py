@@ -15,8 +15,8 @@ from paceline.gate.server_failures import DEATHS, FAILED, MALFORMED, RETRACTED, 
 
 TOLERATED = 1
 """Rounds in which a candidate's own server may fail while the baseline's lives: one may be a neighbour's doing."""
-ENDED = "its own server ended"
-WORDS = {
+_ENDED = "its own server ended"
+_WORDS = {
     RETRACTED: "it retracted requests",
     FAILED: "requests to it failed",
     MALFORMED: "its answers did not have the form that was asked for",
@@ -101,7 +101,7 @@ def _why_lost(rounds: Rounds, candidate: str, number: int) -> str:
     if baselines and (excused(own, baselines) or not own):
         return f"{_of_baseline(baselines)} ({baselines})"
     if own:
-        return f"{WORDS.get(own, ENDED)} ({own})"
+        return f"{_WORDS.get(own, _ENDED)} ({own})"
     valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))
     return "one of its points was invalid" if valid else "a point of the baseline was invalid"
 

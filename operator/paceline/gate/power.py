@@ -17,7 +17,7 @@ POINT = 0.005
 was seen (vLLM issue 53436)."""
 START = 0.01
 """That between two starts of a server, shared by all its workloads: usual (docs/gate.md)."""
-PROMPTS = 0.15
+_PROMPTS = 0.15
 """Standard deviation of ln(speed-up) between prompts. Each round sends other ones. Modest: published speed-ups
 of one head range from 1.18x to 1.52x between sets."""
 
@@ -29,7 +29,7 @@ def enough_requests(spread: float, weights: Sequence[float]) -> int:
     counts for both arms; the spread between the prompts' speed-ups is assumed, as it would have to be read off ratios.
     """
     equal = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
-    return math.ceil((2 * spread**2 + PROMPTS**2) / (equal * 2 * START**2))
+    return math.ceil((2 * spread**2 + _PROMPTS**2) / (equal * 2 * START**2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def smallest_shown(gate: Gate, candidates: int, look: int, noise: Noise) -> floa
 
 def assumed_noise(requests: Mapping[str, int], weights: Mapping[str, float]) -> Noise:
     """`requests` that a round sends of each workload, and the workloads' weights in the mean."""
-    own = {name: 2 * POINT**2 + PROMPTS**2 / sent for name, sent in requests.items()}
+    own = {name: 2 * POINT**2 + _PROMPTS**2 / sent for name, sent in requests.items()}
     total = math.fsum(weights.values())
     mean = math.fsum((weights[name] / total) ** 2 * variance for name, variance in own.items())
     shared = 2 * START**2

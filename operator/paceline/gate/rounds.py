@@ -60,7 +60,7 @@ class Rounds:
         logs = []
         for n in numbers:
             mine, theirs = (self.cells[n, arm, workload].metrics.get(metric) for arm in (candidate, self.baseline))
-            if not (positive(mine) and positive(theirs)):
+            if not (_positive(mine) and _positive(theirs)):
                 return None
             logs.append(math.log(mine) - math.log(theirs))
         return logs
@@ -70,7 +70,7 @@ class Rounds:
         return [w for w in self.workloads if self.cells[number, candidate, w].nothing_accepted]
 
 
-def table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[Measurement]) -> Rounds:
+def rounds_table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[Measurement]) -> Rounds:
     cells = {(m.round, m.arm, m.workload): m for m in measurements if m.workload in workloads}
     numbers: dict[str, set[int]] = {}
     valid: Counter[tuple[str, int]] = Counter()
@@ -96,7 +96,7 @@ def table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[
 
 def usable(measurement: Measurement | None) -> bool:
     """False if the measurement is absent, marked invalid, null, not finite or not positive."""
-    return measurement is not None and measurement.valid and positive(measurement.output_throughput)
+    return measurement is not None and measurement.valid and _positive(measurement.output_throughput)
 
 
 def throughput(measurement: Measurement) -> float:
@@ -113,6 +113,6 @@ def weighted_means(workloads: Mapping[str, float], logs: Mapping[str, Sequence[f
     return [math.fsum(weight * logs[w][i] for w, weight in workloads.items()) / total for i in numbers]
 
 
-def positive(value: float | None) -> TypeGuard[float]:
+def _positive(value: float | None) -> TypeGuard[float]:
     """False for None, infinity and NaN."""
     return value is not None and 0 < value < math.inf

@@ -6,25 +6,25 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from paceline.core import BASELINE, Answers, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
-from paceline.gate.findings import Finding, InterimBounds, judge
+from paceline.gate.findings import Finding, InterimBounds, judge_interim
 from paceline.gate.interval import Interval, interval
-from paceline.gate.limits import changes, counted, limits, unknown
+from paceline.gate.limits import enforce_maxima, limits, metric_ratios, unknown
 from paceline.gate.losses import lost, shown_unreliable, unreliable
 from paceline.gate.outputs import OutputComparison, compare_outputs, first_difference
 from paceline.gate.rates import rate_misses
-from paceline.gate.rounds import Rounds, table, weighted_means
+from paceline.gate.rounds import Rounds, rounds_table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
-CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
+_CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
 """Undecided for good: a baseline whose own answers vary will go on varying, and one that keeps none of the rates will
 keep none in later rounds."""
-LENGTH = "outputTokens"
+_LENGTH = "outputTokens"
 """The metric whose change shows that a candidate's answers are longer or shorter."""
 
 
 def _open(verdict: ArmVerdict) -> bool:
     """More rounds may decide this candidate."""
-    return verdict.outcome in OPEN and verdict.reason not in CLOSED
+    return verdict.outcome in OPEN and verdict.reason not in _CLOSED
 
 
 def decide(
@@ -45,7 +45,7 @@ def decide(
     for fault in _faults(gate, arms, workloads, measurements):
         raise ValueError(fault)
     baseline, *candidates = arms
-    rounds = table(baseline, workloads, counted(measurements, gate.limits))
+    rounds = rounds_table(baseline, workloads, enforce_maxima(measurements, gate.limits))
     complete = {arm: rounds.complete(arm) for arm in candidates}
     # The probability of a wrong verdict is split evenly over all candidates of the run and all looks.
     error = (1 - gate.confidence) / (len(candidates) * len(gate.decide_after_rounds))
@@ -95,7 +95,7 @@ def so_far(
 ) -> Verdict:
     """As `decide`, with the next look moved to the last complete round. Its bounds are provisional and decide nothing;
     there are none before two complete rounds."""
-    rounds = table(arms[0], workloads, counted(measurements, gate.limits))
+    rounds = rounds_table(arms[0], workloads, enforce_maxima(measurements, gate.limits))
     complete = max(len(rounds.complete(arm)) for arm in arms[1:])
     looks = gate.decide_after_rounds
     due = min((look for look in looks if look >= complete), default=looks[-1])
@@ -182,7 +182,7 @@ def _judged(
         for w, times in slow.items()
     )
     if interim := _interim_bounds(rounds, gate, arm, numbers, error, rated, slow, left_out):
-        return judge(interim, gate)
+        return judge_interim(interim, gate)
     return ArmVerdict(
         outcome=ArmOutcome.UNDECIDED,
         reason=Finding.SATURATED.value,
@@ -216,14 +216,14 @@ def _interim_bounds(
     means = [bounds(weighted_means(kind, logs)) for kind in kinds if math.fsum(kind.values()) > 0]
     if not means:
         return None
-    lengths = {w: rounds.changes(arm, numbers, w, LENGTH) for w in rounds.workloads}
+    lengths = {w: rounds.changes(arm, numbers, w, _LENGTH) for w in rounds.workloads}
     return InterimBounds(
         rounds=len(numbers),
         mean=means[0],
         rated=means[1] if len(means) > 1 else None,
         workloads={w: bounds(values) for w, values in logs.items()},
         limits={
-            limit: changes(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
+            limit: metric_ratios(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
             if limit.max is None
             else unknown(rounds, limit, arm, numbers)
             for limit in limits(gate, rated)

@@ -22,7 +22,7 @@ LIST_KEYS = ("name", "type", "containerPort", "port", "mountPath", "uid")
 QUANTITIES = frozenset({"requests", "limits", "capacity", "sizeLimit"})
 """Fields under which the API server rewrites numbers: 0.5 comes back as 500m."""
 
-SUFFIXES = {
+_SUFFIXES = {
     **{"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)},
     **{suffix: Decimal(1000) ** n for n, suffix in enumerate("kMGTPE", 1)},
     **{f"{suffix}i": Decimal(1024) ** n for n, suffix in enumerate("KMGTPE", 1)},
@@ -88,7 +88,7 @@ def difference(current: Any, desired: Any, path: str = "", quantity: bool = Fals
 def amount(value: Any) -> Any:
     """A quantity as a number, whatever its notation; what is none is returned as it is."""
     parts = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]?|[KMGTPE]i)", str(value))
-    return Decimal(parts[1]) * SUFFIXES[parts[2]] if parts else value
+    return Decimal(parts[1]) * _SUFFIXES[parts[2]] if parts else value
 
 
 def _list_key(items: Sequence[Any]) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import aiohttp
 
 from paceline.kube.errors import ApiError
-from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, lines, shallow, whole
+from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, lines, read_body, shallow
 
 WANTED = frozenset(
     {
@@ -24,7 +24,7 @@ WANTED = frozenset(
 )
 """Fields, wherever they stand, of a list, of an event, of an object and of a Status that says what is wrong."""
 
-LONGEST_PAGE = 4 * LONGEST_LINE
+_LONGEST_PAGE = 4 * LONGEST_LINE
 """Bytes of a list. Who asks for lists limits the number of objects."""
 
 LIST, OBJECT = (
@@ -48,7 +48,7 @@ def names_only(plural: str) -> aiohttp.ClientMiddlewareType:
     return cut_down
 
 
-def names(text: bytes) -> bytes:
+def wanted_fields(text: bytes) -> bytes:
     """The JSON with WANTED fields alone. What is left out is dropped while it is parsed."""
     try:
         listed = json.loads(text, object_pairs_hook=_wanted)
@@ -59,7 +59,7 @@ def names(text: bytes) -> bytes:
 
 async def _cut(text: bytes) -> bytes:
     """Beside the event loop if it takes long. To hand an event to a thread takes longer than to read it."""
-    return names(text) if len(text) < BESIDE else await asyncio.to_thread(names, text)
+    return wanted_fields(text) if len(text) < BESIDE else await asyncio.to_thread(wanted_fields, text)
 
 
 def _wanted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class _Names:
 
     async def read(self, _: int = -1) -> bytes:
         with _as_a_broken_connection():
-            return await _cut(await whole(self._content, LONGEST_PAGE))
+            return await _cut(await read_body(self._content, _LONGEST_PAGE))
 
     async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
         with _as_a_broken_connection():

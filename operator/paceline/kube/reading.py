@@ -28,17 +28,17 @@ BESIDE = 64 * 1024
 UNREAD = "unread"
 """Key beside `metadata`, unused by Kubernetes: a sentence that says what was left out."""
 
-CUT = float("nan")
+_CUT = float("nan")
 """Replaces what is nested too deep. JSON of an API server never contains NaN."""
 
-TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]')
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]')
 
 
 class TooLong(Exception):  # noqa: N818 (as the errors of the API are named)
     """The response is longer than the limit."""
 
 
-async def whole(content: aiohttp.StreamReader, most: int) -> bytes:
+async def read_body(content: aiohttp.StreamReader, most: int) -> bytes:
     """Read the body as it arrives. Raises TooLong after `most` bytes."""
     parts, size = list[bytes](), 0
     async for part in content.iter_any():
@@ -68,13 +68,13 @@ def parsed(text: bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        return json.loads(shallow(text), parse_constant=lambda _: CUT)
+        return json.loads(shallow(text), parse_constant=lambda _: _CUT)
 
 
 def shallow(text: bytes, deepest: int = 2 * DEEPEST) -> bytes:
     """Replace values nested deeper with NaN. Slow (4 MiB take a second): only for JSON that the parser refuses."""
     kept, depth, start = [], 0, 0
-    for token in TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text):
         match text[token.start()]:
             case 0x7B | 0x5B:  # { [
                 depth += 1

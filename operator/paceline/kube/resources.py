@@ -75,10 +75,10 @@ Kinds = Mapping[tuple[str, str], Resource]
 
 def kinds(*resources: Resource) -> Kinds:
     """The table that `ref_of` looks kinds up in: the built-in ones and `resources`."""
-    return {(r.api_version, r.kind): r for r in (*BUILTIN, *resources)}
+    return {(r.api_version, r.kind): r for r in (*_BUILTIN, *resources)}
 
 
-BUILTIN: tuple[Resource, ...] = (
+_BUILTIN: tuple[Resource, ...] = (
     NAMESPACE,
     NODE,
     POD,

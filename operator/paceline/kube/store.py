@@ -7,14 +7,14 @@ from typing import cast
 
 from paceline.kube.resources import Manifest, matches, version_of
 
-Key = tuple[str, str]
+NamespacedName = tuple[str, str]
 """Namespace ("" for cluster-scoped kinds) and name."""
 
 OnChange = Callable[[str, Manifest, Manifest | None], None]
 """Called with ADDED, MODIFIED or DELETED, the object, and what the store held of it before."""
 
 
-def key_of(manifest: Manifest) -> Key:
+def _key_of(manifest: Manifest) -> NamespacedName:
     return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
 
 
@@ -26,7 +26,7 @@ class Entry:
 
     def __init__(self, manifest: Manifest, packed: bool) -> None:
         metadata = manifest["metadata"]
-        self.key = key_of(manifest)
+        self.key = _key_of(manifest)
         self.version = version_of(manifest)
         self.uid: str | None = metadata.get("uid")
         self.labels: Mapping[str, str] = metadata.get("labels") or {}
@@ -95,7 +95,7 @@ class Store:
 
     def saw(self, manifest: Manifest) -> None:
         """Take in the answer to an own write, ahead of the watch. Nothing happens if the watch was faster."""
-        if self._entry(key_of(manifest)) is None and version_of(manifest) <= self.version:
+        if self._entry(_key_of(manifest)) is None and version_of(manifest) <= self.version:
             return  # the watch is past it and has no such object: deleted since
         self._put(manifest)
 
@@ -106,7 +106,7 @@ class Store:
             case "ADDED" | "MODIFIED":
                 self._put(manifest)
             case "DELETED":
-                known = self._entry(key_of(manifest))
+                known = self._entry(_key_of(manifest))
                 if known is not None and version_of(manifest) >= known.version:
                     self._drop(known)
 
@@ -130,14 +130,14 @@ class Store:
         for known in self._entries():
             self._drop(known)
 
-    def _entry(self, key: Key) -> Entry | None:
+    def _entry(self, key: NamespacedName) -> Entry | None:
         return self._objects.get(key[0], {}).get(key[1])
 
     def _entries(self) -> list[Entry]:
         return [entry for space in self._objects.values() for entry in space.values()]
 
     def _put(self, found: Manifest | Entry) -> None:
-        key, version = (found.key, found.version) if isinstance(found, Entry) else (key_of(found), version_of(found))
+        key, version = (found.key, found.version) if isinstance(found, Entry) else (_key_of(found), version_of(found))
         known = self._entry(key)
         if known is not None and version <= known.version:
             return
@@ -168,7 +168,7 @@ class Store:
         return [(label, entry.labels[label]) for label in self._indexed if label in entry.labels]
 
 
-def _remove(spaces: Spaces, key: Key) -> None:
+def _remove(spaces: Spaces, key: NamespacedName) -> None:
     namespace, name = key
     del spaces[namespace][name]
     if not spaces[namespace]:

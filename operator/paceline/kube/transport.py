@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from paceline.kube.errors import Conflict, NotFound, TooManyRequests, Unavailable, error_of
 from paceline.kube.interface import PAGE, Listing, WatchEvent
-from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, whole
+from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, read_body
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_of
 from paceline.kube.throttle import Throttle
 
@@ -26,11 +26,11 @@ no bookmarks (seen on 1.34), so this end is the only sign of life that can be co
 SILENCE = 90.0
 """Seconds without a byte on a watch until the connection counts as dead: longer than any watch lasts."""
 
-LONGEST_PAGE = 4 * 2**20
+_LONGEST_PAGE = 4 * 2**20
 """Bytes of a page of a list: one that has more is asked for again with fewer objects. As Python's objects they may take
 30 times as much, until the page has been read."""
 
-LONGEST_LOG = 8 * 2**20
+_LONGEST_LOG = 8 * 2**20
 """Bytes of a container's log that are kept; kubelets rotate a log at 10 MiB."""
 LONGEST_WAIT = 60.0
 """Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as
@@ -43,16 +43,16 @@ EXEC_SECONDS = 30.0
 
 Read = TypeVar("Read")
 
-CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError)
+_CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError)
 """How a stream ends that the other side closes before its end; a time-out is none of these."""
 
-config: Any = kubernetes.aio.config
+_config: Any = kubernetes.aio.config
 """Any: the library ships py.typed with half of its functions untyped."""
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-Answered = Callable[[str, int], None]
+OnAnswer = Callable[[str, int], None]
 """Told of each request: its method, and the status of the answer; 0 if there was none."""
 
 
@@ -69,7 +69,7 @@ class Transport:
         *,
         kinds: Kinds = KINDS,
         throttle: Throttle | None = None,
-        answered: Answered = _nothing,
+        answered: OnAnswer = _nothing,
         tries: int = 1,
     ) -> None:
         self._client = client
@@ -139,7 +139,7 @@ class Transport:
         while True:
             response = await self._send("GET", resource.path(namespace), query | {"limit": str(most)})
             try:
-                body = await _body(response, LONGEST_PAGE if most > 1 else LONGEST_LINE)
+                body = await _body(response, _LONGEST_PAGE if most > 1 else LONGEST_LINE)
             except TooLong as error:
                 if most == 1:
                     raise Unavailable(0, "TooLong", f"one of {resource.plural}: {error}") from error
@@ -320,15 +320,15 @@ async def connect(
     context: str | None = None,
     kinds: Kinds = KINDS,
     throttle: Throttle | None = None,
-    answered: Answered = _nothing,
+    answered: OnAnswer = _nothing,
     tries: int = 1,
 ) -> Transport:
     """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
     settings = Configuration()
     if kubeconfig is None and context is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
-        config.load_incluster_config(client_configuration=settings)
+        _config.load_incluster_config(client_configuration=settings)
     else:
-        await config.load_kube_config(
+        await _config.load_kube_config(
             config_file=kubeconfig or os.environ.get("KUBECONFIG"),
             context=context,
             client_configuration=settings,
@@ -358,13 +358,13 @@ async def _line(events: AsyncIterator[bytes]) -> bytes:
     cuts what is idle, and that is not the silence of a dead connection."""
     try:
         return await anext(events, b"")
-    except CUT:
+    except _CUT:
         return b""
 
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
     try:
-        body: bytes = await _read(lambda: whole(response.content, most))
+        body: bytes = await _read(lambda: read_body(response.content, most))
     except TooLong:
         response.close()
         raise
@@ -376,9 +376,9 @@ async def _last(content: aiohttp.StreamReader) -> bytes:
     kept = bytearray()
     async for chunk in content.iter_chunked(1 << 16):
         kept += chunk
-        if len(kept) > 2 * LONGEST_LOG:
-            del kept[:-LONGEST_LOG]
-    return bytes(kept[-LONGEST_LOG:])
+        if len(kept) > 2 * _LONGEST_LOG:
+            del kept[:-_LONGEST_LOG]
+    return bytes(kept[-_LONGEST_LOG:])
 
 
 async def _object(response: aiohttp.ClientResponse) -> bytes:

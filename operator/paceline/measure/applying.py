@@ -7,7 +7,8 @@ import yaml
 
 from paceline import api
 from paceline.api.round import rounds_of
-from paceline.plan.objects import Object, brings_rounds
+from paceline.core.manifest import Object
+from paceline.plan.objects import brings_rounds
 from paceline.plan.run.imported import UnfitError, brought
 
 NAMEABLE = 2

@@ -10,8 +10,8 @@ ORDERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 APPS = "compute-apps", "name,used_memory"
-LONGEST_NAME = 80
-MOST = 16
+_LONGEST_NAME = 80
+_MOST = 16
 """Named programs, as of neighbours in a cluster."""
 
 
@@ -46,13 +46,13 @@ def visible(said: str | None, there: Mapping[str, str]) -> Iterator[str]:
         yield number
 
 
-def beside(devices: Sequence[str]) -> tuple[str, ...]:
+def other_programs(devices: Sequence[str]) -> tuple[str, ...]:
     """What else computes on these GPUs just now: programs with their memory. Empty without a driver, and where it hides
     the processes of others, as from a container."""
     if not devices:
         return ()
-    found = (f"{name.rpartition('/')[2][:LONGEST_NAME]} ({used})" for name, used in _asked(*APPS, devices))
-    return tuple(sorted(found)[:MOST])
+    found = (f"{name.rpartition('/')[2][:_LONGEST_NAME]} ({used})" for name, used in _asked(*APPS, devices))
+    return tuple(sorted(found)[:_MOST])
 
 
 def _gpus() -> dict[str, str]:

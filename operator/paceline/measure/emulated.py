@@ -40,7 +40,7 @@ def command(server: Server) -> tuple[str, ...]:
     return (sys.executable, "-m", emulator.module, *emulator.words)
 
 
-def variables(server: Server) -> Mapping[str, str]:
+def emulator_variables(server: Server) -> Mapping[str, str]:
     """Of its servers."""
     version = server.engine.version
     return {EMULATED_RELEASE: version} if version in _emulator(server).releases else {}
@@ -76,7 +76,7 @@ def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[s
     return sentence, {EMULATED_SPEED: f"{speed / GENERIC_SPEED:.4g}"}
 
 
-def kinds(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
+def kinds_on_hub(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
     """Repository of the hub → a kind of target, or the algorithm of the head that it is."""
     drafts = [arm.draft for arm in arms if arm.draft]
     own_layers = any(draft.model is None and draft.algorithm in LAYERS_OF_THE_TARGET for draft in drafts)

@@ -9,23 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Engine, Server
+from paceline.core.manifest import Manifest
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, keys
 from paceline.engines.pod_template import SERVER
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.measure.ports import LOOPBACK
-from paceline.plan.step import Manifest
 
 VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet replaces in a command and in the value of a variable."""
-SECRET = re.compile(r"TOKEN(?!S|I)|KEY|SECRET|PASS|PWD|CREDENTIAL|AUTH", re.IGNORECASE)
+_SECRET = re.compile(r"TOKEN(?!S|I)|KEY|SECRET|PASS|PWD|CREDENTIAL|AUTH", re.IGNORECASE)
 """Names of variables and flags whose values are not written down; of TOKENIZERS_PARALLELISM they are."""
 USER = re.compile(r"://[^/@\s]+@")
 """Who asks, in an address: as HTTPS_PROXY has it."""
-HIDDEN = "***"
+_HIDDEN = "***"
 READ_BY_ENGINES = re.compile(
-    r"(SGLANG|SGL|VLLM|CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU"
-    r"|LIBTPU)_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
+    r"(CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU|LIBTPU|"
+    + "|".join(begins for adapter in ENGINES.values() for begins in adapter.variables)
+    + r")_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
 )
 """Names of variables by which an engine, or what it computes with, is faster, slower or another program."""
 SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME)")
@@ -33,7 +34,7 @@ SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME
 EMULATED_RELEASE = "PACELINE_EMULATE_VERSION"
 EMULATED_SPEED = "PACELINE_EMULATE_SPEED"
 """Variables that tell the emulator which release and how fast it is."""
-FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
+_FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
 """Fields of a pod that a variable may name, and that this machine's have."""
 
 
@@ -89,7 +90,7 @@ class Machine:
         return "; ".join(said)
 
     def _shown(self, variables: Iterable[tuple[str, str]]) -> str:
-        return " ".join(_written((name, HIDDEN if name in self.secret else value)) for name, value in variables)
+        return " ".join(_written((name, _HIDDEN if name in self.secret else value)) for name, value in variables)
 
     @property
     def follows(self) -> tuple[str, ...]:
@@ -115,14 +116,14 @@ def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _written(variable: tuple[str, str]) -> str:
     name, value = variable
-    return f"{name}={HIDDEN if SECRET.search(name) else USER.sub(f'://{HIDDEN}@', value)}"
+    return f"{name}={_HIDDEN if _SECRET.search(name) else USER.sub(f'://{_HIDDEN}@', value)}"
 
 
 def _told(command: Sequence[str]) -> Iterator[str]:
     """`env HF_TOKEN=hf_x serve --api-key x` without its secrets."""
     for before, word in zip(("", *command), command, strict=False):
-        if before.startswith("-") and "=" not in before and SECRET.search(before):
-            yield HIDDEN
+        if before.startswith("-") and "=" not in before and _SECRET.search(before):
+            yield _HIDDEN
         else:
             yield _written((word.partition("=")[0], word.partition("=")[2])) if "=" in word else word
 
@@ -179,7 +180,7 @@ def argv_here(engine: str, argv: Sequence[str], machine: Machine) -> tuple[str, 
     return (*(machine.command or program), *ours)
 
 
-def environment(
+def process_environment(
     container: Mapping[str, Any], machine: Machine, given: Mapping[str, str], pod: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables that a container's spec asks for. `given`: values of those that come from the cluster; `pod`: the
@@ -189,8 +190,8 @@ def environment(
         name = variable["name"]
         if "valueFrom" not in variable:
             found[name] = machine.here(expanded(variable.get("value", ""), found))
-        elif (field := variable["valueFrom"].get("fieldRef", {}).get("fieldPath")) in FIELDS:
-            found[name] = pod[FIELDS[field]]
+        elif (field := variable["valueFrom"].get("fieldRef", {}).get("fieldPath")) in _FIELDS:
+            found[name] = pod[_FIELDS[field]]
         elif name in given:
             found[name] = given[name]
         elif not next(iter(variable["valueFrom"].values())).get("optional"):
@@ -204,10 +205,10 @@ def from_secrets(server: Server) -> frozenset[str]:
     return frozenset(one["name"].removeprefix(keys.HIDE) for one in (*keys.to_hide(server), *keys.env(server)))
 
 
-def to_hide(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
+def hidden_variables(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
     """Variables of the client: what servers have from Secrets, or by a name that says so, for it to hide them in what
     they say."""
-    names = machine.secret | {name for name in machine.env if SECRET.search(name)}
+    names = machine.secret | {name for name in machine.env if _SECRET.search(name)}
     return {f"{keys.HIDE}{name}": given[name] for name in sorted(names) if given.get(name)}
 
 

@@ -22,9 +22,9 @@ from paceline.pods.fetch.request import FetchError
 
 KEEP = 1_000_000
 """Revisions of a repository that a download leaves: all of them, it is a person's disk."""
-ENDING_SECONDS = 5.0
+_ENDING_SECONDS = 5.0
 """For a download to end: it keeps what it has, and nothing waits for it."""
-Key = tuple[str, str]
+ModelKey = tuple[str, str]
 """Source and revision."""
 
 
@@ -37,18 +37,18 @@ class DownloadError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LocalModels:
     """`commits` and `places` (a model's folder, a dataset's file) by source and revision; `facts` by source."""
 
-    commits: Mapping[Key, str] = field(default_factory=dict)
-    places: Mapping[Key, Path] = field(default_factory=dict)
+    commits: Mapping[ModelKey, str] = field(default_factory=dict)
+    places: Mapping[ModelKey, Path] = field(default_factory=dict)
     facts: Mapping[str, ModelFacts] = field(default_factory=dict)
 
 
-def in_directory(models: Iterable[Model], datasets: Iterable[Dataset], directory: Path) -> Found:
+def in_directory(models: Iterable[Model], datasets: Iterable[Dataset], directory: Path) -> LocalModels:
     """Raises MissingError, and FetchError for a folder that holds no model."""
-    commits: dict[Key, str] = {}
-    places: dict[Key, Path] = {}
+    commits: dict[ModelKey, str] = {}
+    places: dict[ModelKey, Path] = {}
     facts: dict[str, ModelFacts] = {}
     for model in models:
         key = model.source, model.revision
@@ -62,7 +62,7 @@ def in_directory(models: Iterable[Model], datasets: Iterable[Dataset], directory
         place = file_of(dataset, directory)
         commits[key] = dataset.commit or _digest_of(place)
         places[key] = place
-    return Found(commits=commits, places=places, facts=facts)
+    return LocalModels(commits=commits, places=places, facts=facts)
 
 
 def folder(model: Model, directory: Path) -> Path | None:
@@ -83,7 +83,7 @@ def commit_of(place: Path, revision: str) -> str:
     if COMMIT.fullmatch(revision):
         return revision
     here = Artifact(source=Source(scheme=Scheme.CLAIM, name="here", path=place.name))
-    return local.list_files(here, place.parent).pinned.commit
+    return local.list_local_files(here, place.parent).pinned.commit
 
 
 def file_of(dataset: Dataset, directory: Path | None) -> Path:
@@ -121,7 +121,7 @@ def _digest_of(file: Path) -> str:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        process.wait(ENDING_SECONDS)
+        process.wait(_ENDING_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -136,7 +136,7 @@ def downloaded(
     *,
     trust_remote_code: bool,
     log: Path | None = None,
-) -> Found:
+) -> LocalModels:
     """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Without `log` it tells
     on stderr what it does. Raises DownloadError; or FetchError, where the program was ended before it could say why."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ def downloaded(
     found = (*result.models, *result.datasets)
     for one in found:
         name_commit(directory / "hub", Source.parse(one.source), one.revision, one.commit)
-    return Found(
+    return LocalModels(
         commits={(one.source, one.revision): one.commit for one in found},
         places={(one.source, one.revision): Path(one.path) for one in found},
         facts=result.facts,

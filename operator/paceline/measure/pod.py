@@ -16,16 +16,25 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from paceline.core.manifest import Manifest
 from paceline.measure import devices, status
-from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies, to_hide
-from paceline.measure.status import Ended
+from paceline.measure.machine import (
+    Machine,
+    as_here,
+    containers,
+    expanded,
+    hidden_variables,
+    past_proxies,
+    process_environment,
+)
+from paceline.measure.status import ContainerEnd
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 from paceline.render.files import files_in
 
-ENDING_SECONDS = 180.0
+_ENDING_SECONDS = 180.0
 """More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
-LONGEST_MESSAGE = 4096
+_LONGEST_MESSAGE = 4096
 LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
 LONGEST_LOG = 8 << 20
@@ -61,7 +70,7 @@ class Pod:
         if self.ended is None and all(process.poll() is not None for process in self.processes.values()):
             self.ended = now
         if self.ended is None:
-            return status.under_way(self.job, self.machine.name, self.began)
+            return status.running_pod(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
             log = _ending(self.log("client"), LONGEST_LOG)
@@ -75,7 +84,7 @@ class Pod:
         for process in reversed(tuple(self.processes.values())):
             if process.poll() is None:
                 process.terminate()
-        deadline = time.monotonic() + ENDING_SECONDS
+        deadline = time.monotonic() + _ENDING_SECONDS
         for process in self.processes.values():
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))
@@ -90,11 +99,11 @@ class Pod:
     def _deadline(self) -> float:
         return float(self.job["spec"]["template"]["spec"]["activeDeadlineSeconds"])
 
-    def _end_of(self, name: str) -> Ended:
+    def _end_of(self, name: str) -> ContainerEnd:
         code = self.processes[name].returncode
-        message = _beginning(self.folder / f"{name}.message", LONGEST_MESSAGE)
+        message = _beginning(self.folder / f"{name}.message", _LONGEST_MESSAGE)
         code = 128 - code if code < 0 else code
-        return Ended(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
+        return ContainerEnd(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
 
 
 def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:
@@ -114,9 +123,9 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     parts = containers(job)
     commands, given = {}, {**environ, **machine.env}
     for part, more in {"server": of_servers(machine, environ), "client": {"PYTHONUNBUFFERED": "1"}}.items():
-        variables = environment(parts[part], machine, given, pod)
+        variables = process_environment(parts[part], machine, given, pod)
         if part == "client":
-            variables |= to_hide(machine, given)
+            variables |= hidden_variables(machine, given)
         own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{part}.message")}
         command = [expanded(word, variables) for word in parts[part]["command"]]
         commands[part] = command, {**environ, **variables, **more, **own}
@@ -125,7 +134,7 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
         machine=machine,
         folder=folder,
         began=parse_time(timestamp(now)),
-        beside=devices.beside(machine.devices),
+        beside=devices.other_programs(machine.devices),
         processes={
             part: run(command, variables, folder / f"{part}.log", lock)
             for part, (command, variables) in commands.items()

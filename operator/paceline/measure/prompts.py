@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Dataset, Scheme
-from paceline.measure.models import Key, MissingError, file_of
-from paceline.plan.objects import Object
+from paceline.core.manifest import Object
+from paceline.measure.models import MissingError, ModelKey, file_of
 
 
-def files(
+def prompt_files(
     datasets: Sequence[Dataset],
     named: Mapping[str, Path],
     objects: Sequence[Object],
     directory: Path | None,
     folder: Path,
-) -> dict[Key, Path]:
+) -> dict[ModelKey, Path]:
     """Of datasets that are neither built in nor on the hub. `named` by dataset, for all of the same source; `objects`
     of the question's file; `directory` of `--models`. Those of a ConfigMap are written into `folder`. A file keeps the
     end of its name, which says whether it is a table. Raises MissingError."""

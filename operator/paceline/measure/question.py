@@ -9,21 +9,20 @@ from typing import Any
 
 from paceline import api
 from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import child_name, snapshot_path
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import fingerprint
 from paceline.plan.deployment import Snapshot
 from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
-from paceline.plan.deployment.preflight import each_once, problems
+from paceline.plan.deployment.preflight import each_once, model_problems
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object
-from paceline.plan.step import Manifest
 from paceline.render import Settings
 from paceline.render import benchmark_run as owned_run
 from paceline.render.common import API_VERSION
 
-RUN = "BenchmarkRun"
+_RUN = "BenchmarkRun"
 IN_MEMORY = {"namespace": "default", "uid": "not-in-a-cluster"}
 """Of an object that no API server has."""
 SETTINGS = Settings(image="paceline")
@@ -34,7 +33,7 @@ class QuestionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PoolQuestion:
     """A pool of a SpeculativeDeployment, alone in its manifest, or a BenchmarkRun."""
 
     manifest: Object
@@ -71,13 +70,13 @@ class Question:
         return tuple(workload.dataset for workload in workloads)
 
 
-def asked(manifest: Object, pool: str | None) -> Question:
+def asked(manifest: Object, pool: str | None) -> PoolQuestion:
     """Raises QuestionError."""
-    if manifest["kind"] == RUN:
+    if manifest["kind"] == _RUN:
         spec = api.run(manifest)
         if pool not in (None, spec.pool):
             raise QuestionError(f"--pool: the run is of {spec.pool}, not of {pool}")
-        return _measurable(Question(manifest=manifest, spec=spec))
+        return _measurable(PoolQuestion(manifest=manifest, spec=spec))
     names = [one["name"] for one in manifest["spec"]["pools"]]
     if pool is None and len(names) > 1:
         raise QuestionError(f"--pool: name one of {', '.join(names)}; each is a run of its own")
@@ -85,24 +84,24 @@ def asked(manifest: Object, pool: str | None) -> Question:
     if not chosen:
         raise QuestionError(f"--pool: there is no {pool}; there are {', '.join(names)}")
     alone = {**manifest, "spec": {**manifest["spec"], "pools": chosen}}
-    return _measurable(Question(manifest=alone, spec=api.deployment(alone)))
+    return _measurable(PoolQuestion(manifest=alone, spec=api.deployment(alone)))
 
 
-def _measurable(question: Question) -> Question:
+def _measurable(question: PoolQuestion) -> PoolQuestion:
     if why := unmeasurable(question.server):
         raise QuestionError(f"spec.{why}")
     return question
 
 
-def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tuple[str, bool], ...]:
+def found_wrong(question: PoolQuestion, facts: Mapping[str, ModelFacts]) -> tuple[tuple[str, bool], ...]:
     """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
     if isinstance(question.spec, RunSpec):
         return ()
-    return each_once(problems(question.spec, question.manifest["spec"], facts))
+    return each_once(model_problems(question.spec, question.manifest["spec"], facts))
 
 
-def benchmark_run(
-    question: Question, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
+def run_to_measure(
+    question: PoolQuestion, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
 ) -> Manifest:
     """The run that answers it, without a status. That of a pool has the spec that the operator would write, and `now`
     in its name: another one, of another day, may be in the same cluster. Of a pool with a search it is the search, and
@@ -114,7 +113,7 @@ def benchmark_run(
     snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=SETTINGS)
     if search:
         kept = owned_run(snapshot.owner, question.spec.pools[0].name, search["metadata"]["name"], search["spec"], {})
-        snapshot = replace(snapshot, children={RUN: (kept | {"status": search["status"]},)})
+        snapshot = replace(snapshot, children={_RUN: (kept | {"status": search["status"]},)})
     (view,) = pools(snapshot, pin(question.spec, commits), now)
     if all(name == BASELINE for name in view.arms):
         raise QuestionError(f"spec.pools: {view.name} has no candidates: there is nothing to compare")
@@ -130,11 +129,11 @@ def found_by(search: Object) -> str:
 def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
     """Rounds that were measured before are none of it. The operator gives no run of its own such a name."""
     asked = {key: value for key, value in spec.items() if key != "measured"}
-    return {"apiVersion": API_VERSION, "kind": RUN, "metadata": {"name": name}, "spec": asked}
+    return {"apiVersion": API_VERSION, "kind": _RUN, "metadata": {"name": name}, "spec": asked}
 
 
 def paths(
-    question: Question, commits: Mapping[tuple[str, str], str], places: Mapping[tuple[str, str], Path]
+    question: PoolQuestion, commits: Mapping[tuple[str, str], str], places: Mapping[tuple[str, str], Path]
 ) -> dict[str, str]:
     """Where a round's pod has a model → where it is here."""
     return {

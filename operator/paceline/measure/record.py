@@ -15,10 +15,10 @@ from paceline.api.model import API_VERSION
 from paceline.api.round import KIND, rounds_of
 from paceline.api.text import of_yaml
 from paceline.core import Purpose, purpose_of
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import RUN_LABEL, round_name
 from paceline.evidence import question
-from paceline.plan.objects import Object, brings_rounds, finished
-from paceline.plan.step import Manifest
+from paceline.plan.objects import brings_rounds, finished
 
 LOCK_SECONDS = 60.0
 """For what an interrupted round has left to end: more than a client's last heartbeat and a server's grace take."""
@@ -39,7 +39,7 @@ def search_of(file: Path) -> Path:
     return file.with_name(f"{file.stem}.search{file.suffix}")
 
 
-def load(file: Path) -> Manifest | None:
+def load_run(file: Path) -> Manifest | None:
     """The run in the file; None if there is no file. Raises RecordError."""
     if not file.exists():
         return None
@@ -126,7 +126,7 @@ def noted(round: Mapping[str, Any], note: str) -> Manifest:
     return {**round, "notes": [note, *round.get("notes", ())]}
 
 
-def documents(run: Object) -> Iterator[Manifest]:
+def as_documents(run: Object) -> Iterator[Manifest]:
     """The run and its rounds as `kubectl apply` takes them."""
     yield {key: value for key, value in run.items() if key != "rounds"}
     for spec in run.get("rounds", ()):
@@ -139,7 +139,7 @@ def documents(run: Object) -> Iterator[Manifest]:
 def save(file: Path, run: Object, mark: str = "") -> None:
     """A reader of the file sees the old one or the new one. `mark` is a comment in its first line."""
     text = f"# {mark}\n" * bool(mark) + yaml.dump_all(
-        json.loads(json.dumps(list(documents(run)))), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
+        json.loads(json.dumps(list(as_documents(run)))), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
     )
     beside = file.with_name(f".{file.name}.new")
     with beside.open("w") as out:

@@ -9,8 +9,10 @@ from pathlib import Path
 from paceline import api
 from paceline.api.round import KIND
 from paceline.core import RunSpec
+from paceline.core.manifest import Manifest
 from paceline.core.spec import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.evidence import RoundPlan
+from paceline.evidence.result_log import PREFIX
 from paceline.measure import pod, record
 from paceline.measure.machine import Machine, otherwise, plan_here
 from paceline.measure.pod import Pod
@@ -18,11 +20,11 @@ from paceline.measure.question import IN_MEMORY, SETTINGS
 from paceline.plan import run as planner
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Apply, Delete, Manifest, Plan
-from paceline.pods.round.__main__ import check
+from paceline.plan.step import Apply, Delete, Plan
+from paceline.pods.round.__main__ import check_arms
 from paceline.render.benchmark import round_plan
 
-POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class Moment:
 
 
 @dataclass(kw_only=True)
-class Rounds:
+class LocalRun:
     """A run, the file that remembers it, and its pod, if a round is under way. `lock` is inherited by its processes."""
 
     run: Manifest
@@ -53,7 +55,7 @@ class Rounds:
         """What every round would fail on, such as prompts that cannot be read, before anything is started. Raises
         DatasetError, and OSError for a file that is not there."""
         owner = self._snapshot(None).owner
-        check(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
+        check_arms(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
 
     def until_the_end(self) -> Iterator[Moment]:
         """A moment every fifth of a second until the run has its end. However it is left, no process stays."""
@@ -69,7 +71,7 @@ class Rounds:
                     ask = self._follow(plan, now)
                     due = plan.requeue_at
                 yield self.moment()
-                time.sleep(0 if ask or finished(self.run) else POLL_SECONDS)
+                time.sleep(0 if ask or finished(self.run) else _POLL_SECONDS)
         finally:
             if self.pod is not None:
                 self.pod.stop()
@@ -77,12 +79,13 @@ class Rounds:
     def moment(self) -> Moment:
         if self.pod is None or self.pod.ended:
             return Moment(run=self.run)
-        said = self.pod.log("client")
+        log = self.pod.log("client")
+        said = log.read_text(errors="replace").splitlines() if log.is_file() else []
         return Moment(
             run=self.run,
             plan=RoundJob(job=self.pod.job, pod=None).plan,
             began=self.pod.began,
-            said=tuple(said.read_text(errors="replace").splitlines()) if said.is_file() else (),
+            said=tuple(line for line in said if not line.startswith(PREFIX)),
         )
 
     def _snapshot(self, seen: RoundJob | None) -> planner.Snapshot:
@@ -92,7 +95,7 @@ class Rounds:
             spec=self.spec,
             invalid="",
             jobs=(seen,) if seen else (),
-            objects=tuple(_owned(one) for one in record.documents(asked) if one["kind"] == KIND),
+            objects=tuple(_owned(one) for one in record.as_documents(asked) if one["kind"] == KIND),
             namespaces=(IN_MEMORY["namespace"],),
             suspended=False,
             settings=SETTINGS,

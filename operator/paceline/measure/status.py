@@ -4,22 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from paceline.core.manifest import Manifest
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import timestamp
 
 FAILED = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
-LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
+_LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ContainerEnd:
     """Of a container: its exit code, and the last that it had to say."""
 
     code: int
     message: str
 
 
-def under_way(job: Manifest, node: str, began: datetime) -> RoundJob:
+def running_pod(job: Manifest, node: str, began: datetime) -> RoundJob:
     """Its containers run."""
     names = [container["name"] for container in job["spec"]["template"]["spec"]["containers"]]
     running = {"running": {"startedAt": timestamp(began)}}
@@ -36,26 +37,26 @@ def over(
     node: str,
     began: datetime,
     ended: datetime,
-    how: Mapping[str, Ended],
+    how: Mapping[str, ContainerEnd],
     log: str,
     *,
     late: bool = False,
 ) -> RoundJob:
     """Its containers have ended; `log` is the client's, `late`: because activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
-    outcome = {"type": "Complete"} if good else {"type": "Failed", **(LATE if late else FAILED)}
+    outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]
     status = {
         "phase": "Succeeded" if good else "Failed",
         "containerStatuses": states,
         **_placed(began),
-        **(LATE if late else {}),
+        **(_LATE if late else {}),
     }
     condition = {**outcome, "status": "True", "lastTransitionTime": timestamp(ended)}
     return RoundJob(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status), log=log)
 
 
-def _terminated(one: Ended, began: datetime, ended: datetime) -> Manifest:
+def _terminated(one: ContainerEnd, began: datetime, ended: datetime) -> Manifest:
     return {
         "exitCode": one.code,
         "reason": "Error" if one.code else "Completed",

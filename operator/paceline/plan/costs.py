@@ -65,7 +65,7 @@ class RoundCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class EvidenceCost:
     """The cost of one pool's evidence. A Job is a round; `reused` names the run whose evidence is used again."""
 
     jobs: int = 0
@@ -75,5 +75,5 @@ class Cost:
     accelerators: int = 0
     """Of one round, on one node."""
     reused: str = ""
-    search: "Cost | None" = None
+    search: "EvidenceCost | None" = None
     """The part of it that is a search; None if there is none."""

@@ -11,23 +11,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.core import CapacityPolicy, Workload, rounds_of
+from paceline.core import CapacityPolicy, Workload, source_run
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.core.record import from_status
 from paceline.evidence import ArmCommand, RoundPlan, encode
-from paceline.plan.costs import Assumptions, Cost, RoundCost
+from paceline.plan.costs import Assumptions, EvidenceCost, RoundCost
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
 from paceline.plan.deployment.servers import one_more_waits, pod_template
 from paceline.plan.deployment.workload import PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
-from paceline.plan.objects import Object, condition, finished
+from paceline.plan.objects import condition, finished
 from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
-from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Key, admitted, key_of
+from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Handle, handle_of, passes_admission
 from paceline.plan.simulation.scheduler import accelerators, is_round
-from paceline.plan.step import Action, Adopt, Apply, Manifest
+from paceline.plan.step import Action, Adopt, Apply
 
 Scenario = Callable[[int], float]
 """Round → the throughput of every candidate in it, over the baseline's."""
@@ -38,15 +39,15 @@ UNDECIDED: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
 
 BASELINE_SPEED = 100.0
 """Output tokens per second. Only ratios count."""
-NODE = "simulated"
+_NODE = "simulated"
 """It stands for all nodes: accelerators are a number here."""
-CLAIM = "PersistentVolumeClaim"
+_CLAIM = "PersistentVolumeClaim"
 MOST_WAITS = 64
 """How often time passes for a loan: once for each run."""
 OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
 """Kind → the label by which its children name it."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
-NEVER = ("NotMeasurable",)
+_NEVER = ("NotMeasurable",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,8 @@ class Forecast:
     """`steps` are what was applied or deleted, except rounds, each with its reason. `waiting`, `never` (pools that
     cannot be measured) and `stalled` are messages of the planners' conditions."""
 
-    pools: Mapping[str, Cost]
-    steps: tuple[tuple[Key, str], ...]
+    pools: Mapping[str, EvidenceCost]
+    steps: tuple[tuple[Handle, str], ...]
     waiting: tuple[str, ...]
     never: tuple[str, ...]
     stalled: str
@@ -75,9 +76,9 @@ class Simulation:
     scenario: Scenario
     assumptions: Assumptions
     free: float
-    costs: dict[str, Cost]
+    costs: dict[str, EvidenceCost]
     watch: Watch
-    steps: list[tuple[Key, str]] = field(default_factory=list)
+    steps: list[tuple[Handle, str]] = field(default_factory=list)
     runs: set[str] = field(default_factory=set)
     """BenchmarkRuns that were made here: their measurements are invented."""
     most_at_once: int = 0
@@ -107,35 +108,35 @@ def forecast(
     simulation = Simulation(
         cluster=Cluster(
             now=now,
-            nodes={NODE: available},
-            objects={key_of(one): deepcopy(dict(one)) for one in stored},
+            nodes={_NODE: available},
+            objects={handle_of(one): deepcopy(dict(one)) for one in stored},
             one_round_per_node=False,
             unplaced={"message": f"no accelerators are left for it: {_lacking(manifest)}"},
-            admit=_with_room if beside and not _borrows(manifest) else admitted,
+            admit=_with_room if beside and not _borrows(manifest) else passes_admission,
         ),
         scenario=scenario,
         assumptions=assumptions,
         free=available,
-        costs={pool: Cost() for pool in _pools(manifest)},
+        costs={pool: EvidenceCost() for pool in _pools(manifest)},
         watch=Watch(start_seconds=assumptions.start_seconds),
     )
     _start_servers(simulation.cluster)
     while _reconcile(simulation) or _advance(simulation):
         pass
-    return _forecast(simulation, simulation.cluster.objects[key_of(manifest)]["status"])
+    return _forecast(simulation, simulation.cluster.objects[handle_of(manifest)]["status"])
 
 
 def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
     """What the API server holds once `manifest` is applied: of `existing` only what its planner would read."""
-    key = kind, name = key_of(manifest)
-    before = next((dict(stored) for stored in existing if key_of(stored) == key), {})
-    source = ("BenchmarkRun", rounds_of(manifest["spec"]))
+    key = kind, name = handle_of(manifest)
+    before = next((dict(stored) for stored in existing if handle_of(stored) == key), {})
+    source = ("BenchmarkRun", source_run(manifest["spec"]))
     children = [
         stored
         for stored in existing
-        if stored["kind"] == CLAIM
+        if stored["kind"] == _CLAIM
         or (stored["metadata"].get("labels") or {}).get(OWNED[kind]) == name
-        or key_of(stored) == source
+        or handle_of(stored) == source
     ]
     metadata = {"namespace": "default", "uid": "not-yet-made", "generation": 1, **manifest["metadata"]}
     benchmark = {key: value for key, value in manifest["spec"].get("benchmark", {}).items() if key != "window"}
@@ -147,7 +148,7 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
 
 def _held(stored: Collection[Object]) -> int:
     """The accelerators of servers that are there already."""
-    objects = {key_of(one): one for one in stored}
+    objects = {handle_of(one): one for one in stored}
     servers = (one for one in stored if one["kind"] == "Deployment")
     return sum(accelerators(pod_template(one), objects) * one["spec"].get("replicas", 1) for one in servers)
 
@@ -196,10 +197,10 @@ def _reconcile(simulation: Simulation) -> bool:
     """One pass over every object of ours. True if anything changed."""
     cluster, changed = simulation.cluster, False
     simulation.due = None
-    for key in reconciler.ours(cluster):
+    for key in reconciler.owned_handles(cluster):
         if key not in cluster.objects:
             continue  # a run that its deployment no longer keeps, deleted a moment ago
-        stored, plan = cluster.objects[key], reconciler.plan(cluster, key)
+        stored, plan = cluster.objects[key], reconciler.plan_of(cluster, key)
         if key[0] == "SpeculativeDeployment" and _may_lend(stored, cluster):
             simulation.due = plan.requeue_at
         if plan.status is not None and plan.status != stored.get("status"):
@@ -219,22 +220,22 @@ def _may_lend(deployment: Object, cluster: Cluster) -> bool:
 
 def _carry_out(simulation: Simulation, action: Action) -> bool:
     if isinstance(action, Apply) and action.manifest["kind"] in SERVERS:
-        before = simulation.cluster.objects.get(key_of(action.manifest))
+        before = simulation.cluster.objects.get(handle_of(action.manifest))
         ready = (before or {}).get("status", {}).get("readyReplicas", 0)
         simulation.watch.applied(deepcopy(before), action.manifest, ready, simulation.cluster.now)
-    if not reconciler.carry_out(simulation.cluster, action):
+    if not reconciler.apply_action(simulation.cluster, action):
         return False
     if isinstance(action, Apply):
         _note(simulation, action.manifest, action.why)
     elif not isinstance(action, Adopt):
-        kind, name = key_of(action.item)
+        kind, name = handle_of(action.item)
         simulation.steps.append(((f"delete {kind}", name), action.why))
     return True
 
 
 def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
     """A round is a cost, everything else a step."""
-    kind, name = key_of(applied)
+    kind, name = handle_of(applied)
     if kind == "Job" and applied["metadata"]["labels"][COMPONENT_LABEL] == "round":
         _count(simulation, applied)
         return
@@ -255,11 +256,11 @@ def _count(simulation: Simulation, job: Manifest) -> None:
     plan, pool = RoundJob(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
     each = accelerators(pod_template(job), simulation.cluster.objects)
     before, assumed = simulation.costs[pool], simulation.assumptions
-    search = _and(before.search or Cost(), plan, each, assumed) if plan.cells else before.search
+    search = _and(before.search or EvidenceCost(), plan, each, assumed) if plan.cells else before.search
     simulation.costs[pool] = replace(_and(before, plan, each, assumed), search=search)
 
 
-def _and(before: Cost, plan: RoundPlan, each: int, assumed: Assumptions) -> Cost:
+def _and(before: EvidenceCost, plan: RoundPlan, each: int, assumed: Assumptions) -> EvidenceCost:
     """With one round more, on `each` accelerators."""
     return replace(
         before,
@@ -291,7 +292,7 @@ def _prefetch_ends(cluster: Cluster) -> bool:
     """At once. Commits are invented and facts unknown, so preflight has nothing to say."""
     job = next((job for job in cluster.of("Job", component="fetch") if not finished(job)), None)
     if job is not None:
-        kubelet.end(cluster, job, "fetch", 0, fetched(fetch_request(job)))
+        kubelet.end_job(cluster, job, "fetch", 0, fetched(fetch_request(job)))
     return job is not None
 
 
@@ -330,7 +331,7 @@ def _round_ends(simulation: Simulation) -> bool:
     cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
     assumed = simulation.assumptions
     result = round_result(plan, speed, assumed.start_seconds, began, cluster.now.timestamp(), spread=assumed.spread)
-    kubelet.end(cluster, job, "client", 0, encode(result))
+    kubelet.end_job(cluster, job, "client", 0, encode(result))
     return True
 
 
@@ -344,7 +345,7 @@ def _loan_is_due(simulation: Simulation) -> bool:
 
 
 def _placed_servers(cluster: Cluster) -> list[Manifest]:
-    return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == NODE]
+    return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == _NODE]
 
 
 def _accelerators(cluster: Cluster, pods: Collection[Object]) -> int:
@@ -366,7 +367,7 @@ def _forecast(simulation: Simulation, status: Object) -> Forecast:
         pools=costs,
         steps=tuple(simulation.steps),
         waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
-        never=tuple(c["message"] for c in conditions if c["reason"] in NEVER),
+        never=tuple(c["message"] for c in conditions if c["reason"] in _NEVER),
         stalled=_stalled(status),
         serving=_accelerators(simulation.cluster, _placed_servers(simulation.cluster)),
         most_at_once=simulation.most_at_once,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL
 from paceline.plan.deployment.servers import pod_template
-from paceline.plan.objects import Object
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Trigger
+from paceline.core.manifest import Object
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TRIGGER
-
-Object = Mapping[str, Any]
-"""An object as read from the cluster; never edited."""
 
 
 def condition(item: Object, kind: str) -> Mapping[str, Any] | None:
@@ -50,7 +48,7 @@ def trigger(run: Object) -> str:
     return annotations(run).get(TRIGGER, Trigger.PERSON)
 
 
-def suspended(run: Object) -> bool:
+def is_suspended(run: Object) -> bool:
     """Whether a BenchmarkRun is annotated to rest: it keeps its rounds and starts no other."""
     return annotations(run).get(SUSPENDED) == "true"
 

@@ -7,25 +7,28 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api.reasons import Reason
+from paceline.core.manifest import Object
 from paceline.core.masking import without_secrets
 from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
-from paceline.plan.objects import Object, condition
-from paceline.plan.silence import placed_at, since, waits_since, without_pod
+from paceline.plan.objects import condition
+from paceline.plan.silence import changed_since, placed_at, waits_since, without_pod
 from paceline.plan.step import parse_time
 
-ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
+_ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
 """Reasons to wait of a container that has been or will be started. Every other one (its image, its volumes, its name)
 means that it cannot be started; the kubelet gets new ones with every release."""
 UNALLOCATED = "cannot allocate all claims"
 """In the scheduler's messages: the devices that a pod claims are not free on a node, or none there meets its selectors
 (Kubernetes 1.34, pkg/scheduler/framework/plugins/dynamicresources)."""
-ROOM = re.compile(
+_ROOM = re.compile(
     rf"Insufficient|{UNALLOCATED}|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/"
 )
 """In the scheduler's messages: capacity that other pods may give back, on a node that matches otherwise."""
-NEVER = re.compile(r"node affinity/selector|untolerated taint|device class \S+ does not exist|[Pp]ersistent ?[Vv]olume")
+_NEVER = re.compile(
+    r"node affinity/selector|untolerated taint|device class \S+ does not exist|[Pp]ersistent ?[Vv]olume"
+)
 """In the scheduler's messages: what no waiting changes."""
 
 
@@ -59,12 +62,14 @@ def trouble(
     return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
 
-def refused(servers: Object, warnings: Mapping[str, str]) -> Trouble | None:
+def refused_pods(servers: Object, warnings: Mapping[str, str]) -> Trouble | None:
     """Trouble of servers whose pods the API server refuses: by a quota, an admission policy, a missing PriorityClass.
     A Deployment has it in its status, a LeaderWorkerSet only in Events."""
     failure = condition(servers, "ReplicaFailure")
     if failure is not None:
-        return Trouble(message=_refusal(failure.get("message", "")), reason=Reason.PodRefused, since=since(failure))
+        return Trouble(
+            message=_refusal(failure.get("message", "")), reason=Reason.PodRefused, since=changed_since(failure)
+        )
     warning = warnings.get(servers["metadata"].get("uid", ""))
     if not warning:
         return None
@@ -111,9 +116,9 @@ def unplaced(pod: Object) -> Trouble | None:
     for each in pod.get("status", {}).get("conditions", ()):
         if each["type"] == "PodScheduled" and each["status"] == "False":
             message = re.sub(r"\. not found\.?$", "", each.get("message") or each.get("reason", ""))
-            never = NEVER.search(message) and not ROOM.search(message)
+            never = _NEVER.search(message) and not _ROOM.search(message)
             reason = Reason.Unplaceable if never else Reason.NoCapacity
-            return Trouble(message=f"not placed: {message}", reason=reason, since=since(each))
+            return Trouble(message=f"not placed: {message}", reason=reason, since=changed_since(each))
     return None
 
 
@@ -126,7 +131,7 @@ def _on_a_silent_node(pod: Object) -> Trouble | None:
         return None
     silent = f", since {ready['lastTransitionTime']}" if "lastTransitionTime" in ready else ""
     message = f"node {pod['spec'].get('nodeName', '')} does not answer{silent}"
-    return Trouble(message=message, reason=Reason.NodeNotReady, since=since(ready))
+    return Trouble(message=message, reason=Reason.NodeNotReady, since=changed_since(ready))
 
 
 def evicted(pods: Iterable[Object]) -> Trouble | None:
@@ -173,7 +178,7 @@ def failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
 def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for every other."""
     waiting: Mapping[str, Any] = status.get("state", {}).get("waiting") or {}
-    return waiting if waiting.get("reason", ON_ITS_WAY[0]) not in ON_ITS_WAY else {}
+    return waiting if waiting.get("reason", _ON_ITS_WAY[0]) not in _ON_ITS_WAY else {}
 
 
 def not_started(pod: Object) -> bool:
@@ -213,7 +218,7 @@ def _unpulled(pod: Object) -> Trouble | None:
         if waiting := not_startable(status):
             message = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
             began = placed_at(pod)
-            final = began + START_PATIENCE if began else None
+            final = began + _START_PATIENCE if began else None
             return Trouble(message=message, reason=Reason.CannotStart, since=began, final=final)
     return None
 
@@ -224,7 +229,7 @@ MANY_RESTARTS = 3
 LONG_LIFE = timedelta(minutes=10)
 """A container that ran for so long before it ended does not count as crashing: the kubelet also forgets its back-off
 then (twice its longest one)."""
-START_PATIENCE = timedelta(minutes=1)
+_START_PATIENCE = timedelta(minutes=1)
 """How long a node may fail to start a container, for its image, its Secret or its name, before that is fatal: nothing
 serves until then, and a wrong tag should be reported within two minutes."""
 

@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.plan.objects import Object, condition, finished
+from paceline.core.manifest import Object
+from paceline.plan.objects import condition, finished
 from paceline.plan.step import parse_time
 from paceline.render.group import KIND as GROUPS
 
-SILENCE = timedelta(seconds=30)
+_SILENCE = timedelta(seconds=30)
 """Controllers and kubelets make and start pods within seconds, or not at all."""
 ASK_AGAIN = timedelta(minutes=1)
 STARTING = ("ContainerCreating", "PodInitializing")
@@ -24,17 +25,17 @@ MAKES_A_GROUP = "StatefulSet"
 def without_pod(job: Object, now: datetime) -> bool:
     """Whether a Job without a pod is old enough to have one, and has not ended."""
     made = job["metadata"].get("creationTimestamp")
-    return bool(made) and not finished(job) and now - parse_time(made) >= SILENCE
+    return bool(made) and not finished(job) and now - parse_time(made) >= _SILENCE
 
 
 def silent(waiting: Iterable[Object], now: datetime) -> list[Object]:
     """The objects that have waited for long and give no reason."""
-    return [item for item in waiting if (began := waits_since(item)) and now - began >= SILENCE]
+    return [item for item in waiting if (began := waits_since(item)) and now - began >= _SILENCE]
 
 
 def recheck_at(waiting: Iterable[Object], now: datetime) -> datetime | None:
     """When to list their Events; None if none of them waits."""
-    times = (began + SILENCE for item in waiting if (began := waits_since(item)))
+    times = (began + _SILENCE for item in waiting if (began := waits_since(item)))
     return min((time if time > now else now + ASK_AGAIN for time in times), default=None)
 
 
@@ -57,7 +58,7 @@ def event_selector(item: Object) -> str:
 
 def waits_since(item: Object) -> datetime | None:
     """None if the object does not wait, as far as it shows that itself."""
-    return WAITS[item["kind"]](item) if item.get("kind") in WAITS else None
+    return _WAITS[item["kind"]](item) if item.get("kind") in _WAITS else None
 
 
 def _short_stateful_set(group: Object, pods: Collection[str]) -> Object | None:
@@ -81,10 +82,10 @@ def _short_stateful_set(group: Object, pods: Collection[str]) -> Object | None:
 def placed_at(pod: Object) -> datetime | None:
     """When the pod got its node; None before."""
     scheduled = condition(pod, "PodScheduled")
-    return since(scheduled) if scheduled else None
+    return changed_since(scheduled) if scheduled else None
 
 
-def since(condition: Mapping[str, Any]) -> datetime | None:
+def changed_since(condition: Mapping[str, Any]) -> datetime | None:
     """When a condition last changed; None if it does not have that time."""
     time = condition.get("lastTransitionTime")
     return parse_time(time) if time else None
@@ -136,8 +137,8 @@ def _group(group: Object) -> datetime | None:
     """Since its generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
     progressing = condition(group, "Progressing")
     made = group["metadata"].get("creationTimestamp")
-    return (since(progressing) if progressing else None) or (parse_time(made) if made else None)
+    return (changed_since(progressing) if progressing else None) or (parse_time(made) if made else None)
 
 
-WAITS = {"Job": _job, "Pod": _pod, "PersistentVolumeClaim": _claim, MAKES_A_GROUP: _group, GROUPS: _group}
+_WAITS = {"Job": _job, "Pod": _pod, "PersistentVolumeClaim": _claim, MAKES_A_GROUP: _group, GROUPS: _group}
 """Kind → function that gives since when such an object waits; None if it does not."""

@@ -25,7 +25,7 @@ EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
 
 SMALLEST, LARGEST = 0.01, 10_000.0
 """Billions of parameters that a size may have; anything else is no size."""
-UNITS = {"m": 1e-3, "b": 1.0, "t": 1e3}
+_UNITS = {"m": 1e-3, "b": 1.0, "t": 1e3}
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:([0-9]+)x)?([0-9]{1,9}(?:\.[0-9]+)?)([MBT])(?![A-Za-z0-9])", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?<![A-Za-z0-9.])A([0-9]{1,9}(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
 _BYTES = {
@@ -51,7 +51,7 @@ def size_in_name(name: str) -> Size | None:
     found = _SIZE.search(name)
     if found is None:
         return None
-    each, experts = float(found[2]) * UNITS[found[3].lower()], int(found[1] or 1)
+    each, experts = float(found[2]) * _UNITS[found[3].lower()], int(found[1] or 1)
     named = _ACTIVE.search(name)
     total, active = experts * each, float(named[1]) if named else min(experts, 2) * each
     if not SMALLEST <= active <= total <= LARGEST:

@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from paceline.api.reasons import Cause, Reason
-from paceline.plan.objects import Object
+from paceline.core.manifest import Manifest, Object
 from paceline.watch import Watched
-
-Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

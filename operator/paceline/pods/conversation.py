@@ -16,7 +16,7 @@ from paceline.core import response_format
 
 Message = Mapping[str, Any]
 
-ROLES: Mapping[str, str] = {
+_ROLES: Mapping[str, str] = {
     "system": "system",
     "developer": "developer",
     "user": "user",
@@ -50,7 +50,7 @@ TIMESTAMP = "timestamp"
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
 PROMPT = "prompt"
 """The field of a question that stands alone, as vLLM's `custom` has it."""
-ELSEWHERE = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
+_ELSEWHERE = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
 """In the place of a turn of SPEED-Bench whose text has another licence."""
 ASKING = ("user", "tool")
 
@@ -155,7 +155,7 @@ def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
     """SPEED-Bench has the user's turns only. The first is sent, as bench_serving does."""
     if not turns or not isinstance(turns[0], str):
         raise DatasetError(f"{where} must be a list of texts")
-    if turns[0].startswith(ELSEWHERE):
+    if turns[0].startswith(_ELSEWHERE):
         raise DatasetError(f"{where} has no text: make the file with NVIDIA's script, which fetches it, and name that")
     return [{"role": "user", "content": turns[0]}]
 
@@ -182,9 +182,9 @@ def _objects(messages: Sequence[Any], where: str, role: str, text: str) -> Seque
 
 
 def _message(message: Mapping[str, Any], speaker: str, text: str, where: str) -> Message:
-    role = ROLES.get(str(message.get(speaker)))
+    role = _ROLES.get(str(message.get(speaker)))
     if role is None:
-        raise DatasetError(f"{where} has a message of {message.get(speaker)!s:.80}: write one of {', '.join(ROLES)}")
+        raise DatasetError(f"{where} has a message of {message.get(speaker)!s:.80}: write one of {', '.join(_ROLES)}")
     content, calls = message.get(text), message.get("tool_calls")
     if content is None and role == "assistant" and calls:
         content = ""

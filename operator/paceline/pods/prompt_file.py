@@ -15,12 +15,12 @@ from typing import Any
 
 from paceline.core import Scheme, Source
 from paceline.pods.conversation import DatasetError, conversation
-from paceline.pods.prompt_table import READERS, rows
+from paceline.pods.prompt_table import READERS, conversation_columns
 
 LARGEST_FILE = 256 << 20
 """Bytes of a file: it is held in memory, more than once."""
 
-__all__ = ["LARGEST_FILE", "DatasetError", "Prompts", "read"]
+__all__ = ["LARGEST_FILE", "DatasetError", "Prompts", "read_prompts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Prompts:
 
 
 @cache
-def read(file: Path, source: Source) -> Prompts:
+def read_prompts(file: Path, source: Source) -> Prompts:
     """The prompts of a file; messages name its `source`. Read once: a ConfigMap may change during a round, whose arms
     must get the same prompts. Raises DatasetError."""
     try:
@@ -63,7 +63,7 @@ def read(file: Path, source: Source) -> Prompts:
 
 def _of_table(file: Path, source: Source) -> Iterator[Any]:
     try:
-        yield from rows(file, LARGEST_FILE)
+        yield from conversation_columns(file, LARGEST_FILE)
     except DatasetError as error:
         raise DatasetError(f"{source}: {error}") from error
 

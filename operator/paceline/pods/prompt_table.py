@@ -12,8 +12,8 @@ READERS: Mapping[str, str] = {
     ".csv": "read_csv(?, header = true, all_varchar = true)",
 }
 """By the end of a file's name: how DuckDB reads it. Cells of csv are text; those that hold JSON are read as it."""
-COLUMNS = (*FORMATS, *OF_A_REQUEST, TIMESTAMP)
-ROWS = 256
+_COLUMNS = (*FORMATS, *OF_A_REQUEST, TIMESTAMP)
+_ROWS = 256
 """Rows at a time: a packed table may be many times as large once it is read."""
 ALONE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -24,7 +24,7 @@ ALONE: dict[str, str | bool | int | float | list[str]] = {
 """Nothing is fetched for a file of an unexpected kind."""
 
 
-def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
+def conversation_columns(file: Path, largest: int) -> Iterator[dict[str, Any]]:
     """The columns that a conversation may have, row by row. Raises DatasetError with the cause, or if they have more
     than `largest` characters."""
     import duckdb
@@ -33,14 +33,14 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
     try:
         with duckdb.connect(config=ALONE) as database:
             columns = database.execute(f"SELECT * FROM {source} LIMIT 0", [str(file)]).description or []
-            names = [name for name, *_ in columns if name in COLUMNS]
+            names = [name for name, *_ in columns if name in _COLUMNS]
             if not set(names) & set(FORMATS):
                 found = ", ".join(str(name) for name, *_ in columns)
                 raise DatasetError(f"has no column {', '.join(FORMATS)}: its columns are {found:.300}")
             wanted = ", ".join(f'"{name}"' for name in names)
             table = database.execute(f"SELECT {wanted} FROM {source}", [str(file)])
             size = 0
-            while some := table.fetchmany(ROWS):
+            while some := table.fetchmany(_ROWS):
                 for values in some:
                     row = {
                         name: _read(name, value) for name, value in zip(names, values, strict=True) if value is not None

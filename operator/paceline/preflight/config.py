@@ -60,7 +60,7 @@ def model_facts(
     """`tensors` are the names in the safetensors headers, None if they were not read, and `shapes` those of the tensors
     that have a number in each cell; `has_code`: the repository has Python files. An implausible value counts as
     absent."""
-    values = _Config(speculators.plain(config))
+    values = _Config(speculators.plain_config(config))
     architectures = config.get("architectures")
     classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
     quantization = values.table("quantization_config")

@@ -77,7 +77,7 @@ HEADS_OF = {
 EAGLE_CLASS, EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
 """The first heads announce the class of their target; SGLang wants the head's: one of HEADS_OF, or these."""
 
-MANY = 8
+_MANY = 8
 """Layers: more than any head has."""
 
 
@@ -114,7 +114,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
         return
     layers, (made_of, *_) = pair.head.num_hidden_layers or 0, (*pair.head.architectures, "")
     whole_models = ENGINES[engine.type].whole_models(engine.version)
-    is_target = made_of in pair.target.architectures[:1] and layers >= MANY
+    is_target = made_of in pair.target.architectures[:1] and layers >= _MANY
     whole = made_of and made_of not in ALGORITHM_OF and (is_target or made_of in whole_models)
     alone = draft.algorithm == "STANDALONE"
     fix, why = "name a draft head; a small model of its own drafts with STANDALONE", ""
@@ -127,7 +127,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
         is_newer = draft.algorithm == "EAGLE3"
         named = EAGLE3_CLASS if is_newer else HEADS_OF.get(made_of, EAGLE_CLASS)
         also = "" if draft.algorithm in HIDDEN_STATE_READERS else ", and set the algorithm to EAGLE"
-        why = "SGLang loads that class and skips what only a head has, with a warning in the log (models/llama.py:779)"
+        why = "the engine loads that class and skips what only a head has (SGLang 0.5.23, models/llama.py:779)"
         fix = f"if it is a head, name a copy whose config.json has architectures [{named}]{also}"
     elif whole and not alone:
         problem = f"{draft.model.source} is a whole {made_of} of {layers} layers, no head for {draft.algorithm}"

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts
 
-READERS = ("EAGLE3", "DFLASH", "DSPARK")
+_READERS = ("EAGLE3", "DFLASH", "DSPARK")
 """Algorithms whose heads read hidden states of several of the target's layers (vLLM 0.33.0, eagle3_utils.py:14)."""
 
 
 def target_hands_out(pair: PairFacts) -> Iterator[ModelFinding]:
     engine, target = pair.server.engine, next(iter(pair.target.architectures), "")
     silent = ENGINES[engine.type].without_hidden_states(pair.server)
-    if pair.draft.algorithm in READERS and target in silent and target not in engine.eagle3_targets:
+    if pair.draft.algorithm in _READERS and target in silent and target not in engine.eagle3_targets:
         yield ModelFinding(
             path="engine.version",
             problem=f"{pair.release} hands out no hidden states of {target}, and {pair.draft.algorithm} reads them",

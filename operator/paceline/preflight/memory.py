@@ -83,7 +83,7 @@ def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate
     )
 
 
-def fits(pool: PoolFacts) -> Iterator[ModelFinding]:
+def _fits(pool: PoolFacts) -> Iterator[ModelFinding]:
     """At most one finding: on the baseline if that does not fit, else on the arm that lacks most."""
     estimates = [(arm, size) for arm in pool.arms if (size := estimate(pool, arm)) and size.short > 0]
     if not estimates:
@@ -104,7 +104,7 @@ def fits(pool: PoolFacts) -> Iterator[ModelFinding]:
     )
 
 
-def is_known(pool: PoolFacts) -> Iterator[ModelFinding]:
+def _is_known(pool: PoolFacts) -> Iterator[ModelFinding]:
     accelerator = pool.server.accelerator
     if memory_of(accelerator.product, accelerator.memory) is None:
         problem = f"the memory of {accelerator.product} is not known here"
@@ -115,12 +115,12 @@ RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="memory-fits",
         why="the server would run out of memory while it loads, or have too little left for the load that is measured",
-        check=fits,
+        check=_fits,
     ),
     ModelRule(
         id="memory-is-known",
         why="whether the model fits was not checked",
-        check=is_known,
+        check=_is_known,
     ),
 )
 

@@ -22,20 +22,20 @@ from paceline.engines.model_rules import (
     of_head,
 )
 
-LAYER = "transformer_layer_config"
+_LAYER = "transformer_layer_config"
 TYPE = "speculators_model_type"
 
 
-def plain(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def plain_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The configuration with the keys of other heads; that of any other model is unchanged.
 
     Here a named layer is the one *before* which a state is taken (`algos.py`: update_dflash), elsewhere the one whose
     output the state is.
     """
-    layer = config.get(LAYER)
+    layer = config.get(_LAYER)
     if TYPE not in config or not isinstance(layer, Mapping):
         return config
-    above = {key: value for key, value in config.items() if value is not None and key != LAYER}
+    above = {key: value for key, value in config.items() if value is not None and key != _LAYER}
     eagle, block = (above.pop(key, None) for key in ("eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids"))
     named = {
         "eagle_config": {"eagle_aux_hidden_state_layer_ids": _before(eagle)},
@@ -77,7 +77,7 @@ def target_is_no_speculator(pool: PoolFacts) -> Iterator[ModelFinding]:
     )
 
 
-def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
+def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.head.speculators is None or EXPORTED in pair.head.architectures:
         return
     readers = " or ".join(engines_with(lambda capabilities: capabilities.speculators))
@@ -95,8 +95,8 @@ def speculator_fits_algorithm(pair: PairFacts) -> Iterator[ModelFinding]:
 POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="target-is-no-speculator",
-        why="vLLM serves the model that the speculator verifies with and speculates by itself, also on the baseline, "
-        "so nothing could be compared (transformers_utils/config.py:800); other engines do not know the class",
+        why="an engine that knows the class serves the model that the speculator verifies with, and speculates by "
+        "itself, also on the baseline: nothing could be compared (vLLM 0.33.0, transformers_utils/config.py:800)",
         check=target_is_no_speculator,
     ),
 )
@@ -104,11 +104,11 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(
         id=SPECULATOR_IS_READ,
         why=SPECULATOR_IS_READ_WHY,
-        check=speculator_is_read,
+        check=_speculator_is_read,
     ),
     ModelRule(
         id="speculator-fits-algorithm",
-        why="a head is made for one algorithm; vLLM loads it into the class of the chosen algorithm",
+        why="a head is made for one algorithm, and the engine loads it into the class of the chosen one",
         check=speculator_fits_algorithm,
     ),
 )

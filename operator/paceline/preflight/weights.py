@@ -11,7 +11,7 @@ from typing import Any
 LEGACY = {"midlayer": "layers.0"}
 FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
 
-LAYER = (
+_LAYER = (
     "layers.0.self_attn.q_proj",
     "layers.0.self_attn.k_proj",
     "layers.0.self_attn.v_proj",
@@ -20,10 +20,10 @@ LAYER = (
     "layers.0.mlp.up_proj",
     "layers.0.mlp.down_proj",
 )
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    "LlamaForCausalLMEagle3": ("fc", *LAYER, "norm"),
-    "LlamaForCausalLMEagle": ("fc", *LAYER),
-    "Qwen2ForCausalLMEagle": ("fc", *LAYER),
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "LlamaForCausalLMEagle3": ("fc", *_LAYER, "norm"),
+    "LlamaForCausalLMEagle": ("fc", *_LAYER),
+    "Qwen2ForCausalLMEagle": ("fc", *_LAYER),
 }
 """Class of a head → the modules that it must bring: all but embeddings, which are the target's, and the norms of
 layers, which are ones at worst and which some heads lack."""
@@ -31,7 +31,7 @@ layers, which are ones at worst and which some heads lack."""
 
 def lacking(architectures: tuple[str, ...], config: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
     """Modules that the class needs and that no tensor has the name of. Empty for unknown classes."""
-    needs = list(NEEDS.get(architectures[0], ())) if architectures else []
+    needs = list(_NEEDS.get(architectures[0], ())) if architectures else []
     if needs and architectures[0].endswith("Eagle3") and _own_lm_head(config):
         needs.append("lm_head")
     modules = {_module(name) for name in tensors}
@@ -53,7 +53,7 @@ QUANTIZED = (".weight_scale", ".weight_scale_inv", ".weight_packed", ".qweight",
 """How tensors end that only a quantised checkpoint has: FP8 and compressed-tensors; AWQ and GPTQ."""
 
 
-def sized(tensor: str) -> str:
+def module_of(tensor: str) -> str:
     """The module of COLUMNS or ROWS that a tensor is; "" for all others."""
     name = tensor.removeprefix("model.").removesuffix(".weight")
     last = name.rpartition(".")[2]
@@ -64,7 +64,7 @@ def sizes(shapes: Mapping[str, Shape]) -> dict[str, int]:
     """By module; of several layers the first."""
     found: dict[str, int] = {}
     for tensor, shape in sorted(shapes.items()):
-        module = sized(tensor)
+        module = module_of(tensor)
         if module in ROWS and shape:
             found.setdefault(module, shape[0])
         elif module in COLUMNS and len(shape) == MATRIX:

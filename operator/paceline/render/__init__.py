@@ -2,13 +2,12 @@
 
 from paceline.render.benchmark import benchmark_run, round_claims, round_job
 from paceline.render.cache import claim, fetch_job, fetch_name
-from paceline.render.common import Manifest, Owner, Settings
+from paceline.render.common import Owner, Settings
 from paceline.render.group import group_name
 from paceline.render.revision import controller_revision, revision_of
 from paceline.render.serving import claim_templates, rendering, servers, service
 
 __all__ = [
-    "Manifest",
     "Owner",
     "Settings",
     "benchmark_run",

@@ -6,6 +6,7 @@ from importlib import resources
 from typing import Any
 
 from paceline.core import BASELINE, Arm, Purpose, RunSpec, Workload
+from paceline.core.manifest import Manifest
 from paceline.core.names import (
     COMPONENT_LABEL,
     DEPLOYMENT_LABEL,
@@ -20,7 +21,7 @@ from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
 from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
-from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
+from paceline.render.common import API_VERSION, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import Files, file_annotations, files_of
@@ -34,7 +35,7 @@ FROM_CLIENT, FROM_SERVER = f"{CONTROL}/in", f"{CONTROL}/out"
 """Two directions, each written by one container and read-only in the other (0037)."""
 MOST_FROM_SERVER = "2Gi"
 """Room for a server's whole log. A server that writes more is broken, and must not fill the node's disk."""
-RESULTS = f"{MODELS}/.paceline/results"
+_RESULTS = f"{MODELS}/.paceline/results"
 
 # Beside starts and workloads: scheduling, image pulls, the client's own start.
 SLACK_SECONDS = 900
@@ -101,7 +102,7 @@ def round_plan(
         retractions=run.gate.retractions,
         files=prompt_files(run),
         # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
-        results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",
+        results_dir=f"{_RESULTS}/{owner.name}/{owner.uid}",
         compared=adapter.compared,
         moved=adapter.moved(arms),
         parity=run.parity,

@@ -2,9 +2,10 @@
 
 from paceline.core import ClaimTemplate, Dataset, Model, Server
 from paceline.core.canonical import digest
+from paceline.core.manifest import Manifest
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
 from paceline.fetching import FETCH_VARIABLE, Artifact, FetchRequest
-from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.common import Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_fetch, laid_over
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
@@ -14,12 +15,12 @@ ROOM = "paceline.dev/room"
 FETCH_RETRIES = 3
 CA, CA_DIRECTORY = "ca", "/etc/paceline/ca"
 """Volume and place of the installation's certificates."""
-CONTAINER = "fetch"
+_CONTAINER = "fetch"
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code if another try would fail, too: no such repository, no token."""
 STOP_WHERE_A_PERSON_MUST_ACT: Manifest = {
     "action": "FailJob",
-    "onExitCodes": {"containerName": CONTAINER, "operator": "In", "values": [A_PERSON_MUST_ACT]},
+    "onExitCodes": {"containerName": _CONTAINER, "operator": "In", "values": [A_PERSON_MUST_ACT]},
 }
 
 
@@ -116,7 +117,7 @@ def _pod(server: Server, request: FetchRequest, settings: Settings) -> Manifest:
 
 def _container(server: Server, request: FetchRequest, settings: Settings) -> Manifest:
     return {
-        "name": CONTAINER,
+        "name": _CONTAINER,
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.fetch"],

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.core.names import MANAGED_BY
-
-Manifest = dict[str, Any]
 
 API_VERSION = "paceline.dev/v1alpha1"
 

@@ -8,23 +8,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Server
+from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import DEVICES, SERVER
-from paceline.render.common import Manifest, Settings
+from paceline.render.common import Settings
 
-PARTS = ("limits", "requests")
+_PARTS = ("limits", "requests")
 MAY_ESCALATE = "allowPrivilegeEscalation"
 
 
 def server_defaults(server: Server, settings: Settings) -> Manifest:
     """Resources and securityContext of the server's container, with its accelerators."""
     said = _said(server)
-    asked: dict[str, Mapping[str, Any]] = {part: said.get("resources", {}).get(part) or {} for part in PARTS}
+    asked: dict[str, Mapping[str, Any]] = {part: said.get("resources", {}).get(part) or {} for part in _PARTS}
     # If the user names a resource, the installation sets neither its limit nor its request: Kubernetes derives requests
     # from limits, and a pod whose requests equal its limits is Guaranteed.
     theirs = {name for part in asked.values() for name in part}
     ours = settings.resources.get("server", {})
     resources = {
-        part: {name: amount for name, amount in (ours.get(part) or {}).items() if name not in theirs} for part in PARTS
+        part: {name: amount for name, amount in (ours.get(part) or {}).items() if name not in theirs} for part in _PARTS
     }
     if not server.accelerator.claims:
         resources["limits"] |= {server.accelerator.resource_name: str(server.accelerator.count)}

@@ -10,13 +10,14 @@ from typing import Any
 
 from paceline.core import Accelerator
 from paceline.core.canonical import digest
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.engines.pod_template import DEVICES
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 
-API_VERSION = "resource.k8s.io/v1"
+_API_VERSION = "resource.k8s.io/v1"
 KIND = "ResourceClaimTemplate"
-COMPONENT = "devices"
+_COMPONENT = "devices"
 
 
 def claim_spec(accelerator: Accelerator) -> Manifest:
@@ -33,7 +34,7 @@ def claim_spec(accelerator: Accelerator) -> Manifest:
 
 def template_name(accelerator: Accelerator, *owner: str) -> str:
     """`owner`: a deployment and its pool, or a run."""
-    return child_name(*owner, COMPONENT, digest(claim_spec(accelerator)))
+    return child_name(*owner, _COMPONENT, digest(claim_spec(accelerator)))
 
 
 def claimed(accelerator: Accelerator, *owner: str) -> dict[str, Manifest]:
@@ -49,7 +50,7 @@ def pod_claims(accelerator: Accelerator, *owner: str) -> Manifest:
 
 def claim_template(owner: Owner, name: str, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Manifest:
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": _API_VERSION,
         "kind": KIND,
         "metadata": metadata(name, owner, labels),
         "spec": dict(spec),

@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import FILES
 from paceline.engines import ENGINES
 from paceline.engines.pod_template import WRITTEN
-from paceline.render.common import Manifest
 
 Files = Mapping[str, str]
 """Path in a server's container → text."""

@@ -7,20 +7,21 @@ whole, and counts it ready when its leader is and its workers run. Facts: the ty
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 
-API_VERSION = "leaderworkerset.x-k8s.io/v1"
+_API_VERSION = "leaderworkerset.x-k8s.io/v1"
 KIND = "LeaderWorkerSet"
 LEADER: Mapping[str, str] = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
 
-LONGEST_NAME = 48
+_LONGEST_NAME = 48
 """Its StatefulSets are called NAME-GROUP, and their pods have a label of that, a "-" and ten characters: 63 in all."""
 
 
 def group_name(owner: str, pool: str) -> str:
     """NAME-POOL, as everything of a pool, unless that is too long."""
-    return child_name(owner, pool, longest=LONGEST_NAME)
+    return child_name(owner, pool, longest=_LONGEST_NAME)
 
 
 def leader_worker_set(
@@ -33,7 +34,7 @@ def leader_worker_set(
 ) -> Manifest:
     scale = {} if replicas is None else {"replicas": replicas}
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": _API_VERSION,
         "kind": KIND,
         "metadata": metadata(group_name(owner.name, pool), owner, labels, annotations=dict(annotations)),
         "spec": {

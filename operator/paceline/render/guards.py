@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import POOL_LABEL, RUN_LABEL, child_name
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 from paceline.render.serving import labels
 
 NETWORK_POLICY, DISRUPTION_BUDGET = "NetworkPolicy", "PodDisruptionBudget"

@@ -6,9 +6,9 @@ Nothing is copied to the cache volume, and no prefetch knows of them: the digest
 from collections.abc import Iterable
 
 from paceline.core import Arm, Model, Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import image_key, image_path
 from paceline.engines.pod_template import OF_IMAGES
-from paceline.render.common import Manifest
 
 
 def images_of(server: Server, arms: Iterable[Arm]) -> tuple[str, ...]:

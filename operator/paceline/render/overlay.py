@@ -12,8 +12,8 @@ Paceline owns are refused before anything is rendered (`engines.pod_template`).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import PROBES, SERVER, SIDECAR
-from paceline.render.common import Manifest
 
 KEYS: Mapping[str, str] = {"volumeMounts": "mountPath"}
 WHOLE = frozenset({"env"})
@@ -71,7 +71,7 @@ def in_a_fetch(over: Mapping[str, Any]) -> Manifest:
     """The part for the prefetch's pod: its placement, and the groups that own the volume."""
     spec = over.get("spec", {})
     fields = {field: value for field, value in spec.items() if field in IN_A_FETCH}
-    groups = {key: spec["securityContext"][key] for key in SHARED if key in spec.get("securityContext", {})}
+    groups = {key: spec["securityContext"][key] for key in _SHARED if key in spec.get("securityContext", {})}
     affinity = node_affinity(over)
     return {
         **fields,
@@ -80,7 +80,7 @@ def in_a_fetch(over: Mapping[str, Any]) -> Manifest:
     }
 
 
-SHARED = ("fsGroup", "fsGroupChangePolicy", "seLinuxOptions", "supplementalGroups")
+_SHARED = ("fsGroup", "fsGroupChangePolicy", "seLinuxOptions", "supplementalGroups")
 """Fields of a pod's security context that set the owner of the files on a volume: two pods that disagree would change
 it back and forth."""
 

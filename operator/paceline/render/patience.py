@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import SERVER
-from paceline.render.common import Manifest
 
 PROBE = "startupProbe"
 

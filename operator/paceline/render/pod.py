@@ -1,9 +1,10 @@
 """The server container and its surroundings: the same in a served pod and in a round."""
 
 from paceline.core import Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import MODELS
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Owner, Settings
+from paceline.render.common import Owner, Settings
 from paceline.render.defaults import server_defaults
 from paceline.render.files import Files, file_mounts, file_volumes
 from paceline.render.images import image_mounts, image_volumes

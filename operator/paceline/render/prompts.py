@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from paceline.core import Dataset, RunSpec, Scheme
+from paceline.core.manifest import Manifest
 from paceline.core.names import MODELS, snapshot_path
-from paceline.render.common import Manifest
 
-PROMPTS = "/prompts"
+_PROMPTS = "/prompts"
 
 
 def prompt_files(run: RunSpec) -> dict[str, str]:
@@ -83,7 +83,7 @@ def _first(run: RunSpec, dataset: Dataset) -> Dataset:
 
 
 def _mount(run: RunSpec, dataset: Dataset) -> str:
-    return f"{PROMPTS}/{_first(run, dataset).name}"
+    return f"{_PROMPTS}/{_first(run, dataset).name}"
 
 
 def _volume(dataset: Dataset) -> str:

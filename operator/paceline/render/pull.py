@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core.canonical import digest
+from paceline.core.manifest import Manifest
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines.pod_template import SERVER
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 
 COMPONENT = "pull"
 """Of the Job, and its container."""
@@ -15,7 +16,7 @@ OF_THE_POD = ("hostUsers", "imagePullSecrets", "nodeSelector", "os", "runtimeCla
               "securityContext", "serviceAccountName", "tolerations")  # fmt: skip
 OF_THE_CONTAINER = ("image", "imagePullPolicy", "securityContext")
 """Fields of a server by which its image is pulled and its pod admitted."""
-SMALL = {"cpu": "100m", "memory": "64Mi"}
+_SMALL = {"cpu": "100m", "memory": "64Mi"}
 """For a shell that ends; a quota may want limits."""
 
 
@@ -48,7 +49,7 @@ def _pod(servers: Mapping[str, Any], node: str) -> Manifest:
                 "command": ["sh", "-c", "exit 0"],
                 # Images of CUDA ask for all GPUs of a node; NVIDIA's runtime then gives them to whoever asks.
                 "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
-                "resources": {"requests": SMALL, "limits": SMALL},
+                "resources": {"requests": _SMALL, "limits": _SMALL},
             }
         ],
     }

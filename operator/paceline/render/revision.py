@@ -5,9 +5,10 @@ from dataclasses import replace
 from paceline.core import Arm, Server
 from paceline.core.canonical import digest, without_defaults
 from paceline.core.kept import by_identity
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 from paceline.render.serving import REVISION_LABEL, labels
 
 

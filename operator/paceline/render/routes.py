@@ -2,9 +2,10 @@
 
 from paceline.core import EndpointPickerReference, Gateway, Server
 from paceline.core.gateway import ParentReference
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.common import Owner, metadata
 from paceline.render.group import LEADER
 from paceline.render.serving import SERVICE_PORT, labels
 

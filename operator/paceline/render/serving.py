@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.common import Owner, Settings, metadata
 from paceline.render.devices import claim_template, claimed, pod_claims
 from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set
@@ -73,7 +74,7 @@ def servers(
     of several nodes are replaced in place: a group more would take all of its nodes at once."""
     if "workers" in kept:
         return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
-    return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
+    return _deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
 
 
 def claim_templates(owner: Owner, pool: str, kept: Mapping[str, Any]) -> tuple[Manifest, ...]:
@@ -147,7 +148,7 @@ def _leave(interrupted: str) -> Manifest:
     return {"exec": {"command": ["sh", "-c", f"sleep {ENDPOINT_REMOVAL_SECONDS}; {signal}"]}}
 
 
-def deployment(
+def _deployment(
     owner: Owner,
     pool: str,
     template: Manifest,

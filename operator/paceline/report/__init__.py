@@ -1,26 +1,26 @@
 """Runs as a report. Pure: manifests in, text out; nothing is fetched, nothing is decided anew.
 
-    `report`    manifests → what there is to say, as words and numbers (`build`: `measured`, `crossover`, `facts`)
-    `FORMATS`   that → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
+    `build_report`  manifests → what there is to say, as words and numbers (`build`: `measured`, `crossover`, `facts`)
+    `FORMATS`       that → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
 
 HTML needs the extra `report` (jinja2 and matplotlib), imported when it is asked for.
 """
 
 from collections.abc import Callable, Mapping
 
-from paceline.report.build import report, runs
+from paceline.report.build import build_report, runs
 from paceline.report.data import json
 from paceline.report.markdown import markdown
 from paceline.report.model import Report
 
 
-def html(report: Report) -> str:
+def _html(report: Report) -> str:
     from paceline.report.html import html as write
 
     return write(report)
 
 
-FORMATS: Mapping[str, Callable[[Report], str]] = {"html": html, "md": markdown, "json": json}
+FORMATS: Mapping[str, Callable[[Report], str]] = {"html": _html, "md": markdown, "json": json}
 """By the ending of a file's name."""
 
-__all__ = ["FORMATS", "Report", "report", "runs"]
+__all__ = ["FORMATS", "Report", "build_report", "runs"]

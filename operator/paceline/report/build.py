@@ -4,34 +4,35 @@ from collections.abc import Iterator, Sequence
 
 from paceline import __version__, core
 from paceline.api.round import rounds_of
-from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunProgress, RunVerdict
+from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result, RunProgress, RunVerdict
 from paceline.api.status import Condition
+from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
-from paceline.report.crossover import crossover
-from paceline.report.deployment_model import Deployment
-from paceline.report.model import MEANS, PROVISIONAL, Candidate, Effect, Manifest, Report, Run, Shown
-from paceline.report.outputs import outputs
+from paceline.report.crossover import crossover_view
+from paceline.report.deployment_model import DeploymentView
+from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Report, RunView, Shown
+from paceline.report.outputs import outputs_view
 from paceline.report.over_loads import over_loads
-from paceline.report.text import capital, count, interval, ratio
+from paceline.report.text import capital, count, interval_text, ratio_text
 from paceline.report.trade_off import trade_offs
 from paceline.report.under_way import provisional
 
 
-def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence[Deployment] = ()) -> Report:
+def build_report(manifests: Sequence[Object], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
     """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. `deployments` come first."""
     found = runs(manifests)
     named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
     return Report(title=title or ", ".join(named), paceline=__version__, runs=found, deployments=tuple(deployments))
 
 
-def runs(manifests: Sequence[Manifest]) -> tuple[Run, ...]:
+def runs(manifests: Sequence[Object]) -> tuple[RunView, ...]:
     """What a terminal or a browser would obey is taken out here: names and errors are other people's."""
     return tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
 
 
-def _read(manifest: Manifest) -> Run:
+def _read(manifest: Object) -> RunView:
     read.refuse(manifest)
     try:
         return run(manifest)
@@ -40,7 +41,7 @@ def _read(manifest: Manifest) -> Run:
         raise ValueError(f"{name}: is not as the API server stores a BenchmarkRun: {error!r}") from error
 
 
-def run(manifest: Manifest) -> Run:
+def run(manifest: Object) -> RunView:
     status = from_status(BenchmarkRunStatus, manifest.get("status"))
     searching = searched.search(manifest, status) if searched.searches(manifest) else None
     if searching:
@@ -54,7 +55,7 @@ def run(manifest: Manifest) -> Run:
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
         status = provisional(spec, rule, workloads, status, rounds)
     candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
-    crossing = None if searching else crossover(spec, rule, rounds)
+    crossing = None if searching else crossover_view(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
@@ -64,7 +65,7 @@ def run(manifest: Manifest) -> Run:
     if searching:
         head, rest = searched.heading(verdict), searched.found(searching, status)
     series = tuple(measured.series(arms, workloads, rounds))
-    return Run(
+    return RunView(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),
         pool=spec["pool"],
@@ -72,7 +73,7 @@ def run(manifest: Manifest) -> Run:
         outcome=verdict.outcome or _without_outcome(status),
         winner=verdict.winner or "",
         decision=_decision(status, head),
-        found=" ".join([_found(status, candidates, rest), *facts.own_args(spec), *facts.imported(rounds)]),
+        found=" ".join([_found(status, candidates, rest), *facts.own_args_notes(spec), *facts.imported_note(rounds)]),
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
@@ -80,8 +81,8 @@ def run(manifest: Manifest) -> Run:
         arms=arms,
         workloads=workloads,
         candidates=candidates,
-        limits=tuple(measured.limits(spec, rule, workloads, rounds)),
-        outputs=outputs(spec, status),
+        limits=tuple(measured.limit_effects(spec, rule, workloads, rounds)),
+        outputs=outputs_view(spec, status),
         values=values,
         counts=tuple(measured.counts(arms, workloads, rounds)),
         positions=tuple(measured.positions(arms, workloads, rounds)),
@@ -93,14 +94,14 @@ def run(manifest: Manifest) -> Run:
         over_loads=tuple(over_loads(spec, values, of_a_search=bool(searching))),
         crossover=crossing,
         search=searching,
-        speeds=dict(measured.speeds(spec, series)),
+        speeds=dict(measured.speed_series(spec, series)),
         series=series,
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
         notes=tuple(facts.notes(rounds)),
         noise=finite(status.noise),
-        configuration=facts.configuration(searched.narrowed(manifest) if searching else manifest, rounds),
-        cost=facts.cost(status, rounds),
+        configuration=facts.configuration(searched.with_first_arms(manifest) if searching else manifest, rounds),
+        cost=facts.cost_view(status, rounds),
         provenance=tuple(facts.provenance(manifest, status, rounds, rule)),
     )
 
@@ -117,8 +118,8 @@ NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculatio
 def _asked(rule: core.Gate) -> str:
     looks = ", ".join(str(n) for n in rule.decide_after_rounds)
     return (
-        f"Asked for: the mean above {ratio(1 + rule.min_improvement)} and every workload above "
-        f"{ratio(1 - rule.max_regression)}, with {rule.confidence:.0%} confidence in the whole decision, "
+        f"Asked for: the mean above {ratio_text(1 + rule.min_improvement)} and every workload above "
+        f"{ratio_text(1 - rule.max_regression)}, with {rule.confidence:.0%} confidence in the whole decision, "
         f"looked at after {looks} rounds."
     )
 
@@ -126,10 +127,10 @@ def _asked(rule: core.Gate) -> str:
 # Candidates.
 
 
-def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> Candidate:
-    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), ArmVerdict(arm=name))
+def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> CandidateView:
+    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), CandidateVerdict(arm=name))
     effects = sorted(_effects(verdict, status.results or (), rule), key=lambda effect: effect.workload not in MEANS)
-    return Candidate(
+    return CandidateView(
         name=name,
         outcome=verdict.outcome,
         reason=verdict.reason,
@@ -138,20 +139,20 @@ def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) ->
     )
 
 
-def _effects(of: ArmVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[Effect]:
+def _effects(of: CandidateVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[EffectView]:
     """Nothing is shown by bounds that are provisional."""
     for result in results:
-        bounds = read.bounds(result.ratio, result.lower, result.upper)
+        bounds = read.ordered_bounds(result.ratio, result.lower, result.upper)
         if result.arm == of.arm and bounds:
             threshold = _threshold(result.workload, rule) if rule else None
-            yield Effect(
+            yield EffectView(
                 workload=result.workload,
                 bounds=bounds,
                 threshold=threshold,
                 shown=Shown.OPEN
                 if of.outcome == PROVISIONAL
                 else _above(bounds, 1 if threshold is None else threshold),
-                tokens=read.bounds(result.tokens, result.tokens_lower, result.tokens_upper),
+                tokens=read.ordered_bounds(result.tokens, result.tokens_lower, result.tokens_upper),
             )
 
 
@@ -165,7 +166,7 @@ def _above(bounds: core.Bounds, threshold: float) -> Shown:
     return Shown.BROKEN if bounds.upper < threshold else Shown.OPEN
 
 
-def _speed_up(winner: str, candidates: Sequence[Candidate]) -> core.Bounds | None:
+def _speed_up(winner: str, candidates: Sequence[CandidateView]) -> core.Bounds | None:
     asked = [one for one in candidates if one.name == winner] if winner else candidates
     means = [one.mean.bounds for one in asked if one.mean]
     return means[0] if len(asked) == 1 and means else None
@@ -191,7 +192,7 @@ def _decision(status: BenchmarkRunStatus, told: str) -> str:
     return "No decision yet" if ended is None else "Ended without a verdict" if ended.type == "Failed" else "Measured"
 
 
-def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: str) -> str:
+def _found(status: BenchmarkRunStatus, candidates: Sequence[CandidateView], told: str) -> str:
     verdict = status.verdict or RunVerdict()
     best = _best(verdict.winner or "", candidates)
     if verdict.outcome == "Error":
@@ -207,20 +208,20 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[Candidate], told: st
         return ended.message or ended.reason
     after = count((status.progress or RunProgress()).round or 0, "round")
     means = [(one, one.mean.bounds) for one in candidates if one.mean]
-    so_far = [f"{one.name} {ratio(bounds.ratio)} ({interval(bounds)}) {one.outcome}" for one, bounds in means]
+    so_far = [f"{one.name} {ratio_text(bounds.ratio)} ({interval_text(bounds)}) {one.outcome}" for one, bounds in means]
     return f"{after} so far{': ' if so_far else ''}{', '.join(so_far)}."
 
 
-def _best(winner: str, candidates: Sequence[Candidate]) -> Candidate | None:
+def _best(winner: str, candidates: Sequence[CandidateView]) -> CandidateView | None:
     """The winner, else the candidate with the highest mean."""
     means = {one.mean.bounds.ratio: one for one in candidates if one.mean and winner in ("", one.name)}
     return means[max(means)] if means else None
 
 
-def _speed(one: Candidate) -> str:
+def _speed(one: CandidateView) -> str:
     """1.37x (1.36–1.37); worst workload chat@1 1.18x (1.16–1.19)."""
     said = [("", one.mean), (f"worst workload {one.worst.workload} " if one.worst else "", one.worst)]
-    return "; ".join(f"{name}{ratio(e.bounds.ratio)} ({interval(e.bounds)})" for name, e in said if e)
+    return "; ".join(f"{name}{ratio_text(e.bounds.ratio)} ({interval_text(e.bounds)})" for name, e in said if e)
 
 
 def _ended(status: BenchmarkRunStatus) -> Iterator[Condition]:

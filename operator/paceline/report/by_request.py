@@ -3,17 +3,18 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from paceline.api.round import Inputs, Point, Round
+from paceline.api.round import Inputs, PointRecord, Round
+from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.evidence.round_status import last_tries
 from paceline.report.measured import geometric, points_of, why
-from paceline.report.model import Goodput, Lengths, Manifest, Prompts
+from paceline.report.model import Goodput, Lengths, PromptsView
 from paceline.report.read import workload
 
-Points = Sequence[Point]
+Points = Sequence[PointRecord]
 
 
-def goodput(spec: Manifest, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
+def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
     """Of every arm on every workload with an slo: over all valid rounds together, those without a good request too."""
     slos = {workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
     for name, arm, points in points_of(arms, tuple(slos), rounds):
@@ -29,7 +30,7 @@ def goodput(spec: Manifest, arms: Sequence[str], rounds: Sequence[Round]) -> Ite
             )
 
 
-def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Prompts]:
+def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[PromptsView]:
     """Of every candidate on every workload. Deciles are geometric means over rounds, the fraction an arithmetic one."""
     for name, arm, points in points_of(arms[1:], workloads, rounds):
         seen = [point for point in points if not why(point)]
@@ -40,7 +41,7 @@ def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
         slower = _values(seen, lambda point: point.slower_prompts)
         if worst and median and best:
             share = math.fsum(slower) / len(slower) if slower else None
-            yield Prompts(arm=arm, workload=name, worst=worst, median=median, best=best, slower=share)
+            yield PromptsView(arm=arm, workload=name, worst=worst, median=median, best=best, slower=share)
 
 
 def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Lengths]:
@@ -63,7 +64,7 @@ def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
             )  # fmt: skip
 
 
-def slo_text(slo: Manifest) -> str:
+def slo_text(slo: Object) -> str:
     """TTFT ≤ 500ms, ITL ≤ 50ms."""
     return ", ".join(f"{name.upper()} ≤ {slo[name]}" for name in ("ttft", "itl") if slo.get(name))
 
@@ -76,7 +77,7 @@ def _inputs(inputs: Sequence[Inputs]) -> tuple[float | None, float | None, float
     return mean, p50, p99
 
 
-def _over_time(points: Points, of: Callable[[Point], float | None]) -> float | None:
+def _over_time(points: Points, of: Callable[[PointRecord], float | None]) -> float | None:
     """A number per second, over the time of all points: None if one has no time."""
     pairs = [(finite(of(point)), _seconds(point)) for point in points]
     if not all(value is not None and seconds for value, seconds in pairs):
@@ -85,12 +86,12 @@ def _over_time(points: Points, of: Callable[[Point], float | None]) -> float | N
     return math.fsum((value or 0.0) * (seconds or 0.0) for value, seconds in pairs) / time
 
 
-def _seconds(point: Point) -> float | None:
+def _seconds(point: PointRecord) -> float | None:
     throughput = finite(point.output_throughput)
     return point.output_tokens / throughput if point.output_tokens and throughput else None
 
 
-def _values(points: Points, of: Callable[[Point], float | None]) -> list[float]:
+def _values(points: Points, of: Callable[[PointRecord], float | None]) -> list[float]:
     return [float(value) for point in points if (value := finite(of(point))) is not None]
 
 
@@ -98,6 +99,6 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _geometric(points: Points, of: Callable[[Point], float | None]) -> float | None:
+def _geometric(points: Points, of: Callable[[PointRecord], float | None]) -> float | None:
     positive = [value for value in _values(points, of) if value > 0]
     return geometric(positive) if positive else None

@@ -4,18 +4,19 @@ from collections.abc import Sequence
 
 from paceline import core, gate
 from paceline.api.round import Round
+from paceline.core.manifest import Object
 from paceline.evidence.round_status import measurements
-from paceline.report.model import MEAN, Crossover, Curve, CurvePoint, Manifest
+from paceline.report.model import MEAN, CrossoverView, Curve, CurvePoint
 from paceline.report.read import at_one_load, workload
 from paceline.report.text import capital
 
 
-def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Crossover | None:
+def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
     placed = {workload(one): one for one in spec["workloads"] if at_one_load(one)}
     loads = {
-        name: gate.Load(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
+        name: gate.LoadLevel(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
     }
     if not loads:  # every workload is at a rate or a ramp
@@ -36,6 +37,6 @@ def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Cross
         name: tuple(Curve(arm=arm, spots=tuple(of)) for arm, of in each.items() if of) for name, each in spots.items()
     }
     sentence, *numbers = table.message.split("; ")
-    return Crossover(
+    return CrossoverView(
         sentence=capital(f"{sentence}."), numbers=capital("; ".join(numbers)), between=table.between, curves=curves
     )

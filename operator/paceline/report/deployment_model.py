@@ -17,7 +17,7 @@ class ConditionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class EventView:
     """One line of a pool's history. `time` as status has it."""
 
     time: str
@@ -56,7 +56,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class PoolView:
     name: str
     arm: str
     """What serves; empty if nothing does."""
@@ -94,12 +94,12 @@ class Pool:
     """Now, if it could be read, and as measured."""
     unread: tuple[str, ...]
     """Why something could not be read."""
-    history: tuple[Event, ...]
+    history: tuple[EventView, ...]
     """The latest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class DeploymentView:
     name: str
     namespace: str
     state: str
@@ -109,7 +109,7 @@ class Deployment:
     remarks: tuple[str, ...]
     """What is not read yet, suspended, refused or noted."""
     conditions: tuple[ConditionRow, ...]
-    pools: tuple[Pool, ...]
+    pools: tuple[PoolView, ...]
 
     @property
     def emulated(self) -> bool:

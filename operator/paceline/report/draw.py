@@ -14,11 +14,11 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from paceline.report.model import Run
+from paceline.report.model import RunView
 
 ARM_COLOURS = 6
-NAMES = ("ink", "quiet", "line", "paper", "good", "bad", "open", "warn", *(f"arm{i}" for i in range(ARM_COLOURS)))
-COLOUR: Mapping[str, str] = {name: f"#0a{i:02x}c7" for i, name in enumerate(NAMES)}
+_NAMES = ("ink", "quiet", "line", "paper", "good", "bad", "open", "warn", *(f"arm{i}" for i in range(ARM_COLOURS)))
+COLOUR: Mapping[str, str] = {name: f"#0a{i:02x}c7" for i, name in enumerate(_NAMES)}
 """A name as matplotlib takes it: a colour of no meaning that is put back into the name in what it writes."""
 
 FONT = 12
@@ -62,7 +62,9 @@ def tooltip(text: str) -> str:
     return TOOLTIP + text
 
 
-def svg(run: Run, width: float, height: float, draw: Callable[[Figure], None], *, title: str, description: str) -> str:
+def svg(
+    run: RunView, width: float, height: float, draw: Callable[[Figure], None], *, title: str, description: str
+) -> str:
     """What `draw` draws on a figure of so many pixels, with a name and a text in its place for who does not see it."""
     with rc_context({**STYLE, "svg.hashsalt": f"{run.namespace} {run.name} {title} {width}"}):
         figure = Figure(figsize=(width / 72, height / 72))

@@ -10,25 +10,26 @@ from paceline.api import round as recorded
 from paceline.api import run_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
+from paceline.core.manifest import Object
 from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
 from paceline.engines import ENGINES
-from paceline.report.model import Configuration, Cost, Difference, Manifest
-from paceline.report.read import model, workload
+from paceline.report.model import ConfigurationView, CostView, Difference
+from paceline.report.read import model_name, workload
 from paceline.report.text import count
 
 ABSENT = ""
 
 
-def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
+def configuration(manifest: Object, rounds: Sequence[Round]) -> ConfigurationView:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
-    requested, reported = [_asked(arm) for arm in spec["arms"]], resolved(arms, rounds)
+    requested, reported = [_asked(arm) for arm in spec["arms"]], resolved_arguments(arms, rounds)
     spoke = [column for column in reported if column]
     keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
     engine = ENGINES.get(spec["engine"].get("type", ""))
-    return Configuration(
+    return ConfigurationView(
         arms=tuple(arms),
         asked=tuple(_differences(dict.fromkeys(key for column in requested for key in column), requested)),
         resolved=tuple(_differences([key for key in keys if key in differ], reported)),
@@ -38,14 +39,14 @@ def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     )
 
 
-def imported(rounds: Sequence[Round]) -> Iterator[str]:
+def imported_note(rounds: Sequence[Round]) -> Iterator[str]:
     """At most one sentence: how many rounds the run has brought along."""
     results = [entry for entry in rounds if not entry.error]
     if brought := sum(entry.imported for entry in results):
         yield f"{brought} of {count(len(results), 'round')} were measured without a cluster."
 
 
-def own_args(spec: Manifest) -> Iterator[str]:
+def own_args_notes(spec: Object) -> Iterator[str]:
     """A sentence a candidate that has arguments of its own beside its draft and shape."""
     for arm in spec["arms"]:
         if args := (*(arm.get("args") or ()), *((arm.get("custom") or {}).get("args") or ())):
@@ -63,7 +64,7 @@ def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[s
         yield Difference(name=key, values=tuple(column.get(key, ABSENT) for column in columns))
 
 
-def _asked(arm: Manifest) -> dict[str, str]:
+def _asked(arm: Object) -> dict[str, str]:
     """What the spec says of an arm alone."""
     draft = arm.get("draft") or {}
     shapes = {
@@ -74,7 +75,7 @@ def _asked(arm: Manifest) -> dict[str, str]:
     }
     facts = {
         "algorithm": draft.get("name") or draft.get("algorithm", ""),
-        "draft": model(draft) if draft.get("source") else "",
+        "draft": model_name(draft) if draft.get("source") else "",
         **{key: str(value) for key, value in shapes.items() if value is not None},
         "adaptive": "yes" if arm.get("adaptive") is not None else "",
         "depthByBatchSize": ", ".join(
@@ -86,7 +87,7 @@ def _asked(arm: Manifest) -> dict[str, str]:
     return {key: value for key, value in facts.items() if value}
 
 
-def resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
+def resolved_arguments(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
     """The arguments that each arm's servers said they run with; several values if rounds disagree."""
     seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
     for entry in rounds:
@@ -99,7 +100,7 @@ def resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str
     return [{key: " or ".join(values) for key, values in seen[arm].items()} for arm in arms]
 
 
-def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     try:
         run = api.run(manifest)
         adapter = ENGINES[run.server.engine.type]
@@ -108,15 +109,15 @@ def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ()
 
 
-def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> Cost:
+def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView:
     """Of its own rounds: those that are judged again have cost another run."""
     rounds = [entry for entry in measured if not entry.run]
-    took = status.cost or run_status.Cost()
+    took = status.cost or run_status.RunCost()
     replicates = [replicate for entry in rounds for replicate in entry.replicates]
     points = [point for entry in rounds for point in entry.points]
     loads = [(point.output_tokens or 0, _rate(point)) for point in points]
     times = [(_time(entry.start_time), _time(entry.completion_time)) for entry in rounds]
-    return Cost(
+    return CostView(
         gpu_seconds=took.gpu_seconds,
         idle_gpu_seconds=took.idle_gpu_seconds,
         server_starts=took.server_starts,
@@ -127,7 +128,7 @@ def cost(status: BenchmarkRunStatus, measured: Sequence[Round]) -> Cost:
     )
 
 
-def _rate(point: recorded.Point) -> float:
+def _rate(point: recorded.PointRecord) -> float:
     """Over the whole time; where it is unknown, the steady window's is near enough for a sum."""
     return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 
@@ -143,14 +144,14 @@ def notes(rounds: Sequence[Round]) -> list[str]:
 
 
 def provenance(
-    manifest: Manifest, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
+    manifest: Object, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
 ) -> Iterator[tuple[str, str]]:
     """Name and value, in the order a reader asks; what is not known is left out."""
     return ((name, value) for name, value in _provenance(manifest, status, rounds, rule) if value)
 
 
 def _provenance(
-    manifest: Manifest, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
+    manifest: Object, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
 ) -> Iterator[tuple[str, str]]:
     spec = manifest["spec"]
     metadata, engine, accelerator = manifest["metadata"], spec["engine"], spec["accelerator"]
@@ -164,8 +165,11 @@ def _provenance(
     yield "Judged again", _judged_again(rounds)
     yield "Measured by", _measured_by(rounds)
     yield "Fingerprint", status.fingerprint
-    yield "Target", model(spec["target"])
-    yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
+    yield "Target", model_name(spec["target"])
+    yield (
+        "Drafts",
+        ", ".join(_unique(model_name(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source"))),
+    )
     yield "Engine", f"{engine.get('type', '')} {status.engine_version or engine.get('version', '')}".strip()
     yield "Image", engine.get("image", "")
     yield "Image that ran", ", ".join(_unique(entry.image for entry in rounds))
@@ -227,9 +231,9 @@ def _measured_by(rounds: Sequence[Round]) -> str:
     return f"Paceline {', '.join(releases)}" if releases else ""
 
 
-def _data(workload: Manifest, digest: str, size: int | None, form: str) -> str:
+def _data(workload: Object, digest: str, size: int | None, form: str) -> str:
     parts = [
-        model(workload),
+        model_name(workload),
         f"sha256 {digest}" if digest else "",
         _sent(workload["requests"], size) if workload.get("requests") else "",
         _sampling(workload.get("temperature", "0")),
@@ -243,13 +247,13 @@ def _data(workload: Manifest, digest: str, size: int | None, form: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _ramp(one: Manifest) -> str:
+def _ramp(one: Object) -> str:
     if not (first := one.get("rampFrom")):
         return ""
     return f"on a ramp from {first} request{'s' if first > 1 else ''} under way to {one['concurrency']} and back"
 
 
-def _form(one: Manifest, rounds: Sequence[Round]) -> str:
+def _form(one: Object, rounds: Sequence[Round]) -> str:
     """What every answer had to be, and how many were not."""
     if not one.get("responseFormat"):
         return ""

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
-from paceline.report.model import MEANS, Candidate, Curve, Effect, Run, Series, Shown
-from paceline.report.text import Family, change, interval, number, ratio, workload
+from paceline.report.model import MEANS, CandidateView, Curve, EffectView, RunView, SeriesView, Shown
+from paceline.report.text import Family, change, interval_text, ratio_text, significant, workload
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
 FACE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["paper"]}
@@ -23,7 +23,7 @@ def axes_in(figure: Figure, left: float, bottom: float, right: float, top: float
     return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
 
 
-def fitting(text: str, pixels: float) -> str:
+def _fitting(text: str, pixels: float) -> str:
     """Without its middle if it is too long; its end is a concurrency."""
     most = int(pixels / (0.62 * FONT))
     return text if len(text) <= most else f"{text[: most - 6]}…{text[-5:]}"
@@ -47,7 +47,7 @@ class Layout:
 WIDE = Layout(width=860, left=170, right=170, row=30, words=0)
 NARROW = Layout(width=350, left=6, right=6, row=52, words=22)
 BOTTOM, TOP, HEAD, GAP = 54, 4, 34, 6
-KEY = 48
+_KEY = 48
 """From the axes down to the line that says what the colours mean."""
 AT_SIDE: dict[str, Any] = {
     "xycoords": ("axes fraction", "data"),
@@ -56,7 +56,7 @@ AT_SIDE: dict[str, Any] = {
 }
 
 
-def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
+def forest(run: RunView, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
     """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in. Another title
     makes it another drawing: a page may have both."""
     key = ("shown above the line", "below", "neither") if run.asks else ("shown to be faster", "slower", "neither")
@@ -64,7 +64,12 @@ def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate o
 
 
 def _rows_of_bars(
-    run: Run, candidates: Sequence[Candidate], layout: Layout, at_one: str, title: str, key: tuple[str, str, str]
+    run: RunView,
+    candidates: Sequence[CandidateView],
+    layout: Layout,
+    at_one: str,
+    title: str,
+    key: tuple[str, str, str],
 ) -> str:
     """A block for each candidate, a bar for each of its effects; `at_one` is what stands at the ratio 1, `key` what a
     green, a red and a hollow dot mean."""
@@ -99,7 +104,7 @@ def _rows_of_bars(
         draw,
         title=title,
         description=" ".join(
-            f"{c.name}, {workload(e.workload)}: {ratio(e.bounds.ratio)}, {interval(e.bounds)}."
+            f"{c.name}, {workload(e.workload)}: {ratio_text(e.bounds.ratio)}, {interval_text(e.bounds)}."
             for c in blocks
             for e in c.effects
         ),
@@ -110,19 +115,19 @@ def _key(axes: Axes, key: tuple[str, str, str], layout: Layout) -> None:
     x = 6 - layout.left
     for shown, word in zip((Shown.KEPT, Shown.BROKEN, Shown.OPEN), key, strict=True):
         word = f"{'○' if shown is Shown.OPEN else '●'} {word}"
-        axes.annotate(word, (0, 0), (x, -KEY), xycoords="axes fraction", textcoords="offset points", color=TONE[shown])
+        axes.annotate(word, (0, 0), (x, -_KEY), xycoords="axes fraction", textcoords="offset points", color=TONE[shown])
         x += 0.55 * FONT * len(word) + 14
 
 
-def _best_first(run: Run) -> tuple[Candidate, ...]:
+def _best_first(run: RunView) -> tuple[CandidateView, ...]:
     """The candidates of a comparison; of a search its arms as the rows of one block."""
     if run.search is None:
         return run.candidates
     means = tuple(replace(one.mean, workload=one.name) for one in run.candidates if one.mean)
-    return (Candidate(name="Best first", outcome="", reason="", effects=means, margin=None),)
+    return (CandidateView(name="Best first", outcome="", reason="", effects=means, margin=None),)
 
 
-def _ratios_across(axes: Axes, effects: Sequence[Effect]) -> list[float]:
+def _ratios_across(axes: Axes, effects: Sequence[EffectView]) -> list[float]:
     """Everything that is shown, the baseline and the thresholds; an interval beyond fourfold is cut. The ticks."""
     ratios = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold or 1)]
     low, high = _reach(ratios, 0.06)
@@ -147,7 +152,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     return [round(n * step, 2) for n in range(math.ceil(low / step), math.floor(high / step) + 1) if n > 0]
 
 
-def _ground(axes: Axes, effect: Effect, ticks: Sequence[float], top: float, bottom: float) -> None:
+def _ground(axes: Axes, effect: EffectView, ticks: Sequence[float], top: float, bottom: float) -> None:
     """What a bar lies on: round ratios, the baseline, and from a threshold on, if there is one, where it has to lie."""
     high = axes.get_xlim()[1]
     for tick in ticks:
@@ -161,20 +166,20 @@ def _ground(axes: Axes, effect: Effect, ticks: Sequence[float], top: float, bott
     )
 
 
-def _named(axes: Axes, effect: Effect, y: float, at_one: str) -> None:
+def _named(axes: Axes, effect: EffectView, y: float, at_one: str) -> None:
     """The threshold where it is met first, and above all what the ratio 1 is."""
     at: dict[str, Any] = {"textcoords": "offset points", "size": FONT - 2, "annotation_clip": False}
     if effect.threshold is not None:
         low = effect.threshold < 1
         place, across, down = ((-4, -6), "right", "center") if low else ((3, 3), "left", "bottom")
-        axes.annotate(f"> {ratio(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
+        axes.annotate(f"> {ratio_text(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
     if at_one:
         axes.annotate(at_one, (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
 
 
-def _bar(axes: Axes, effect: Effect, y: float) -> None:
+def _bar(axes: Axes, effect: EffectView, y: float) -> None:
     bounds, tone, (low, high) = effect.bounds, TONE[effect.shown], axes.get_xlim()
-    tip = tooltip(f"{workload(effect.workload)}: {ratio(bounds.ratio, 3)}, {interval(bounds, 3)}")
+    tip = tooltip(f"{workload(effect.workload)}: {ratio_text(bounds.ratio, 3)}, {interval_text(bounds, 3)}")
     ends = [max(bounds.lower, low), min(bounds.upper, high)]
     if ends[0] < ends[1]:
         axes.plot(ends, [y, y], color=tone, linewidth=5, alpha=0.4, zorder=3, gid=tip)
@@ -188,16 +193,22 @@ def _bar(axes: Axes, effect: Effect, y: float) -> None:
         )  # fmt: skip
 
 
-def _words(axes: Axes, effect: Effect, y: float, layout: Layout) -> None:
+def _words(axes: Axes, effect: EffectView, y: float, layout: Layout) -> None:
     bounds, weight = effect.bounds, "bold" if effect.workload in MEANS else "normal"
     right, room = layout.right - 2, layout.left if layout is WIDE else layout.width - 155
     side: dict[str, Any] = {"va": "center", **AT_SIDE}
     axes.annotate(
-        fitting(workload(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
+        _fitting(workload(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
     )
-    axes.annotate(interval(bounds, 3), (1, y), (right, 0), ha="right", color=COLOUR["quiet"], **side)
+    axes.annotate(interval_text(bounds, 3), (1, y), (right, 0), ha="right", color=COLOUR["quiet"], **side)
     axes.annotate(
-        ratio(bounds.ratio, 3), (1, y), (right - 96, 0), ha="right", weight="bold", color=TONE[effect.shown], **side
+        ratio_text(bounds.ratio, 3),
+        (1, y),
+        (right - 96, 0),
+        ha="right",
+        weight="bold",
+        color=TONE[effect.shown],
+        **side,
     )
 
 
@@ -206,7 +217,7 @@ def _words(axes: Axes, effect: Effect, y: float, layout: Layout) -> None:
 CROSSING = (420.0, 240.0)
 
 
-def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
+def crossing(run: RunView, dataset: str, curves: Sequence[Curve]) -> str:
     """A dataset's ratio over the concurrency, with the range that the baseline takes over in."""
 
     def draw(figure: Figure) -> None:
@@ -235,7 +246,8 @@ def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
             axes.plot(across, [spot.bounds.ratio for spot in curve.spots], color=colour, linewidth=1.8, zorder=3)
             for spot in curve.spots:
                 tip = tooltip(
-                    f"{curve.arm} at {spot.concurrency}: {ratio(spot.bounds.ratio, 3)}, {interval(spot.bounds, 3)}"
+                    f"{curve.arm} at {spot.concurrency}: {ratio_text(spot.bounds.ratio, 3)}, "
+                    f"{interval_text(spot.bounds, 3)}"
                 )
                 ends = [max(spot.bounds.lower, low), min(spot.bounds.upper, high)]
                 axes.plot([spot.concurrency] * 2, ends, color=colour, linewidth=5, alpha=0.35, zorder=2, gid=tip)
@@ -247,7 +259,7 @@ def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
         draw,
         title=f"{workload(dataset)}: candidate over baseline by concurrency",
         description=" ".join(
-            f"{curve.arm} at {spot.concurrency}: {ratio(spot.bounds.ratio)}, {interval(spot.bounds)}."
+            f"{curve.arm} at {spot.concurrency}: {ratio_text(spot.bounds.ratio)}, {interval_text(spot.bounds)}."
             for curve in curves
             for spot in curve.spots
         ),
@@ -256,11 +268,11 @@ def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
 
 # A metric by workload.
 
-SMALL = 380
+_SMALL = 380
 BAND = 15
 
 
-def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: float, start: float = 0.0) -> str:
+def by_workload(run: RunView, title: str, metrics: Sequence[str], unit: str, scale: float, start: float = 0.0) -> str:
     """A dot per arm at the first of `metrics`, a line to the last that was measured; values times `scale`."""
     shown = {(v.metric, v.arm, v.workload): v for v in run.values if v.metric in metrics}
     names = [w for w in run.workloads if any((m, a, w) in shown for m in metrics for a in run.arms)]
@@ -275,7 +287,7 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(unit, fontsize=FONT - 1)
         for row, name in enumerate(names):
-            axes.annotate(fitting(name, 92), (0, step * (row + 0.5)), (-90, 0), ha="left", va="center", **AT_SIDE)
+            axes.annotate(_fitting(name, 92), (0, step * (row + 0.5)), (-90, 0), ha="left", va="center", **AT_SIDE)
             if row:
                 axes.axhline(step * row, color=COLOUR["line"], linewidth=1, xmin=-0.4, clip_on=False)
             for place, arm in enumerate(arms):
@@ -285,7 +297,8 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
                 y = step * row + 6 + BAND * (place + 0.5)
                 colour = arm_colour(run.arms.index(arm))
                 tip = tooltip(
-                    f"{arm} on {name}: {' to '.join(number(x) for x in dict.fromkeys((spread[0], spread[-1])))} {unit}"
+                    f"{arm} on {name}: "
+                    f"{' to '.join(significant(x) for x in dict.fromkeys((spread[0], spread[-1])))} {unit}"
                 )
                 axes.plot([spread[0], spread[-1]], [y, y], color=colour, linewidth=2.5, alpha=0.45, gid=tip)
                 if len(spread) > 1:
@@ -296,7 +309,7 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
 
     return svg(
         run,
-        SMALL,
+        _SMALL,
         step * len(names) + 36,
         draw,
         title=title,
@@ -304,13 +317,13 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
     )
 
 
-def latency(run: Run, family: Family) -> str:
+def latency(run: RunView, family: Family) -> str:
     typical = [v.typical for v in run.values if v.metric in family.metrics.values()]
     unit, scale = ("s", 1.0) if max(typical) >= 1 else ("ms", 1000.0)
     return by_workload(run, family.name, tuple(family.metrics.values()), unit, scale)
 
 
-def acceptance(run: Run) -> str:
+def acceptance(run: RunView) -> str:
     return by_workload(run, "Acceptance length", ("acceptLength",), "tokens a verify step", 1.0, start=1.0)
 
 
@@ -320,7 +333,7 @@ PANEL = (230.0, 140.0)
 LEAST_REACH = 0.01
 
 
-def panels(run: Run) -> Iterator[tuple[str, str]]:
+def panels(run: RunView) -> Iterator[tuple[str, str]]:
     """Workload and chart: every arm's throughput over its own mean, round by round; one scale for all."""
     reach = max([LEAST_REACH, *(abs(x) for one in run.series for _, x, why in _deviations(one) if not why)]) * 1.15
     last = max([1, *(dot.round for one in run.series for dot in one.dots)])
@@ -337,7 +350,7 @@ def panels(run: Run) -> Iterator[tuple[str, str]]:
             )  # fmt: skip
 
 
-def _panel(run: Run, series: Sequence[Series], reach: float, last: int) -> Callable[[Figure], None]:
+def _panel(run: RunView, series: Sequence[SeriesView], reach: float, last: int) -> Callable[[Figure], None]:
     def draw(figure: Figure) -> None:
         axes = axes_in(figure, 42, 24, 10, 8)
         axes.set_xlim(-0.3, last + 0.3)
@@ -369,6 +382,6 @@ def _dot_text(n: int, x: float, why: str) -> str:
     return f"round {n + 1} {change(x)}" + (f", not used: {why}" if why else "")
 
 
-def _deviations(one: Series) -> list[tuple[int, float, str]]:
+def _deviations(one: SeriesView) -> list[tuple[int, float, str]]:
     """Round, throughput over the series' own mean less 1, why it is not used; what has no number lies at 0."""
     return [(dot.round, dot.speed / one.typical - 1 if dot.speed and one.typical else 0.0, dot.why) for dot in one.dots]

@@ -28,17 +28,17 @@ def html(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": text.number, "span": text.span, "tone": _tone}
+    environment.filters |= {"number": text.significant, "span": text.duration_words, "tone": _tone}
     environment.globals |= {
         "anchor": _anchor,
         "arm_name": arm_name,
         "charts": figures,
         "deployed": deployment_tables,
-        "over_loads_chart": over_loads_chart.chart,
+        "over_loads_chart": over_loads_chart.draw_over_loads,
         "sections": sections,
         "tables": tables,
         "text": text,
-        "trade_off_chart": trade_off_chart.chart,
+        "trade_off_chart": trade_off_chart.draw_trade_off,
     }
     return environment.get_template("report.html.j2").render(
         report=report,
@@ -59,7 +59,7 @@ def _pools(report: Report) -> Iterator[tuple[str, str]]:
             yield deployment_tables.of_pool(deployment, pool), _anchor(f"deployment-{number}-pool", place)
 
 
-TONES = {
+_TONES = {
     **dict.fromkeys(("Promote", "Found", "promotable", "kept", "rose", "good"), "good"),
     "Reject": "stays",
     **dict.fromkeys(("rejected", "broken", "Error", "error", "fell", "bad"), "bad"),
@@ -68,4 +68,4 @@ TONES = {
 
 def _tone(word: str) -> str:
     """The class of an outcome, of a candidate's or of what an interval shows."""
-    return TONES.get(word, "open")
+    return _TONES.get(word, "open")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.report import deployment_tables, tables
-from paceline.report.deployment_model import Deployment
-from paceline.report.model import Report, Run
+from paceline.report.deployment_model import DeploymentView
+from paceline.report.model import Report, RunView
 from paceline.report.sections import sections
-from paceline.report.tables import Table
+from paceline.report.tables import HtmlTable
 from paceline.report.text import EMULATED, count, key_figures, not_measured, schedules
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
@@ -29,11 +29,11 @@ def escaped(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _mark(of: Deployment | Run) -> str:
+def _mark(of: DeploymentView | RunView) -> str:
     return "Emulated: " if of.emulated else ""
 
 
-def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
+def _deployment(of: DeploymentView, runs: Sequence[RunView]) -> Iterator[str]:
     yield from (
         f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}",
         "",
@@ -42,7 +42,7 @@ def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
     )
     for remark in of.remarks:
         yield f"- {escaped(remark)}"
-    yield from ("", *_table(deployment_tables.pools(of, runs)))
+    yield from ("", *_table(deployment_tables.pools_table(of, runs)))
     for pool in of.pools:
         yield from ("", f"### Pool {escaped(pool.name)}", "", escaped(pool.says))
         if pool.evidence:
@@ -57,17 +57,17 @@ def _deployment(of: Deployment, runs: Sequence[Run]) -> Iterator[str]:
             yield from ("", *_table(deployment_tables.rates(pool)), "", escaped(deployment_tables.RATES))
         yield from (f"\nNot read: {escaped(why)}" for why in pool.unread)
         if pool.history:
-            yield from ("", "#### History", "", *_table(deployment_tables.history(pool)))
-    yield from ("", "### Conditions", "", *_table(deployment_tables.conditions(of)))
+            yield from ("", "#### History", "", *_table(deployment_tables.history_table(pool)))
+    yield from ("", "### Conditions", "", *_table(deployment_tables.conditions_table(of)))
 
 
-def _run(run: Run) -> Iterator[str]:
+def _run(run: RunView) -> Iterator[str]:
     yield from (f"## {escaped(run.pool)}: {escaped(run.decision)}", "", f"**{_mark(run)}{escaped(run.found)}**", "")
     if run.advice:
         yield from (f"{escaped(run.advice)}.", "")
     yield escaped(" · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run)))
     yield from ("", "### Speed-up over the baseline", "", escaped(run.asked), "")
-    yield from _table(tables.searched(run.search) if run.search else tables.speed_ups(run))
+    yield from _table(tables.searched_table(run.search) if run.search else tables.speed_ups(run))
     if run.search:
         yield from ("", *map(escaped, not_measured(run.search)))
     for candidate in run.candidates:
@@ -77,23 +77,23 @@ def _run(run: Run) -> Iterator[str]:
         yield from ("", "### Over concurrencies", "", escaped(f"{run.crossover.sentence} {run.crossover.numbers}."))
     for one in run.over_loads:
         yield from ("", f"### Tokens per second over concurrency: {escaped(one.dataset)}", "")
-        yield from _table(tables.over_loads(one))
+        yield from _table(tables.over_loads_table(one))
         yield from (f"\n{escaped(line)}" for line in schedules(one))
     yield from ("", "### Outputs", "", escaped(run.outputs.sentence))
     if run.outputs.arms:
         yield ""
-        yield from _table(tables.outputs(run))
+        yield from _table(tables.outputs_table(run))
     yield from ("", "### Throughput, acceptance and latency", "")
-    yield from _table(tables.latencies(run))
+    yield from _table(tables.latencies_table(run))
     for section in sections(run):
         yield from ("", f"### {section.heading}", "", section.says, "")
         yield from _table(section.table)
     if run.limits:
         yield from ("", "### Limits on latency", "")
-        yield from _table(tables.limits(run))
+        yield from _table(tables.limits_table(run))
     if run.counts:
         yield from ("", "### Requests over all rounds", "")
-        yield from _table(tables.requests(run))
+        yield from _table(tables.requests_table(run))
     if run.unused or run.notes:
         yield from ("", "### Not used, and notes", "")
         yield from (f"- {escaped(note)}" for note in (*run.unused, *run.notes))
@@ -104,10 +104,10 @@ def _run(run: Run) -> Iterator[str]:
     yield from _lines(["", *map(escaped, arms)], ["---"] * (1 + len(arms)), rows)
     yield from ("", f"{count(len(run.configuration.equal), 'argument')} of the servers' own equal on all arms.")
     yield from ("", "### Cost and provenance", "")
-    yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*tables.costs(run), *run.provenance])
+    yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*tables.costs_table(run), *run.provenance])
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: HtmlTable) -> Iterator[str]:
     rows = [
         [escaped(cell.text) + (f" ({escaped(cell.note)})" if cell.note else "") for cell in row] for row in table.rows
     ]

@@ -6,22 +6,23 @@ from itertools import zip_longest
 
 from paceline import core, gate
 from paceline.api import round as recorded
-from paceline.api.round import Point, Round
+from paceline.api.round import PointRecord, Round
+from paceline.core.manifest import Object
 from paceline.core.record import finite, inner, slots
 from paceline.evidence import round_status
 from paceline.report import read
-from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
+from paceline.report.model import CountsView, Dot, LimitEffect, Positions, ReplicateView, SeriesView, Shown, Value
 
-ELSEWHERE = frozenset({
+_ELSEWHERE = frozenset({
     "offered_rate", "goodput", "good_throughput", "worst_decile", "median_prompt", "best_decile", "slower_prompts",
     "request_spread",
 })  # fmt: skip
 """What was not measured, and what has a table of its own, for its zeros count too (`by_request`)."""
-METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name not in ELSEWHERE)
+_METRICS = tuple(slot.wire for slot in slots(PointRecord) if inner(slot.type) is float and slot.name not in _ELSEWHERE)
 """What is shown of a point: what was measured, by its name in status."""
 
 
-def judged(point: Point) -> float | None:
+def _judged(point: PointRecord) -> float | None:
     """Output tokens per second, as the gate compares them."""
     speed = round_status.judged_speed(point)
     return speed if speed and speed > 0 else None
@@ -32,11 +33,11 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
     seen: dict[tuple[str, str, str], dict[int, float]] = {}
     for entry in round_status.last_tries(rounds):
         for point in entry.points:
-            for metric in METRICS if not why(point) else ():
+            for metric in _METRICS if not why(point) else ():
                 value = finite(getattr(point, round_status.METRICS[metric]))
                 if value is not None and value > 0:
                     seen.setdefault((metric, point.workload, point.arm), {})[entry.round] = value
-    for metric in METRICS:
+    for metric in _METRICS:
         for workload in workloads:
             base = seen.get((metric, workload, arms[0]), {})
             for arm in arms:
@@ -54,11 +55,11 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                     )
 
 
-def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Counts]:
+def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[CountsView]:
     """Of every arm on every workload that was measured at all."""
     for workload, arm, points in points_of(arms, workloads, rounds):
         if sent := [point for point in points if point.asked is not None]:
-            yield Counts(
+            yield CountsView(
                 arm=arm,
                 workload=workload,
                 rounds=len(sent),
@@ -73,9 +74,9 @@ def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 
 def points_of(
     arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]
-) -> Iterator[tuple[str, str, list[Point]]]:
+) -> Iterator[tuple[str, str, list[PointRecord]]]:
     """Workload, arm and its points, one a round, workload by workload."""
-    points: dict[tuple[str, str], list[Point]] = {}
+    points: dict[tuple[str, str], list[PointRecord]] = {}
     for entry in round_status.last_tries(rounds):
         for point in entry.points:
             points.setdefault((point.workload, point.arm), []).append(point)
@@ -98,18 +99,20 @@ def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Ro
             yield Positions(arm=arm, workload=workload, accepted=accepted)
 
 
-def _accepted(point: Point) -> list[float]:
+def _accepted(point: PointRecord) -> list[float]:
     """Acceptance by position; empty if any value is not a number."""
     return list(point.accepted_at) if all(map(math.isfinite, point.accepted_at)) else []
 
 
-def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
+def limit_effects(
+    spec: Object, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]
+) -> list[LimitEffect]:
     """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
     arms, rated = [arm["name"] for arm in spec["arms"]], read.rated(spec)
     asked = [limit for limit in gate.limits(rule, rated) if limit.max is None]
     if not asked:
         return []
-    verdicts = verdict(gate.decide, spec, rule, workloads, rounds).arms
+    verdicts = verdict_view(gate.decide, spec, rule, workloads, rounds).arms
     return [
         LimitEffect(
             metric=limit.metric,
@@ -132,9 +135,9 @@ def _bounded(limit: core.Limit, workloads: Sequence[str], rated: Sequence[str]) 
     return rated if limit is gate.AT_A_RATE else workloads
 
 
-def verdict(
+def verdict_view(
     rule_of: Callable[..., core.Verdict],
-    spec: Manifest,
+    spec: Object,
     rule: core.Gate,
     workloads: Sequence[str],
     rounds: Sequence[Round],
@@ -159,7 +162,7 @@ def _shown(bounds: core.Bounds | None, limit: core.Limit) -> Shown:
     return Shown.KEPT if kept else Shown.BROKEN if broken else Shown.OPEN
 
 
-def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Series]:
+def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[SeriesView]:
     """Every arm on every workload, round by round."""
     for workload in workloads:
         for arm in arms:
@@ -167,15 +170,15 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                 dot
                 for entry in round_status.last_tries(rounds)
                 for dot in _dots(entry, arm, (workload,))
-                if dot.why != ABSENT
+                if dot.why != _ABSENT
             ]
             valid = [dot.speed for dot in dots if not dot.why and dot.speed]
             if dots:
                 typical = geometric(valid) if valid else None
-                yield Series(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
+                yield SeriesView(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
 
 
-def speeds(spec: Manifest, series: Iterable[Series]) -> Iterator[tuple[str, float]]:
+def speed_series(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
     """Each arm that has all workloads, and its mean over them by weight. As in the gate's mean, those at a rate, whose
     speed is that of one request, count only where there are no others."""
     weights = {read.workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}
@@ -187,11 +190,11 @@ def speeds(spec: Manifest, series: Iterable[Series]) -> Iterator[tuple[str, floa
             yield arm, math.exp(math.fsum(w * log for w, log in known) / math.fsum(weights.values()))
 
 
-def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Replicate]:
+def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[ReplicateView]:
     """Every server process, in the order run; a round that gave no result is one line."""
     for entry in sorted(rounds, key=_order):
         if entry.error:
-            yield Replicate(
+            yield ReplicateView(
                 round=entry.round,
                 attempt=entry.try_,
                 arm="",
@@ -201,7 +204,7 @@ def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Re
             )
             continue
         for replicate in entry.replicates:
-            yield Replicate(
+            yield ReplicateView(
                 round=entry.round,
                 attempt=entry.try_,
                 arm=replicate.arm,
@@ -211,12 +214,12 @@ def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Re
             )
 
 
-def _why_ended(entry: Round | recorded.Replicate) -> str:
+def _why_ended(entry: Round | recorded.ReplicateRecord) -> str:
     """Of a round or a replicate: what kind of failure, and the last useful line."""
     return ": ".join(filter(None, (entry.reason, entry.error)))
 
 
-def unused(replicates: Iterable[Replicate], workloads: Sequence[str]) -> Iterator[str]:
+def unused(replicates: Iterable[ReplicateView], workloads: Sequence[str]) -> Iterator[str]:
     """One sentence for each; points that are missing for the same reason share it."""
     for replicate in replicates:
         again = f", try {replicate.attempt + 1}" if replicate.attempt else ""
@@ -232,21 +235,21 @@ def unused(replicates: Iterable[Replicate], workloads: Sequence[str]) -> Iterato
             yield f"{where}, {replicate.arm}{on}: {reason}"
 
 
-ABSENT = "not measured"
+_ABSENT = "not measured"
 
 
-def why(point: Point) -> str:
+def why(point: PointRecord) -> str:
     """Why the gate does not use it; empty if it does."""
     if not point.valid:
-        return point.why or ABSENT
-    return "" if judged(point) else "no throughput"
+        return point.why or _ABSENT
+    return "" if _judged(point) else "no throughput"
 
 
 def _dots(entry: Round, arm: str, workloads: Sequence[str]) -> Iterator[Dot]:
     points = {(point.arm, point.workload): point for point in entry.points}
     for workload in workloads:
-        point = points.get((arm, workload), Point())
-        yield Dot(round=entry.round, speed=judged(point), why=why(point))
+        point = points.get((arm, workload), PointRecord())
+        yield Dot(round=entry.round, speed=_judged(point), why=why(point))
 
 
 def _order(entry: Round) -> tuple[int, int]:

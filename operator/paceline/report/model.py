@@ -3,14 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from paceline.core import Bounds
-from paceline.report.deployment_model import Deployment
-from paceline.report.search_model import Search, Throughput
-
-Manifest = Mapping[str, Any]
-"""A BenchmarkRun as the API server gives it."""
+from paceline.report.deployment_model import DeploymentView
+from paceline.report.search_model import SearchView, Throughput
 
 MEAN = "mean"
 """The workload that `status.results` calls the weighted mean by."""
@@ -32,7 +28,7 @@ class Shown(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class EffectView:
     """A candidate over the baseline on one workload, or on all by weight (`MEAN`)."""
 
     workload: str
@@ -60,22 +56,22 @@ class LimitEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CandidateView:
     name: str
     outcome: str
     """As `core.ArmOutcome`, or PROVISIONAL; empty before the first round."""
     reason: str
-    effects: tuple[Effect, ...]
+    effects: tuple[EffectView, ...]
     """The mean first, then every workload."""
     margin: float | None
     """The difference from the baseline, as a fraction, that its rounds could just not have told from none."""
 
     @property
-    def mean(self) -> Effect | None:
+    def mean(self) -> EffectView | None:
         return next((effect for effect in self.effects if effect.workload == MEAN), None)
 
     @property
-    def worst(self) -> Effect | None:
+    def worst(self) -> EffectView | None:
         """Of its workloads, where there are several."""
         workloads = [effect for effect in self.effects if effect.workload not in MEANS]
         return min(workloads, key=lambda effect: effect.bounds.ratio) if len(workloads) > 1 else None
@@ -127,7 +123,7 @@ class Goodput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompts:
+class PromptsView:
     """A candidate's speed-ups prompt by prompt on one workload: a tenth of the prompts has at most `worst`, half at
     most `median`, a tenth at least `best`; `slower` is the fraction that was slower than at the baseline."""
 
@@ -150,7 +146,7 @@ class Lengths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class LoadView:
     """At one concurrency: output tokens per second of all requests over the GPUs of a server, and of one user after the
     first token (the inverse of the mean time per output token)."""
 
@@ -164,11 +160,11 @@ class TradeOff:
     """A dataset's loads by arm, rising."""
 
     dataset: str
-    lines: Mapping[str, tuple[Load, ...]]
+    lines: Mapping[str, tuple[LoadView, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class CountsView:
     """One arm on one workload, added up over all rounds, used or not. None: no round tells it."""
 
     arm: str
@@ -196,7 +192,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class SeriesView:
     """One arm on one workload over rounds; `typical` is the geometric mean of what is valid."""
 
     arm: str
@@ -206,7 +202,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replicate:
+class ReplicateView:
     """One server process: a row of the table of rounds. `arm` is empty where the whole round gave no result."""
 
     round: int
@@ -233,7 +229,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossover:
+class CrossoverView:
     """Between which two concurrencies the baseline takes over, if it does."""
 
     sentence: str
@@ -264,7 +260,7 @@ class ArmOutputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
+class OutputsView:
     sentence: str
     """What was asked, or that nothing was."""
     arms: tuple[ArmOutputs, ...]
@@ -279,7 +275,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class ConfigurationView:
     arms: tuple[str, ...]
     """The columns: the arms of the run, or of a search the best of them."""
     asked: tuple[Difference, ...]
@@ -294,7 +290,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class CostView:
     """`starting` and `measuring` are seconds of all replicates, from the servers' starts and the clients' loads."""
 
     gpu_seconds: int | None
@@ -317,7 +313,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunView:
     name: str
     namespace: str
     pool: str
@@ -338,37 +334,37 @@ class Run:
     """The gate's rule in a sentence."""
     arms: tuple[str, ...]
     workloads: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateView, ...]
     limits: tuple[LimitEffect, ...]
-    outputs: Outputs
+    outputs: OutputsView
     values: tuple[Value, ...]
-    counts: tuple[Counts, ...]
+    counts: tuple[CountsView, ...]
     positions: tuple[Positions, ...]
     """Of what the engine tells it of."""
     deepest: Mapping[str, int]
     """Arm → the most tokens that one verify step of it can give."""
     goodput: tuple[Goodput, ...]
     """Of workloads with an slo."""
-    prompts: tuple[Prompts, ...]
+    prompts: tuple[PromptsView, ...]
     lengths: tuple[Lengths, ...]
     trade_offs: tuple[TradeOff, ...]
     """Of datasets that were measured at several concurrencies."""
     over_loads: tuple[Throughput, ...]
     """Of the same."""
-    crossover: Crossover | None
-    search: Search | None
+    crossover: CrossoverView | None
+    search: SearchView | None
     """Set for a run that searches. Its arms are then those that were measured, the best first."""
     speeds: Mapping[str, float]
     """Arm → output tokens per second, as the gate compares them: the geometric mean over workloads, by weight."""
-    series: tuple[Series, ...]
-    replicates: tuple[Replicate, ...]
+    series: tuple[SeriesView, ...]
+    replicates: tuple[ReplicateView, ...]
     unused: tuple[str, ...]
     """A sentence for each measurement that the gate did not use."""
     notes: tuple[str, ...]
     noise: float | None
     """Of a point between rounds, as a fraction."""
-    configuration: Configuration
-    cost: Cost
+    configuration: ConfigurationView
+    cost: CostView
     provenance: tuple[tuple[str, str], ...]
 
     @property
@@ -387,8 +383,8 @@ class Report:
     title: str
     paceline: str
     """Version of what wrote it."""
-    runs: tuple[Run, ...]
-    deployments: tuple[Deployment, ...] = ()
+    runs: tuple[RunView, ...]
+    deployments: tuple[DeploymentView, ...] = ()
     """What is served, on the evidence of which of the runs."""
 
     @property

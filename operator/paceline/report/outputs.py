@@ -4,18 +4,19 @@ from collections.abc import Iterator
 
 from paceline import core
 from paceline.api.run_status import BenchmarkRunStatus
+from paceline.core.manifest import Object
 from paceline.core.outputs import NEAR_TIE
 from paceline.core.record import finite
-from paceline.report.model import ArmOutputs, Manifest, Outputs
+from paceline.report.model import ArmOutputs, OutputsView
 from paceline.report.text import count
 
 NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer alike."
 
 
-def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
+def outputs_view(spec: Object, status: BenchmarkRunStatus) -> OutputsView:
     asked = (spec.get("gate") or {}).get("parity")
     if not asked:
-        return Outputs(sentence=NOT_COMPARED, arms=())
+        return OutputsView(sentence=NOT_COMPARED, arms=())
     arms = tuple(_arms(status))
     default = core.Parity(samples=1)
     sentence = (
@@ -24,7 +25,7 @@ def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
         f"{count(asked.get('maxTokens', default.max_tokens), 'token')} each. A near tie is up to "
         f"{NEAR_TIE:g} nats by the baseline's own logprobs."
     )
-    return Outputs(sentence=sentence if arms else f"{sentence} Nothing was compared so far.", arms=arms)
+    return OutputsView(sentence=sentence if arms else f"{sentence} Nothing was compared so far.", arms=arms)
 
 
 def _arms(status: BenchmarkRunStatus) -> Iterator[ArmOutputs]:

@@ -7,20 +7,20 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.figures import axes_in
-from paceline.report.model import Run
+from paceline.report.model import RunView
 from paceline.report.search_model import Throughput
-from paceline.report.text import number
+from paceline.report.text import significant
 
-SIZE = (420.0, 280.0)
-HEAD = 22
+_SIZE = (420.0, 280.0)
+_HEAD = 22
 """Room above the axes for the depths of a schedule, in pixels."""
 
 
-def chart(run: Run, of: Throughput) -> str:
+def draw_over_loads(run: RunView, of: Throughput) -> str:
     """Both axes are logarithmic: equal distances are equal factors at every load."""
 
     def draw(figure: Figure) -> None:
-        axes = axes_in(figure, 56, 40, 14, HEAD if of.thresholds else 12)
+        axes = axes_in(figure, 56, 40, 14, _HEAD if of.thresholds else 12)
         places = sorted({load for line in of.lines.values() for load in line})
         speeds = [speed for line in of.lines.values() for speed in line.values()]
         axes.set_xscale("log", base=2)
@@ -30,7 +30,7 @@ def chart(run: Run, of: Throughput) -> str:
         axes.set_yscale("log")
         axes.set_ylim(min(speeds) / 1.15, max(speeds) * 1.15)
         ticks = list(_round_numbers(min(speeds) / 1.15, max(speeds) * 1.15))
-        axes.set_yticks(ticks, [number(tick) for tick in ticks])
+        axes.set_yticks(ticks, [significant(tick) for tick in ticks])
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_ticks([], minor=True)
         axes.grid(axis="y", color=COLOUR["line"], linewidth=1)
@@ -42,23 +42,23 @@ def chart(run: Run, of: Throughput) -> str:
             colour = arm_colour(run.arms.index(arm))
             axes.plot(list(line), list(line.values()), color=colour, linewidth=1.8, zorder=3)
             for load, speed in line.items():
-                tip = tooltip(f"{arm} at {load}: {number(speed)} tokens/s")
+                tip = tooltip(f"{arm} at {load}: {significant(speed)} tokens/s")
                 axes.plot([load], [speed], "o", color=colour, markersize=5.5, zorder=4, gid=tip)
 
     return svg(
         run,
-        *SIZE,
+        *_SIZE,
         draw,
         title=f"{of.dataset}: throughput over concurrency",
         description=" ".join(
-            f"{arm} at {load}: {number(speed)} tokens/s."
+            f"{arm} at {load}: {significant(speed)} tokens/s."
             for arm, line in of.lines.items()
             for load, speed in line.items()
         ),
     )
 
 
-def _schedule(axes: Axes, run: Run, of: Throughput) -> None:
+def _schedule(axes: Axes, run: RunView, of: Throughput) -> None:
     """A dashed line where another depth begins, which stands above it."""
     for one in of.thresholds:
         colour = arm_colour(run.arms.index(one.arm)) if one.arm in run.arms else COLOUR["quiet"]

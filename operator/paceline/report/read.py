@@ -5,16 +5,16 @@ from decimal import InvalidOperation
 from typing import Any, TypeVar
 
 from paceline.core import BASELINE, Bounds, Gate, Limit, default_looks
+from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.core.text import fraction
 from paceline.core.workload import workload_name
-from paceline.report.model import Manifest
 
 Default = TypeVar("Default")
 NEEDED = ("pool", "target", "engine", "accelerator", "arms", "workloads")
 
 
-def refuse(manifest: Manifest) -> None:
+def refuse(manifest: Object) -> None:
     """Raises ValueError for what is no BenchmarkRun, naming the field."""
     name = (manifest.get("metadata") or {}).get("name")
     if not name:
@@ -27,7 +27,7 @@ def refuse(manifest: Manifest) -> None:
         raise ValueError(f"{name}: spec.arms[0].name must be {BASELINE}: the others are compared with it")
 
 
-def number(value: Any) -> float | None:
+def fraction_number(value: Any) -> float | None:
     """Specs have fractions as decimal strings."""
     try:
         read = float(value) if not isinstance(value, bool) else math.nan
@@ -36,7 +36,7 @@ def number(value: Any) -> float | None:
     return read if math.isfinite(read) else None
 
 
-def bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bounds | None:
+def ordered_bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bounds | None:
     """Positive and in order, or nothing."""
     ratio, lower, upper = map(finite, (ratio, lower, upper))
     if ratio is None or lower is None or upper is None or not 0 < lower <= ratio <= upper:
@@ -44,7 +44,7 @@ def bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bou
     return Bounds(ratio=ratio, lower=lower, upper=upper)
 
 
-def gate(spec: Manifest) -> Gate:
+def gate(spec: Object) -> Gate:
     """Of a sweep, what it has of one: its confidence, and its last round."""
     given, default, looks = spec.get("gate") or {}, Gate(), default_looks(len(spec["arms"]))
     if (sweep := spec.get("sweep")) is not None:
@@ -66,7 +66,7 @@ def _share(text: Any, default: Default) -> float | Default:
         return default
 
 
-def _limit(entry: Manifest) -> Limit:
+def _limit(entry: Object) -> Limit:
     return Limit(
         metric=entry["metric"],
         max_increase=_share(entry.get("maxIncrease"), None),
@@ -75,24 +75,24 @@ def _limit(entry: Manifest) -> Limit:
     )
 
 
-def rated(spec: Manifest) -> tuple[str, ...]:
+def rated(spec: Object) -> tuple[str, ...]:
     """The workloads at a rate, as results call them."""
-    return tuple(workload(entry) for entry in spec["workloads"] if number(entry.get("requestRate")))
+    return tuple(workload(entry) for entry in spec["workloads"] if fraction_number(entry.get("requestRate")))
 
 
-def workload(entry: Manifest) -> str:
+def workload(entry: Object) -> str:
     """What results call it."""
     return workload_name(
-        entry["name"], entry["concurrency"], number(entry.get("requestRate")), entry.get("rampFrom") or None
+        entry["name"], entry["concurrency"], fraction_number(entry.get("requestRate")), entry.get("rampFrom") or None
     )
 
 
-def at_one_load(entry: Manifest) -> bool:
+def at_one_load(entry: Object) -> bool:
     """Whether it is a closed loop of as many requests all of the time: no ramp, and not at a rate."""
     return not entry.get("requestRate") and not entry.get("rampFrom")
 
 
-def model(entry: Manifest) -> str:
+def model_name(entry: Object) -> str:
     """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known. Of prompts, too."""
     at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
     return "@".join(filter(None, [entry.get("source", ""), at]))

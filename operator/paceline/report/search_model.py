@@ -23,7 +23,7 @@ class SearchArm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class SearchView:
     """`grid_points` and `grid_starts` are of one repetition of every arm on every workload, the baseline included."""
 
     candidates: int

@@ -4,26 +4,26 @@ from collections.abc import Iterator
 
 from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Purpose, purpose_of
+from paceline.core.manifest import Object
 from paceline.report import read
-from paceline.report.model import Manifest
-from paceline.report.search_model import Search, SearchArm
-from paceline.report.text import count, interval, ratio
+from paceline.report.search_model import SearchArm, SearchView
+from paceline.report.text import count, interval_text, ratio_text
 
-COMPARED = 8
+_COMPARED = 8
 """Arms whose settings stand side by side: of more no page is wide enough."""
 ASKED = (
     "Nothing is asked of a candidate here: a Search finds which one is worth a comparison with the baseline. The best "
     "of many is always lucky, too, so what it finds goes to a Gate, which decides about it on other prompts. Intervals "
     "are of 95 %, if the noise is what the points show."
 )
-SHAPES = ("numSteps", "topK", "numDraftTokens")
+_SHAPES = ("numSteps", "topK", "numDraftTokens")
 
 
-def searches(manifest: Manifest) -> bool:
+def searches(manifest: Object) -> bool:
     return purpose_of(manifest["spec"]) is Purpose.SEARCH
 
 
-def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:
+def measured_first(manifest: Object, status: BenchmarkRunStatus) -> Object:
     """The run with the baseline and the arms that were measured, the best first: those that never ran have nothing to
     show."""
     arms = {arm["name"]: arm for arm in manifest["spec"]["arms"]}
@@ -32,16 +32,16 @@ def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:
     return {**manifest, "spec": {**manifest["spec"], "arms": [arms[name] for name in names]}}
 
 
-def narrowed(manifest: Manifest) -> Manifest:
+def with_first_arms(manifest: Object) -> Object:
     """The run with as many of its first arms as a page can show side by side."""
-    return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:COMPARED]}}
+    return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:_COMPARED]}}
 
 
-def search(manifest: Manifest, status: BenchmarkRunStatus) -> Search:
+def search(manifest: Object, status: BenchmarkRunStatus) -> SearchView:
     now, spec = status.search or SearchProgress(), manifest["spec"]
     shapes = {arm["name"]: shape(arm) for arm in spec["arms"]}
     candidates = now.candidates or len(spec["arms"]) - 1
-    return Search(
+    return SearchView(
         candidates=candidates,
         measured=sum(arm.arm != BASELINE for arm in now.arms),
         points=now.points,
@@ -59,15 +59,15 @@ def _arm(arm: SearchedArm, shape: str) -> SearchArm:
         shape=shape,
         state=arm.state,
         points=arm.points,
-        speed=read.bounds(arm.ratio, arm.lower, arm.upper),
+        speed=read.ordered_bounds(arm.ratio, arm.lower, arm.upper),
         why=arm.why,
     )
 
 
-def shape(arm: Manifest) -> str:
+def shape(arm: Object) -> str:
     """3 steps, top 4, 8 tokens."""
     if tree := arm.get("tree"):
-        steps, top_k, tokens = (tree.get(key) for key in SHAPES)
+        steps, top_k, tokens = (tree.get(key) for key in _SHAPES)
         return f"{steps} deep, {top_k} wide, {tokens} tokens"
     return "the engine's own depth" if arm.get("adaptive") is not None else ""
 
@@ -77,17 +77,17 @@ def heading(verdict: RunVerdict) -> str:
     return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
 
 
-def found(search: Search, status: BenchmarkRunStatus) -> str:
+def found(search: SearchView, status: BenchmarkRunStatus) -> str:
     return f"{(status.verdict and status.verdict.message) or '; '.join(_so_far(search))}."
 
 
-def _so_far(found: Search) -> Iterator[str]:
+def _so_far(found: SearchView) -> Iterator[str]:
     yield (
         f"{found.measured} of {found.candidates} candidates measured, in {count(found.points, 'point')} of "
         f"{count(found.server_starts, 'server start')}"
     )
     if best := next((arm for arm in found.arms if arm.state == "best"), None):
-        speed = f", {ratio(best.speed.ratio)} ({interval(best.speed)})" if best.speed else ""
+        speed = f", {ratio_text(best.speed.ratio)} ({interval_text(best.speed)})" if best.speed else ""
         yield f"best so far: {best.name}{speed}"
     if found.next:
         yield f"next: {found.next}"

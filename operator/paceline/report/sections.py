@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from paceline.report.model import Run
-from paceline.report.tables import Cell, Table
-from paceline.report.text import number, ratio
+from paceline.report.model import RunView
+from paceline.report.tables import HtmlTable, TableCell
+from paceline.report.text import ratio_text, significant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,18 +12,18 @@ class Section:
     heading: str
     says: str
     """What its numbers are."""
-    table: Table
+    table: HtmlTable
     caption: str = ""
     """The table's name where it is longer than the heading."""
 
 
-def sections(run: Run) -> tuple[Section, ...]:
+def sections(run: RunView) -> tuple[Section, ...]:
     """Those with a row."""
     every = (
-        Section(heading="Acceptance by position", says=POSITIONS, table=positions(run)),
-        Section(heading="Goodput", says=GOODPUT, table=goodput(run)),
-        Section(heading="Speed-up prompt by prompt", says=PROMPTS, table=prompts(run)),
-        Section(heading="Lengths", says=LENGTHS, table=lengths(run), caption="Lengths of prompts and answers"),
+        Section(heading="Acceptance by position", says=POSITIONS, table=_positions(run)),
+        Section(heading="Goodput", says=GOODPUT, table=goodput_section(run)),
+        Section(heading="Speed-up prompt by prompt", says=_PROMPTS, table=prompts_section(run)),
+        Section(heading="Lengths", says=LENGTHS, table=lengths_section(run), caption="Lengths of prompts and answers"),
     )
     return tuple(section for section in every if section.table.rows)
 
@@ -36,7 +36,7 @@ GOODPUT = (
     "Requests that met the slo, of all that were sent in valid rounds; per second over the client's time, its ramp and "
     "tail included, as vLLM and AIPerf count it. ITL is a request's mean time per token after the first."
 )
-PROMPTS = (
+_PROMPTS = (
     "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the baseline "
     "in the same round. What else happened while the two were under way is in it: beside a server of equal speed, too, "
     "the worst tenth is below 1x and the best above."
@@ -47,64 +47,65 @@ LENGTHS = (
 )
 
 
-def positions(run: Run) -> Table:
+def _positions(run: RunView) -> HtmlTable:
     """Of a verify step, how often it accepted the first draft token, the second, …"""
     most = max((len(one.accepted) for one in run.positions), default=0)
     rows = (
         (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            *(Cell(text=f"{share:.0%}") for share in one.accepted),
-            *(Cell(text="–") for _ in range(most - len(one.accepted))),
+            TableCell(text=one.workload),
+            TableCell(text=one.arm),
+            *(TableCell(text=f"{share:.0%}") for share in one.accepted),
+            *(TableCell(text="–") for _ in range(most - len(one.accepted))),
         )
         for one in run.positions
     )
     head = ("Workload", "Arm", *(str(position + 1) for position in range(most)))
-    return Table(head=head, words=2, rows=tuple(rows))
+    return HtmlTable(head=head, words=2, rows=tuple(rows))
 
 
-def goodput(run: Run) -> Table:
+def goodput_section(run: RunView) -> HtmlTable:
     """Requests that met the slo, beside those sent."""
     rows = (
         (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            Cell(text=one.slo),
-            Cell(text=f"{one.good / one.asked:.1%}" if one.asked else "–", note=f"{one.good:,} of {one.asked:,}"),
+            TableCell(text=one.workload),
+            TableCell(text=one.arm),
+            TableCell(text=one.slo),
+            TableCell(text=f"{one.good / one.asked:.1%}" if one.asked else "–", note=f"{one.good:,} of {one.asked:,}"),
             _plain(one.requests),
             _plain(one.tokens),
         )
         for one in run.goodput
     )
     head = ("Workload", "Arm", "SLO", "Requests that met it", "Goodput, requests/s", "Goodput, tokens/s")
-    return Table(head=head, words=3, rows=tuple(rows))
+    return HtmlTable(head=head, words=3, rows=tuple(rows))
 
 
-def prompts(run: Run) -> Table:
+def prompts_section(run: RunView) -> HtmlTable:
     """How far apart prompts are, which a mean hides."""
     rows = (
         (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            Cell(text=ratio(one.worst)),
-            Cell(text=ratio(one.median)),
-            Cell(text=ratio(one.best)),
-            Cell(text="–" if one.slower is None else f"{one.slower:.0%}"),
+            TableCell(text=one.workload),
+            TableCell(text=one.arm),
+            TableCell(text=ratio_text(one.worst)),
+            TableCell(text=ratio_text(one.median)),
+            TableCell(text=ratio_text(one.best)),
+            TableCell(text="–" if one.slower is None else f"{one.slower:.0%}"),
         )
         for one in run.prompts
     )
     head = ("Worst tenth, at most", "Median prompt", "Best tenth, at least", "Slower than the baseline")
-    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+    return HtmlTable(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
 
 
-def lengths(run: Run) -> Table:
+def lengths_section(run: RunView) -> HtmlTable:
     """Of prompts and answers, in tokens."""
     rows = (
-        (Cell(text=one.workload), Cell(text=one.arm), *map(_plain, (*one.prompt, *one.answer))) for one in run.lengths
+        (TableCell(text=one.workload), TableCell(text=one.arm), *map(_plain, (*one.prompt, *one.answer)))
+        for one in run.lengths
     )
     head = tuple(f"{of} {stat}" for of in ("Prompt", "Answer") for stat in ("mean", "p50", "p99"))
-    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+    return HtmlTable(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
 
 
-def _plain(value: float | None) -> Cell:
-    return Cell(text="–" if value is None else "0" if value == 0 else number(value))
+def _plain(value: float | None) -> TableCell:
+    return TableCell(text="–" if value is None else "0" if value == 0 else significant(value))

@@ -4,9 +4,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from paceline.report.model import Cost, Effect, LimitEffect, Run, Shown, Value
-from paceline.report.search_model import Search, Throughput
-from paceline.report.text import LATENCIES, beside_the_grid, change, interval, number, ratio, span, workload
+from paceline.report.model import CostView, EffectView, LimitEffect, RunView, Shown, Value
+from paceline.report.search_model import SearchView, Throughput
+from paceline.report.text import (
+    LATENCIES,
+    beside_the_grid,
+    change,
+    duration_words,
+    interval_text,
+    ratio_text,
+    significant,
+    workload,
+)
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
 PACE = {Shown.KEPT: "faster", Shown.BROKEN: "slower", Shown.OPEN: "not shown"}
@@ -18,7 +27,7 @@ STATES = {"best": "kept", "may be best": "kept", "behind": "broken", "failed": "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     text: str
     note: str = ""
     """Said beside it, more quietly."""
@@ -29,21 +38,21 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class HtmlTable:
     head: tuple[str, ...]
     words: int
     """The first so many columns are words, the others numbers."""
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
 
 
-def speed_ups(run: Run) -> Table:
+def speed_ups(run: RunView) -> HtmlTable:
     """Every interval, what it was held against and whether that was shown."""
     with_tokens = any(effect.tokens for candidate in run.candidates for effect in candidate.effects)
     against = "Asked for" if run.asks else "Beside the baseline"
     rows = (
         (
-            Cell(text=candidate.name),
-            Cell(text=workload(effect.workload)),
+            TableCell(text=candidate.name),
+            TableCell(text=workload(effect.workload)),
             *_against(effect, ">"),
             *((_drift(effect),) if with_tokens else ()),
         )
@@ -51,98 +60,98 @@ def speed_ups(run: Run) -> Table:
         for effect in candidate.effects
     )
     head = ("Arm", "Workload", against, "Ratio", "Interval", *(("Tokens written",) if with_tokens else ()))
-    return Table(head=head, words=2, rows=tuple(rows))
+    return HtmlTable(head=head, words=2, rows=tuple(rows))
 
 
-def searched(search: Search) -> Table:
+def searched_table(search: SearchView) -> HtmlTable:
     """How each arm stands that was measured, the best first."""
     best = next((arm.speed.ratio for arm in search.arms if arm.speed), None)
     rows = (
         (
-            Cell(text=arm.name, note=arm.shape),
-            Cell(text=arm.state, note=arm.why, tone=STATES.get(arm.state, "open")),
-            Cell(text=str(arm.points)),
-            Cell(text=ratio(arm.speed.ratio, 3) if arm.speed else "–"),
-            Cell(text=interval(arm.speed, 3) if arm.speed else "–"),
-            Cell(text=change(arm.speed.ratio / best - 1) if arm.speed and best else "–"),
+            TableCell(text=arm.name, note=arm.shape),
+            TableCell(text=arm.state, note=arm.why, tone=STATES.get(arm.state, "open")),
+            TableCell(text=str(arm.points)),
+            TableCell(text=ratio_text(arm.speed.ratio, 3) if arm.speed else "–"),
+            TableCell(text=interval_text(arm.speed, 3) if arm.speed else "–"),
+            TableCell(text=change(arm.speed.ratio / best - 1) if arm.speed and best else "–"),
         )
         for arm in search.arms
     )
-    return Table(head=("Arm", "State", "Points", "Ratio", "Interval", "Behind the best"), words=2, rows=tuple(rows))
+    return HtmlTable(head=("Arm", "State", "Points", "Ratio", "Interval", "Behind the best"), words=2, rows=tuple(rows))
 
 
-def over_loads(of: Throughput) -> Table:
+def over_loads_table(of: Throughput) -> HtmlTable:
     """Tokens per second by concurrency."""
     loads = sorted({load for line in of.lines.values() for load in line})
     rows = (
-        (Cell(text=arm), *(Cell(text=number(line[load]) if load in line else "–") for load in loads))
+        (TableCell(text=arm), *(TableCell(text=significant(line[load]) if load in line else "–") for load in loads))
         for arm, line in of.lines.items()
     )
-    return Table(head=("Arm", *map(str, loads)), words=1, rows=tuple(rows))
+    return HtmlTable(head=("Arm", *map(str, loads)), words=1, rows=tuple(rows))
 
 
-def _drift(effect: Effect) -> Cell:
+def _drift(effect: EffectView) -> TableCell:
     """How much more the candidate writes than the baseline, and within which bounds."""
     tokens = effect.tokens
-    return Cell(text=change(tokens.ratio - 1), note=interval(tokens, 3)) if tokens else Cell(text="–")
+    return TableCell(text=change(tokens.ratio - 1), note=interval_text(tokens, 3)) if tokens else TableCell(text="–")
 
 
-def limits(run: Run) -> Table:
+def limits_table(run: RunView) -> HtmlTable:
     """The same of what the gate limits."""
     rows = (
         (
-            Cell(text=one.arm),
-            Cell(text=one.metric),
-            Cell(text=one.workload or "–"),
+            TableCell(text=one.arm),
+            TableCell(text=one.metric),
+            TableCell(text=one.workload or "–"),
             *_against(one, ">" if one.at_least else "<"),
         )
         for one in run.limits
     )
-    return Table(head=("Arm", "Limited", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
+    return HtmlTable(head=("Arm", "Limited", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
 
 
-def outputs(run: Run) -> Table:
+def outputs_table(run: RunView) -> HtmlTable:
     """Counts of answers, of all rounds together."""
     numbers = ("Rounds", "Baseline agrees", "Identical", "Near ties", "Diverged", "First left at token", "Gap, nats")
     rows = (
-        (Cell(text=one.arm), Cell(text=one.unknown or "unknown", tone="open"), *[Cell(text="–")] * 6)
+        (TableCell(text=one.arm), TableCell(text=one.unknown or "unknown", tone="open"), *[TableCell(text="–")] * 6)
         if not one.rounds
         else (
-            Cell(text=one.arm),
-            Cell(text=str(one.rounds)),
-            Cell(text=str(one.settled), note=f"of {one.samples}"),
-            Cell(text=str(one.identical)),
-            Cell(text=str(one.near_ties)),
-            Cell(text=str(one.diverged)),
-            Cell(text="–" if one.first is None else str(one.first)),
-            Cell(text="–" if one.gap is None else f"{one.gap:.2f}"),
+            TableCell(text=one.arm),
+            TableCell(text=str(one.rounds)),
+            TableCell(text=str(one.settled), note=f"of {one.samples}"),
+            TableCell(text=str(one.identical)),
+            TableCell(text=str(one.near_ties)),
+            TableCell(text=str(one.diverged)),
+            TableCell(text="–" if one.first is None else str(one.first)),
+            TableCell(text="–" if one.gap is None else f"{one.gap:.2f}"),
         )
         for one in run.outputs.arms
     )
-    return Table(head=("Arm", *numbers), words=1, rows=tuple(rows))
+    return HtmlTable(head=("Arm", *numbers), words=1, rows=tuple(rows))
 
 
-def _against(effect: Effect | LimitEffect, sign: str) -> tuple[Cell, ...]:
+def _against(effect: EffectView | LimitEffect, sign: str) -> tuple[TableCell, ...]:
     bounds, threshold = effect.bounds, effect.threshold
     return (
-        Cell(text=PACE[effect.shown], tone=effect.shown)
+        TableCell(text=PACE[effect.shown], tone=effect.shown)
         if threshold is None
-        else Cell(text=f"{sign} {ratio(threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
-        Cell(text=ratio(bounds.ratio, 3) if bounds else "–"),
-        Cell(text=interval(bounds, 3) if bounds else "–"),
+        else TableCell(text=f"{sign} {ratio_text(threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
+        TableCell(text=ratio_text(bounds.ratio, 3) if bounds else "–"),
+        TableCell(text=interval_text(bounds, 3) if bounds else "–"),
     )
 
 
-def latencies(run: Run) -> Table:
+def latencies_table(run: RunView) -> HtmlTable:
     """Throughput, acceptance and every latency that was measured, arm by arm; changes are those of paired rounds."""
     values = {(v.metric, v.arm, v.workload): v for v in run.values}
-    columns = [column for column in COLUMNS if any(metric == column.metric for metric, _, _ in values)]
+    columns = [column for column in _COLUMNS if any(metric == column.metric for metric, _, _ in values)]
     longest = {c.metric: max(v.typical for v in run.values if v.metric == c.metric) for c in columns}
     units = [c.unit(longest[c.metric]) for c in columns]
     rows = tuple(
         (
-            Cell(text=name),
-            Cell(text=arm),
+            TableCell(text=name),
+            TableCell(text=arm),
             *(_value(values.get((c.metric, arm, name)), scale) for c, (_, scale) in zip(columns, units, strict=True)),
         )
         for name in run.workloads
@@ -150,22 +159,22 @@ def latencies(run: Run) -> Table:
         if any((c.metric, arm, name) in values for c in columns)
     )
     heads = [", ".join(filter(None, (c.head, unit))) for c, (unit, _) in zip(columns, units, strict=True)]
-    return Table(head=("Workload", "Arm", *heads), words=2, rows=rows)
+    return HtmlTable(head=("Workload", "Arm", *heads), words=2, rows=rows)
 
 
-def requests(run: Run) -> Table:
+def requests_table(run: RunView) -> HtmlTable:
     """What was sent and what came of it, over all rounds."""
     told = attrgetter("rounds", "asked", "completed", "errors", "retractions", "output_tokens", "verify_calls")
     rows = (
         (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            *(Cell(text="–" if value is None else f"{value:,}") for value in told(one)),
+            TableCell(text=one.workload),
+            TableCell(text=one.arm),
+            *(TableCell(text="–" if value is None else f"{value:,}") for value in told(one)),
         )
         for one in run.counts
     )
     head = ("Rounds", "Requests", "Completed", "Errors", "Retracted", "Output tokens", "Verify steps")
-    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+    return HtmlTable(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
 
 
 Unit = tuple[str, float]
@@ -180,7 +189,7 @@ class Column:
     """By the largest value."""
 
 
-COLUMNS = (
+_COLUMNS = (
     Column(head="Tokens/s, steady", metric="steadyThroughput"),
     Column(head="Under way", metric="meanConcurrency"),
     Column(head="Tokens/s, ramp and tail included", metric="outputThroughput"),
@@ -200,11 +209,13 @@ COLUMNS = (
 )
 
 
-def _value(value: Value | None, scale: float) -> Cell:
-    return Cell(text=number(scale * value.typical), note=change(value.change)) if value else Cell(text="–")
+def _value(value: Value | None, scale: float) -> TableCell:
+    return (
+        TableCell(text=significant(scale * value.typical), note=change(value.change)) if value else TableCell(text="–")
+    )
 
 
-def costs(run: Run) -> Iterator[tuple[str, str]]:
+def costs_table(run: RunView) -> Iterator[tuple[str, str]]:
     """Name and value."""
     if run.search:
         points, starts = beside_the_grid(run.search)
@@ -224,7 +235,7 @@ def costs(run: Run) -> Iterator[tuple[str, str]]:
         yield "Noise of a point between rounds", f"{run.noise:.2%}{''.join(margins)}"
 
 
-def _floor(cost: Cost) -> Iterator[tuple[str, str]]:
+def _floor(cost: CostView) -> Iterator[tuple[str, str]]:
     if cost.floor_seconds is not None:
         both = cost.starting + cost.measuring
         starts = f", {cost.starting / both:.0%} of it starts" if both > 0 else ""
@@ -232,5 +243,5 @@ def _floor(cost: Cost) -> Iterator[tuple[str, str]]:
 
 
 def _of(part: float, whole: float) -> str:
-    share = f" of {span(whole)} that rounds took ({part / whole:.0%})" if whole > 0 else ""
-    return f"{span(part)}{share}"
+    share = f" of {duration_words(whole)} that rounds took ({part / whole:.0%})" if whole > 0 else ""
+    return f"{duration_words(part)}{share}"

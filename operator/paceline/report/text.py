@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from paceline.core import Bounds
 from paceline.evidence.round_status import METRICS
-from paceline.report.model import MEANS, Run
-from paceline.report.search_model import Search, Threshold, Throughput
+from paceline.report.model import MEANS, RunView
+from paceline.report.search_model import SearchView, Threshold, Throughput
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
 
@@ -35,27 +35,27 @@ LATENCIES = (
 """What a run does not have of these is not shown."""
 
 
-def latencies(run: Run) -> list[Family]:
+def _latencies(run: RunView) -> list[Family]:
     """Those that were measured."""
     measured = {value.metric for value in run.values}
     return [family for family in LATENCIES if measured & set(family.metrics.values())]
 
 
-def ratio(value: float, digits: int = 2) -> str:
+def ratio_text(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}x"
 
 
-def interval(bounds: Bounds, digits: int = 2) -> str:
+def interval_text(bounds: Bounds, digits: int = 2) -> str:
     return f"{bounds.lower:.{digits}f}–{bounds.upper:.{digits}f}"
 
 
-def number(value: float, figures: int = 3) -> str:
+def significant(value: float, figures: int = 3) -> str:
     """So many significant digits, and all before the point: 5.84, 167, 2,010."""
     exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
     return f"{value:,.{max(0, figures - 1 - exponent)}f}"
 
 
-def span(value: float) -> str:
+def duration_words(value: float) -> str:
     """Of a time that somebody waits: 44 s, 12 min, 3.4 h."""
     for unit, size in (("h", 3600), ("min", 60)):
         if value >= 2 * size:
@@ -84,7 +84,7 @@ def workload(name: str) -> str:
     return dict(zip(MEANS, ("all, by weight", "all at a rate"), strict=True)).get(name, name)
 
 
-def not_measured(search: Search) -> list[str]:
+def not_measured(search: SearchView) -> list[str]:
     """What the table of a search does not have. At most one sentence."""
     rest = search.candidates - search.measured
     why = "by what was measured the search expects none of them to be the best"
@@ -101,7 +101,7 @@ def _depth(one: Threshold) -> str:
     return f"{f'depth {one.steps}' if one.steps else 'no speculation'} from {one.batch_size} requests on"
 
 
-def beside_the_grid(search: Search) -> tuple[str, str]:
+def beside_the_grid(search: SearchView) -> tuple[str, str]:
     """Points and server starts, each beside those of the whole grid, measured once."""
     points, starts = search.points / search.grid_points, search.server_starts / search.grid_starts
     return (
@@ -110,12 +110,12 @@ def beside_the_grid(search: Search) -> tuple[str, str]:
     )
 
 
-def key_figures(run: Run) -> Iterator[tuple[str, str, str]]:
+def key_figures(run: RunView) -> Iterator[tuple[str, str, str]]:
     """Of what is what was measured: name, value, and what belongs to it."""
     known, winner = dict(run.provenance), run.winner or (run.arms[1] if len(run.arms) == 2 else "")
     if arms := [arm for arm in dict.fromkeys((run.arms[0], winner)) if arm in run.speeds]:
         mean = f", mean of {len(run.workloads)} workloads" if len(run.workloads) > 1 else ""
-        yield "Output tokens/s", " → ".join(number(run.speeds[arm]) for arm in arms), " → ".join(arms) + mean
+        yield "Output tokens/s", " → ".join(significant(run.speeds[arm]) for arm in arms), " → ".join(arms) + mean
     yield "Hardware", known["Accelerators"].replace("-", " "), ""
     yield "Engine", known["Engine"], ""
     model, _, commit = known["Target"].removeprefix("hf://").partition("@")

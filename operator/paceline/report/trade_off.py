@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.report.model import Load, Manifest, TradeOff, Value
+from paceline.core.manifest import Object
+from paceline.report.model import LoadView, TradeOff, Value
 from paceline.report.read import at_one_load, workload
 
 THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 
 
-def trade_offs(spec: Manifest, values: Sequence[Value]) -> Iterator[TradeOff]:
+def trade_offs(spec: Object, values: Sequence[Value]) -> Iterator[TradeOff]:
     """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. At a rate a
     dataset has one load only."""
     accelerator = spec["accelerator"]
@@ -20,7 +21,7 @@ def trade_offs(spec: Manifest, values: Sequence[Value]) -> Iterator[TradeOff]:
         lines = {}
         for arm in (arm["name"] for arm in spec["arms"]):
             found = [
-                Load(
+                LoadView(
                     concurrency=one["concurrency"],
                     per_gpu=typical[THROUGHPUT, arm, workload(one)] / gpus,
                     per_user=1 / typical[TPOT, arm, workload(one)],

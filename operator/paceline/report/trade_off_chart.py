@@ -4,15 +4,15 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.figures import axes_in
-from paceline.report.model import Run, TradeOff
-from paceline.report.text import number
+from paceline.report.model import RunView, TradeOff
+from paceline.report.text import significant
 
-SIZE = (420.0, 280.0)
+_SIZE = (420.0, 280.0)
 ABOVE = 1.12
 """Room beyond the largest value, for the words at its dot."""
 
 
-def chart(run: Run, of: TradeOff) -> str:
+def draw_trade_off(run: RunView, of: TradeOff) -> str:
     """A line per arm from load to load; each dot has its concurrency beside it."""
 
     def draw(figure: Figure) -> None:
@@ -31,8 +31,8 @@ def chart(run: Run, of: TradeOff) -> str:
             for load in line:
                 place = (load.per_user, load.per_gpu)
                 tip = tooltip(
-                    f"{arm} at {load.concurrency}: {number(load.per_gpu)} tokens/s per GPU, "
-                    f"{number(load.per_user)} per user"
+                    f"{arm} at {load.concurrency}: {significant(load.per_gpu)} tokens/s per GPU, "
+                    f"{significant(load.per_user)} per user"
                 )
                 axes.plot(*([x] for x in place), "o", color=colour, markersize=5.5, zorder=4, gid=tip)
                 axes.annotate(
@@ -41,12 +41,12 @@ def chart(run: Run, of: TradeOff) -> str:
 
     return svg(
         run,
-        *SIZE,
+        *_SIZE,
         draw,
         title=f"{of.dataset}: throughput over latency",
         description="Tokens per second per GPU and per user. "
         + " ".join(
-            f"{arm} at {load.concurrency}: {number(load.per_gpu)} and {number(load.per_user)}."
+            f"{arm} at {load.concurrency}: {significant(load.per_gpu)} and {significant(load.per_user)}."
             for arm, line in of.lines.items()
             for load in line
         ),

@@ -5,27 +5,28 @@ from dataclasses import replace
 
 from paceline import core, gate
 from paceline.api.round import Round
-from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result
-from paceline.report.measured import verdict
-from paceline.report.model import MEANS, PROVISIONAL, Manifest
+from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result
+from paceline.core.manifest import Object
+from paceline.report.measured import verdict_view
+from paceline.report.model import MEANS, PROVISIONAL
 
 
 def provisional(
-    spec: Manifest, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
+    spec: Object, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
 ) -> BenchmarkRunStatus:
     """The status with the bounds of now for every candidate between two looks."""
-    found = verdict(gate.so_far, spec, rule, workloads, rounds).arms
+    found = verdict_view(gate.so_far, spec, rule, workloads, rounds).arms
     between = {arm: one for arm, one in found.items() if one.mean and one.rounds not in rule.decide_after_rounds}
     of_looks = [result for result in status.results or () if result.arm not in between]
     known = {one.arm: one for one in status.arm_verdicts or ()}
     return replace(
         status,
         results=(*of_looks, *(result for arm, one in between.items() for result in _results(arm, one))),
-        arm_verdicts=tuple(_said(known.get(arm, ArmVerdict(arm=arm)), one, rule) for arm, one in found.items()),
+        arm_verdicts=tuple(_said(known.get(arm, CandidateVerdict(arm=arm)), one, rule) for arm, one in found.items()),
     )
 
 
-def _said(known: ArmVerdict, now: core.ArmVerdict, rule: core.Gate) -> ArmVerdict:
+def _said(known: CandidateVerdict, now: core.ArmVerdict, rule: core.Gate) -> CandidateVerdict:
     """Too few rounds are no error while others follow."""
     look = next((look for look in rule.decide_after_rounds if look > now.rounds), now.rounds)
     lost = f"; {now.lost}" if now.lost else ""

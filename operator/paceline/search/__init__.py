@@ -11,22 +11,22 @@ The state of a search is its measured points and nothing else: it can be interru
 that are missing. Why it is as it is, and what it costs: docs/searching.md.
 """
 
-from paceline.search.question import Cell, Found, Limits, Measure, Option, Point, Question, Step
-from paceline.search.so_far import ArmSoFar, so_far
+from paceline.search.question import ArmOnWorkload, Found, Limits, Measure, NextStep, Observation, Option, Question
+from paceline.search.so_far import ArmSoFar, arms_so_far
 from paceline.search.steps import proceed
 from paceline.search.table import Table
 
 __all__ = [
+    "ArmOnWorkload",
     "ArmSoFar",
-    "Cell",
     "Found",
     "Limits",
     "Measure",
+    "NextStep",
+    "Observation",
     "Option",
-    "Point",
     "Question",
-    "Step",
     "Table",
+    "arms_so_far",
     "proceed",
-    "so_far",
 ]

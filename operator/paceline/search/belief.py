@@ -23,7 +23,7 @@ MISFITS = tuple(product((0.02, 0.06, 0.18), (0.7, 1.5, 3.0)))
 little of another tree."""
 OWN = 0.01
 """Standard deviation of what a tree has to itself."""
-ENOUGH = 1e-4
+_ENOUGH = 1e-4
 """Formulas that count less than this share of the best are left out."""
 
 
@@ -63,7 +63,7 @@ def bent(
         unlikely = (gaps.T * np.linalg.solve(seen, gaps.T)).sum(axis=0) + np.linalg.slogdet(seen)[1] + unusual
         likely.append(-0.5 * unlikely)
     chance = np.exp(np.array(likely) - np.max(likely))
-    chance[chance < ENOUGH * chance.max()] = 0.0
+    chance[chance < _ENOUGH * chance.max()] = 0.0
     chance /= chance.sum()
     guesses = [lines[some > 0] + gaps[some > 0] @ gain.T for (gain, _), some in zip(ways, chance, strict=True)]
     counts = [some[some > 0] for some in chance]

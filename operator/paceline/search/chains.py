@@ -5,17 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from paceline.core import Tree
 from paceline.engines.grid import CHAIN_DEPTHS
-from paceline.search.question import Cell, Measure, Point, Question
+from paceline.search.question import ArmOnWorkload, Measure, Observation, Question
 from paceline.search.table import Table
 
 
-def sweep(question: Question, points: Sequence[Point]) -> Measure | None:
+def sweep(question: Question, points: Sequence[Observation]) -> Measure | None:
     """The cells that are missing: the baseline and each depth, on every workload. None at the end."""
     table = Table.of(question, points)
     last = max((point.round for point in points), default=-1)
     rows = [question.baseline, *_chains(question)]
     cells = tuple(
-        Cell(arm=question.names[row], workload=workload)
+        ArmOnWorkload(arm=question.names[row], workload=workload)
         for row in rows
         if not table.out(row)
         for workload, count in zip(question.loads, table.counts[row], strict=True)

@@ -37,9 +37,9 @@ VERIFY = tuple(0.0005 * 2**i for i in range(9))
 """One more token to verify."""
 FREE = (0, 8, 24)
 """Tokens that cost a seventh of that: memory bandwidth hides their arithmetic."""
-FULL = (6, 24)
+_FULL = (6, 24)
 """Or: tokens after which the next costs a third of that, because most experts of a mixture were read already."""
-HIDDEN = 0.15
+_HIDDEN = 0.15
 BRANCH = (0.0, 0.2)
 """How much longer a pass is for every doubling of the branches."""
 KERNEL = (0.0, 0.1)
@@ -54,8 +54,8 @@ def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
     steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
     doublings = np.log2([tree.top_k for tree in trees])
-    widths = [np.maximum(tokens - free, HIDDEN * tokens) for free in FREE]
-    widths += [full * -np.expm1(-tokens / full) for full in FULL]
+    widths = [np.maximum(tokens - free, _HIDDEN * tokens) for free in FREE]
+    widths += [full * -np.expm1(-tokens / full) for full in _FULL]
     lines, unusual = [], []
     for draft, verify, width, branch, kernel in product(DRAFT, VERIFY, widths, BRANCH, KERNEL):
         passes = draft * steps * (1 + branch * doublings)

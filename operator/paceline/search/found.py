@@ -25,7 +25,7 @@ def nothing(table: Table) -> Found:
     return Found(winner=None if table.out(table.question.baseline) else BASELINE, notes=notes)
 
 
-def found(table: Table, now: Standing | None, complete: bool = True, notes: Sequence[str] = ()) -> Found:
+def best_found(table: Table, now: Standing | None, complete: bool = True, notes: Sequence[str] = ()) -> Found:
     """The best of those that were measured on every workload; if the budget ended before, of all that raced. Of equals
     the one with fewer draft tokens."""
     if now is None or not now.alive:

@@ -94,7 +94,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Cell:
+class ArmOnWorkload:
     """An arm on a workload."""
 
     arm: str
@@ -102,12 +102,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Observation:
     """One measured cell of a round, counted from 0. Without a throughput it is an error: the server ended, or the point
     was not valid. Rounds below 0 are of another pool's search, which has measured this one's workloads too."""
 
     round: int
-    cell: Cell
+    cell: ArmOnWorkload
     throughput: float | None = None
     """Output tokens per second."""
     accept_length: float | None = None
@@ -120,7 +120,7 @@ class Measure:
     """Measure these cells next: one server start for each arm among them."""
 
     round: int
-    cells: tuple[Cell, ...]
+    cells: tuple[ArmOnWorkload, ...]
     why: str
 
 
@@ -140,4 +140,4 @@ class Found:
     """What a reader must know: budget, failures, points that do not fit each other."""
 
 
-Step = Measure | Found
+NextStep = Measure | Found

@@ -36,7 +36,7 @@ class Standing:
     leading_tree: int
 
 
-def standing(table: Table, ranking: Ranking, home: int) -> Standing:
+def standing_rows(table: Table, ranking: Ranking, home: int) -> Standing:
     """`home`: as for `rank`."""
     question, counts = table.question, table.counts
     measured = counts > 0

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from paceline.core import Tree
 from paceline.search.belief import Array, Belief, places
-from paceline.search.found import found, nothing
-from paceline.search.question import Cell, Measure, Point, Question, Step
+from paceline.search.found import best_found, nothing
+from paceline.search.question import ArmOnWorkload, Measure, NextStep, Observation, Question
 from paceline.search.rank import POINT_NOISE, rank
-from paceline.search.standing import Standing, standing
+from paceline.search.standing import Standing, standing_rows
 from paceline.search.table import Table
 
 DEFAULT = Tree(num_steps=3, top_k=1, num_draft_tokens=4)
@@ -29,14 +29,14 @@ DEEP = 8
 """The reference is the deepest chain up to this: beyond, most steps are lost, and one cannot tell where."""
 TWO = 2
 """Workloads, or repetitions, before anything is left behind."""
-PROBES = 3
+_PROBES = 3
 """Branchings that are tried before any guess is believed about them: a head that branches can be slow for reasons that
 no chain shows."""
 ENTRY_POINTS, ENTRY_ROUNDS, GUESSED = 4, 10, 3
 """Workloads of a tree that enters; rounds in which one enters, at most; and in how many the guess alone says who."""
 RACING = 3
 """Arms in the last rounds."""
-RESERVED = 1
+_RESERVED = 1
 """Server starts kept for them."""
 REPEATS = 2
 """Times that a workload is measured on arms that are too close."""
@@ -48,7 +48,7 @@ POINT_SHARE, FEWEST_TIMES = 0.0575, 5
 beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
 
 
-def proceed(question: Question, points: Sequence[Point]) -> Step:
+def proceed(question: Question, points: Sequence[Observation]) -> NextStep:
     """The next round, or what was found. The points in any order are the whole state.
 
     A round that was begun goes on with the cells that are missing: its plan follows from the rounds before it.
@@ -63,28 +63,32 @@ def proceed(question: Question, points: Sequence[Point]) -> Step:
     return _round(question, points, last + 1)
 
 
-def _round(question: Question, points: Sequence[Point], number: int) -> Step:
+def _round(question: Question, points: Sequence[Observation], number: int) -> NextStep:
     table = Table.of(question, points)
-    home = reference(table)
+    home = reference_chain(table)
     if home is None:
         return nothing(table)
     if (missing := table.counts[home] == 0).any():
-        cells = [Cell(arm=question.names[home], workload=w) for w, m in zip(question.loads, missing, strict=True) if m]
+        cells = [
+            ArmOnWorkload(arm=question.names[home], workload=w)
+            for w, m in zip(question.loads, missing, strict=True)
+            if m
+        ]
         why = f"{question.names[home]} on every workload, for what is accepted there"
         return _affordable(table, None, Measure(round=number, cells=tuple(cells), why=why))
-    now = standing(table, rank(table, home), home)
+    now = standing_rows(table, rank(table, home), home)
     step = _planned(_Round(table, now, home), table.rounds_since(home))
     return _affordable(table, now, replace(step, round=number)) if isinstance(step, Measure) else step
 
 
-def _planned(this: "_Round", stage: int) -> Step:
+def _planned(this: "_Round", stage: int) -> NextStep:
     if stage == 0:
         return this.probe()
     entrants = this.enter(stage) if stage <= ENTRY_ROUNDS else None
     return entrants or this.owed() or this.race()
 
 
-def reference(table: Table) -> int | None:
+def reference_chain(table: Table) -> int | None:
     """The deepest chain that runs; where there is none, the tree that branches least."""
 
     def preference(row: int) -> tuple[bool, int, int]:
@@ -95,10 +99,10 @@ def reference(table: Table) -> int | None:
     return min((row for row in table.question.tree_rows if not table.out(row)), key=preference, default=None)
 
 
-def _affordable(table: Table, now: Standing | None, step: Measure) -> Step:
+def _affordable(table: Table, now: Standing | None, step: Measure) -> NextStep:
     """As many arms of this round as the budget allows, the first first; without any, the best so far."""
     limits, arms = table.question.limits, list(dict.fromkeys(cell.arm for cell in step.cells))
-    kept: list[Cell] = []
+    kept: list[ArmOnWorkload] = []
     points = math.inf if limits.points is None else limits.points - table.points
     starts = math.inf if limits.starts is None else limits.starts - table.starts
     for arm in arms[: int(min(starts, len(arms)))]:
@@ -108,7 +112,7 @@ def _affordable(table: Table, now: Standing | None, step: Measure) -> Step:
         kept += cells
     if kept:
         return replace(step, cells=tuple(kept))
-    return found(table, now, complete=False, notes=(_spent(table),))
+    return best_found(table, now, complete=False, notes=(_spent(table),))
 
 
 def _spent(table: Table) -> str:
@@ -141,10 +145,10 @@ class _Round:
             if tree and tree.top_k > 1:
                 best.setdefault(tree.top_k, int(row))
         widths = sorted(best)
-        if len(widths) > PROBES:
-            widths = [widths[i * (len(widths) - 1) // (PROBES - 1)] for i in range(PROBES)]
+        if len(widths) > _PROBES:
+            widths = [widths[i * (len(widths) - 1) // (_PROBES - 1)] for i in range(_PROBES)]
         rows = [best[width] for width in widths]
-        return [*rows, *self._promising(PROBES - len(rows), [*taken, *rows], worth=0.0)]
+        return [*rows, *self._promising(_PROBES - len(rows), [*taken, *rows], worth=0.0)]
 
     def _always(self) -> list[int]:
         """What is measured whatever a guess says, as long as it runs."""
@@ -164,14 +168,16 @@ class _Round:
             short = [*short, *(int(row) for row in by_value[:RACING])]
             if any(points[row] >= TWO for row in self.now.alive if row != question.baseline):
                 short = [row for row in short if row in self._always()]
-            cells = tuple(Cell(arm=question.names[row], workload=question.loads[0]) for row in dict.fromkeys(short))
+            cells = tuple(
+                ArmOnWorkload(arm=question.names[row], workload=question.loads[0]) for row in dict.fromkeys(short)
+            )
         else:
             cells = self._cells(short, TWO)
         return Measure(round=0, cells=cells, why="a second point for who has only one") if cells else None
 
     def enter(self, stage: int) -> Measure | None:
         """The most promising tree; from some round on who is next to the leader first, unless it is behind for sure."""
-        if self._starts_left() <= RESERVED:
+        if self._starts_left() <= _RESERVED:
             return None
         near = self._near() if stage > GUESSED else []
         rows = near[:1] or self._promising(1, (), worth=WORTH)
@@ -232,7 +238,7 @@ class _Round:
             belief.observe(row, float(belief.mean[row]), POINT_NOISE)
         return rows
 
-    def _cells(self, rows: Iterable[int], count: int) -> tuple[Cell, ...]:
+    def _cells(self, rows: Iterable[int], count: int) -> tuple[ArmOnWorkload, ...]:
         """Of each row so many workloads that it lacks, those with the least and the most acceptance first: what
         differs between trees differs most between these."""
         question, order = self.table.question, self.now.order
@@ -240,10 +246,10 @@ class _Round:
         for row in rows:
             missing = [column for column in order if not self.table.counts[row, column]]
             wanted = max(0, min(count, len(order)) - (len(order) - len(missing)))
-            cells += [Cell(arm=question.names[row], workload=question.loads[c]) for c in missing[:wanted]]
+            cells += [ArmOnWorkload(arm=question.names[row], workload=question.loads[c]) for c in missing[:wanted]]
         return tuple(cells)
 
-    def race(self) -> Step:
+    def race(self) -> NextStep:
         """Complete those who may still be best; repeat those that are too close; then decide."""
         now, table = self.now, self.table
         rows = now.alive[:RACING]
@@ -259,13 +265,13 @@ class _Round:
         affordable = left >= len(rows) and self._points_left() >= len(rows) * len(table.question.loads)
         if len(rows) > 1 and affordable and table.counts[rows].sum(axis=1).min() < enough:
             names, loads = table.question.names, table.question.loads
-            again = tuple(Cell(arm=names[row], workload=workload) for row in rows for workload in loads)
+            again = tuple(ArmOnWorkload(arm=names[row], workload=workload) for row in rows for workload in loads)
             return Measure(round=0, cells=again, why="who is too close to call, once more")
         limits = table.question.limits
         points = limits.points is not None and table.points + len(table.question.loads) > limits.points
-        if points or (limits.starts is not None and table.starts + RESERVED >= limits.starts):
-            return found(table, now, complete=False, notes=(_spent(table),))
-        return found(table, now)
+        if points or (limits.starts is not None and table.starts + _RESERVED >= limits.starts):
+            return best_found(table, now, complete=False, notes=(_spent(table),))
+        return best_found(table, now)
 
 
 def _gain(belief: Belief, best: float) -> Array:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from paceline.core import BASELINE
 from paceline.search.belief import Array
-from paceline.search.question import Point, Question
+from paceline.search.question import Observation, Question
 
-TRIES = 2
+_TRIES = 2
 """Rounds in which an arm may fail before it is out, as in the gate: one may be the node's fault."""
 
 
@@ -38,7 +38,7 @@ class Table:
     """Of this search; failed ones included: they cost as much."""
 
     @classmethod
-    def of(cls, question: Question, points: Iterable[Point]) -> "Table":
+    def of(cls, question: Question, points: Iterable[Observation]) -> "Table":
         """Raises ValueError for a point of an unknown arm or workload, or of a cell that its round has twice."""
         rows = {name: i for i, name in enumerate(question.names)}
         columns = {name: i for i, name in enumerate(question.loads)}
@@ -75,7 +75,7 @@ class Table:
         return table
 
     def out(self, row: int) -> bool:
-        return len(self.failed.get(self.question.names[row], ())) >= TRIES
+        return len(self.failed.get(self.question.names[row], ())) >= _TRIES
 
     @property
     def usable(self) -> NDArray[np.bool_]:

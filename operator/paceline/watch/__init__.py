@@ -8,17 +8,17 @@ arguments, pages are read by the controller.
 Why the thresholds are what they are: docs/guard.md.
 """
 
-from paceline.watch.model import Expected, Judgement, JudgementKind, Numbers, Watched
+from paceline.watch.model import Expected, Judgement, JudgementKind, Watched, WindowNumbers
 from paceline.watch.observe import PoolWatch, Process, observe, period_seconds
 
 __all__ = [
     "Expected",
     "Judgement",
     "JudgementKind",
-    "Numbers",
     "PoolWatch",
     "Process",
     "Watched",
+    "WindowNumbers",
     "observe",
     "period_seconds",
 ]

@@ -11,8 +11,8 @@ from functools import cached_property
 from paceline.core import GuardSource
 from paceline.engines.monitor import Monitor
 from paceline.watch.expected import Expectation, at_load
-from paceline.watch.model import JudgementKind, Numbers, Watched
-from paceline.watch.windows import Increase, ServerWindow, halves, increase
+from paceline.watch.model import JudgementKind, Watched, WindowNumbers
+from paceline.watch.windows import Increase, ServerWindow, halves, window_increase
 
 LEAST_REQUESTS = 20
 """Finished in each half of a window before it is judged, and in the whole window while it stays judged. The acceptance
@@ -55,7 +55,7 @@ class Facts:
 
     @cached_property
     def whole(self) -> Increase:
-        return increase(server.readings for server in self.full)
+        return window_increase(server.readings for server in self.full)
 
     @cached_property
     def halves(self) -> tuple[Increase, Increase]:
@@ -66,10 +66,10 @@ class Facts:
         return at_load(self.watched.expected, self.whole.under_way)
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> WindowNumbers:
         expected = self.expected
         least = expected.accept_length and least_accept_length(expected.accept_length, self.watched.acceptance_drop)
-        return Numbers(
+        return WindowNumbers(
             accept_length=self.whole.accept_length,
             expected_accept_length=expected.accept_length,
             least_accept_length=least,
@@ -190,7 +190,7 @@ RULES: Mapping[JudgementKind, Callable[[Facts], str | None]] = {
 """In this order."""
 
 
-def judge(facts: Facts) -> tuple[JudgementKind, str]:
+def judge_servers(facts: Facts) -> tuple[JudgementKind, str]:
     """The kind, and its sentence."""
     found = ((kind, rule(facts)) for kind, rule in RULES.items())
     return next((kind, message) for kind, message in found if message is not None)

@@ -61,7 +61,7 @@ class JudgementKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class WindowNumbers:
     """Of the window; None: not known. `running_requests` are those under way (running or waiting) of one server. Below
     `least_accept_length` a drop is found; `speculates_up_to` is that of `Watched`."""
 
@@ -85,4 +85,4 @@ class Judgement:
     message: str
     revision: str
     since: str
-    numbers: Numbers = Numbers()
+    numbers: WindowNumbers = WindowNumbers()

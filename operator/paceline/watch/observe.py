@@ -6,15 +6,15 @@ from datetime import datetime
 
 from paceline.engines import ENGINES
 from paceline.engines.monitor import Counts
-from paceline.watch.judge import Facts, judge
+from paceline.watch.judge import Facts, judge_servers
 from paceline.watch.model import Judgement, Watched
-from paceline.watch.windows import ServerWindow, read
+from paceline.watch.windows import ServerWindow, add_reading
 
 LONGEST_PERIOD, LEAST_PERIOD = 30.0, 1.0
 READINGS = 20
 """Of a window, at least: ten of each half. A window of ten minutes is read every 30 seconds."""
 
-PATIENCE = 0.5
+_PATIENCE = 0.5
 """Of a window: a server that cannot be read for so long is forgotten, a pool of such servers is Unreadable."""
 
 
@@ -56,14 +56,14 @@ def observe(
     known = before.servers if before else {}
     errors = [counts for counts in seen.values() if isinstance(counts, str)]
     counted = {
-        process: read(known.get(process), monitor, counts, at, watched.window.total_seconds())
+        process: add_reading(known.get(process), monitor, counts, at, watched.window.total_seconds())
         for process, counts in seen.items()
         if isinstance(counts, Counts)
     }
     missed = {
         process: server
         for process, server in known.items()
-        if process in seen.keys() - counted.keys() and at - server.last.at < PATIENCE * watched.window.total_seconds()
+        if process in seen.keys() - counted.keys() and at - server.last.at < _PATIENCE * watched.window.total_seconds()
     }
     read_at = before.read_at if before and errors and not counted else at
     facts = Facts(
@@ -74,7 +74,7 @@ def observe(
         error=next(iter(errors), ""),
         before=before.judgement.kind if before else None,
     )
-    kind, message = judge(facts)
+    kind, message = judge_servers(facts)
     stays = before if before and before.judgement.kind is kind else None
     since = stays.judgement.since if stays else now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return PoolWatch(

@@ -11,7 +11,7 @@ MOST_READINGS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class WindowReading:
     at: float
     counts: Counts
 
@@ -23,11 +23,11 @@ class ServerWindow:
     `stirred_at` is when its tokens last moved, or when it last had nothing to do.
     """
 
-    readings: tuple[Reading, ...]
+    readings: tuple[WindowReading, ...]
     stirred_at: float
 
     @property
-    def last(self) -> Reading:
+    def last(self) -> WindowReading:
         return self.readings[-1]
 
     @property
@@ -65,21 +65,23 @@ class Increase:
         return self.itl_seconds / self.later_tokens if self.later_tokens > 0 else None
 
 
-def read(before: ServerWindow | None, monitor: Monitor, counts: Counts, at: float, window: float) -> ServerWindow:
+def add_reading(
+    before: ServerWindow | None, monitor: Monitor, counts: Counts, at: float, window: float
+) -> ServerWindow:
     """The window with one more reading. A counter that fell began anew, and the window with it: what a process counted
     before its restart is never compared with what came after."""
     fell = before is not None and any(
         getattr(counts, name) < getattr(before.last.counts, name) for name in ("requests", "first_tokens", "moved")
     )
     if before is None or fell:
-        return ServerWindow(readings=(Reading(at=at, counts=counts),), stirred_at=at)
+        return ServerWindow(readings=(WindowReading(at=at, counts=counts),), stirred_at=at)
     last = before.last.counts
     if monitor.accept_length:
         counts = _steps_by_gauge(last, counts)
     stirred = counts.moved > last.moved or not counts.under_way
     kept = _thinned(before.readings, window)
     return ServerWindow(
-        readings=_recent((*kept, Reading(at=at, counts=counts)), at - window),
+        readings=_recent((*kept, WindowReading(at=at, counts=counts)), at - window),
         stirred_at=at if stirred else before.stirred_at,
     )
 
@@ -94,13 +96,13 @@ def _steps_by_gauge(last: Counts, now: Counts) -> Counts:
     return replace(now, verify_steps=last.verify_steps + steps, accepted=last.accepted + tokens - steps)
 
 
-def _thinned(readings: tuple[Reading, ...], window: float) -> tuple[Reading, ...]:
+def _thinned(readings: tuple[WindowReading, ...], window: float) -> tuple[WindowReading, ...]:
     """Without the last where it came sooner after the one before than a window's readings need."""
     close = len(readings) > 2 and readings[-1].at - readings[-2].at < window / MOST_READINGS
     return readings[:-1] if close else readings
 
 
-def _recent(readings: tuple[Reading, ...], since: float) -> tuple[Reading, ...]:
+def _recent(readings: tuple[WindowReading, ...], since: float) -> tuple[WindowReading, ...]:
     """Those since then, and the last before."""
     older = sum(reading.at <= since for reading in readings)
     return readings[max(0, older - 1) :]
@@ -108,16 +110,16 @@ def _recent(readings: tuple[Reading, ...], since: float) -> tuple[Reading, ...]:
 
 def halves(servers: Iterable[ServerWindow]) -> tuple[Increase, Increase]:
     """What the servers counted in the older and in the newer half of their readings."""
-    older, newer = list[tuple[Reading, ...]](), list[tuple[Reading, ...]]()
+    older, newer = list[tuple[WindowReading, ...]](), list[tuple[WindowReading, ...]]()
     for server in servers:
         middle = (server.readings[0].at + server.last.at) / 2
         split = min(range(len(server.readings)), key=lambda i: abs(server.readings[i].at - middle))
         older.append(server.readings[: split + 1])
         newer.append(server.readings[split:])
-    return increase(older), increase(newer)
+    return window_increase(older), window_increase(newer)
 
 
-def increase(servers: Iterable[tuple[Reading, ...]]) -> Increase:
+def window_increase(servers: Iterable[tuple[WindowReading, ...]]) -> Increase:
     servers = [readings for readings in servers if readings]
     grown = {
         name: math.fsum(getattr(r[-1].counts, name) - getattr(r[0].counts, name) for r in servers)

@@ -15,8 +15,8 @@ from tests.fault.real.proxy import Proxy
 from tests.fault.real.trouble import Client, Trouble
 from tests.fault.world import NAME
 
-from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key
+from paceline.controller.cluster import ObjectKey
+from paceline.controller.cluster import WatchedCluster as View
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
@@ -130,7 +130,7 @@ class Case:
         async def record(regarding: Manifest, event: Event) -> None:
             await events.record(regarding, event.type, event.reason, event.note)
 
-        async def one(key: Key) -> float | None:
+        async def one(key: ObjectKey) -> float | None:
             return await reconcile(view, key, self.settings, record)
 
         try:

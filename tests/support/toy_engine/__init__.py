@@ -9,24 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from paceline.core import Arm, Server
-from paceline.engines import (
-    Adapter,
-    Capabilities,
-    Probe,
-    Refusal,
-    Scalar,
-    Scrape,
-    Speculation,
-    Work,
-    json_object,
-    rules,
-)
+from paceline.core.manifest import Scalar
+from paceline.engines import Adapter, Capabilities, Probe, Refusal, Scrape, Speculation, Work, json_object, rules
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Bound, Emulator
 from paceline.engines.arguments import Flag, FlagList, ParsedFlag
 from paceline.engines.command import model_path
 from paceline.engines.environment import environment
-from paceline.engines.importing import CURRENT, Importing, Place, Speculating, value_of
+from paceline.engines.importing import CURRENT, Importing, SourceOf, Speculating, value_of
 from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts, of_head
 from paceline.engines.rules import Configuration, EngineRule
 
@@ -142,7 +132,7 @@ def probe(_: str) -> Probe:
     )
 
 
-def speculating(_version: str, flags: Sequence[ParsedFlag], place: Place, _target: str) -> Speculating:
+def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _target: str) -> Speculating:
     head, depth = value_of(flags, "--draft"), int(value_of(flags, "--depth") or DEPTH)
     if not head:
         return Speculating()

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from paceline.api.crd import crds
-from paceline.api.profile import Section
+from paceline.api.profile import ProfiledField
 
 Schema = Mapping[str, Any]
 
@@ -179,7 +179,7 @@ OTHER_WORDS = {
     "p95E2E": METRIC,
     "kvTokens": METRIC,
     "retractions": METRIC,
-    **dict.fromkeys(get_args(Section), "what is locked is named as its field is"),
+    **dict.fromkeys(get_args(ProfiledField), "what is locked is named as its field is"),
 }
 """Values of enumerations that are no CamelCase words, and why."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.api.crd import crds, files
+from paceline.api.crd import crd_files, crds
 
 ROOT = Path(__file__).parents[3]
 
@@ -69,7 +69,7 @@ def violations(node: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("directory", ["crds", "charts/paceline/files/crds"])
 def test_the_checked_in_files_are_current(directory: str) -> None:
-    assert {path.name: path.read_text() for path in (ROOT / directory).glob("*.yaml")} == files()
+    assert {path.name: path.read_text() for path in (ROOT / directory).glob("*.yaml")} == crd_files()
 
 
 def test_no_message_has_a_value_that_only_the_desk_fills_in() -> None:

@@ -10,7 +10,7 @@ from paceline import api
 from paceline.api import Reason
 from paceline.api.deployment import MeasuringSpec
 from paceline.api.model import fields_of
-from paceline.api.profile import BenchmarkProfileSpec, Section
+from paceline.api.profile import BenchmarkProfileSpec, ProfiledField
 from paceline.api.profiled import WITH
 
 REF = {"profileRef": {"name": "team"}}
@@ -89,7 +89,7 @@ def test_a_lock_names_the_field_that_contradicts_it(
 
 def test_each_field_can_be_locked_and_there_is_no_other_word() -> None:
     fields = {"gate", *fields_of(MeasuringSpec)}
-    assert {WITH.get(field, field) for field in fields} == set(get_args(Section))
+    assert {WITH.get(field, field) for field in fields} == set(get_args(ProfiledField))
     assert set(fields_of(BenchmarkProfileSpec)) == {"benchmark", "gate", "locked"}
 
 

@@ -41,10 +41,10 @@ def test_the_desk_refuses_the_python_name_of_every_field(kind: str, path: Path, 
 
 PLACES: dict[type[BaseModel], Path] = {
     gate_case.Thresholds: ("gate",),
-    gate_case.Limit: ("gate", "limits", 0),
-    gate_case.Workload: ("workloads", 0),
-    gate_case.Measurement: ("measurements", 0),
-    gate_case.Case: (),
+    gate_case.LimitInput: ("gate", "limits", 0),
+    gate_case.WorkloadInput: ("workloads", 0),
+    gate_case.MeasurementInput: ("measurements", 0),
+    gate_case.CaseInput: (),
 }
 NAMES_OF_A_CASE = [
     (*place, name)
@@ -65,7 +65,7 @@ def case() -> dict[str, Any]:
 
 
 def test_the_case_of_these_tests_is_a_good_one() -> None:
-    assert gate_case.read(json.dumps(case()).encode()).arms == ("baseline", "wide")
+    assert gate_case.read_case(json.dumps(case()).encode()).arms == ("baseline", "wide")
 
 
 @pytest.mark.parametrize("path", NAMES_OF_A_CASE, ids=written)
@@ -76,4 +76,4 @@ def test_gate_refuses_the_python_name_of_every_field(path: Path) -> None:
         node = node[step]
     node[path[-1]] = 1
     with pytest.raises(ValueError, match=rf"{re.escape(written(path))}: unknown field"):
-        gate_case.read(json.dumps(wrong).encode())
+        gate_case.read_case(json.dumps(wrong).encode())

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from paceline.api.reasons import ORDER, Cause, Reason, conditions, to_status
+from paceline.api.reasons import ORDER, Cause, Reason, conditions, conditions_to_status
 from paceline.core.record import to_status as as_json
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -22,7 +22,7 @@ def test_the_message_names_every_pool_of_the_winning_reason() -> None:
         Cause(Reason.Serving, "chat"),
         Cause(Reason.NoCapacity, "throughput"),
     ]
-    (ready,) = to_status(marks, [], 3, NOW)
+    (ready,) = conditions_to_status(marks, [], 3, NOW)
     assert as_json(ready) == {
         "type": "Ready",
         "status": "False",
@@ -35,9 +35,9 @@ def test_the_message_names_every_pool_of_the_winning_reason() -> None:
 
 def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
     later = NOW + timedelta(minutes=5)
-    first = to_status([Cause(Reason.ServersStarting)], [], 1, NOW)
-    second = to_status([Cause(Reason.Crashing)], first, 2, later)
-    third = to_status([Cause(Reason.Serving)], second, 2, later)
+    first = conditions_to_status([Cause(Reason.ServersStarting)], [], 1, NOW)
+    second = conditions_to_status([Cause(Reason.Crashing)], first, 2, later)
+    third = conditions_to_status([Cause(Reason.Serving)], second, 2, later)
     assert [(c.reason, c.last_transition_time) for (c,) in (first, second, third)] == [
         ("ServersStarting", "2026-11-21T12:00:00Z"),
         ("Crashing", "2026-11-21T12:00:00Z"),
@@ -46,9 +46,9 @@ def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
 
 
 def test_what_nobody_says_is_absent() -> None:
-    before = to_status([Cause(Reason.RollingOut), Cause(Reason.Serving)], [], 1, NOW)
+    before = conditions_to_status([Cause(Reason.RollingOut), Cause(Reason.Serving)], [], 1, NOW)
     assert [condition.type for condition in before] == ["Ready", "Reconciling"]
-    assert [condition.type for condition in to_status([Cause(Reason.Serving)], before, 1, NOW)] == ["Ready"]
+    assert [condition.type for condition in conditions_to_status([Cause(Reason.Serving)], before, 1, NOW)] == ["Ready"]
 
 
 def test_reconciling_and_stalled_are_never_false() -> None:
@@ -74,14 +74,14 @@ def test_a_pool_has_conditions_of_its_own_causes() -> None:
         Cause(Reason.Cached),
         Cause(Reason.NothingToMeasure, "latency"),
     ]
-    latency = to_status(marks, [], 3, NOW, "latency")
+    latency = conditions_to_status(marks, [], 3, NOW, "latency")
     assert [(one.type, one.status, one.reason, one.message) for one in latency] == [
         ("Ready", "True", "Serving", "wide"),
         ("Measuring", "False", "NothingToMeasure", "no question is open"),
     ]
-    (throughput,) = to_status(marks, [], 3, NOW, "throughput")
+    (throughput,) = conditions_to_status(marks, [], 3, NOW, "throughput")
     assert (throughput.status, throughput.message) == ("False", "1 of 2 servers")
-    whole = {one.type: one.message for one in to_status(marks, [], 3, NOW)}
+    whole = {one.type: one.message for one in conditions_to_status(marks, [], 3, NOW)}
     assert whole["Ready"] == "fewer servers are ready than requested: throughput: 1 of 2 servers"
-    (again, _) = to_status(marks, latency, 4, NOW + timedelta(hours=1), "latency")
+    (again, _) = conditions_to_status(marks, latency, 4, NOW + timedelta(hours=1), "latency")
     assert (again.observed_generation, again.last_transition_time) == (4, latency[0].last_transition_time)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from paceline.api.model import Model
-from paceline.api.problems import broken_rules, read
+from paceline.api.model import SchemaModel
+from paceline.api.problems import broken_rules, read_spec
 from paceline.api.rules import DeskRule, Rule, one_of
 from paceline.core.types import VALIDATIONS
 
 
-class Box(Model):
+class Box(SchemaModel):
     rules = (
         Rule(
             cel="self.size <= self.limit",
@@ -28,7 +28,7 @@ class Box(Model):
     blue: str | None = None
 
 
-class Shelf(Model):
+class Shelf(SchemaModel):
     rules = (
         Rule(
             each={"b": "self.boxes"},
@@ -53,12 +53,12 @@ class Shelf(Model):
     notes: tuple[str, ...] | None = None
 
 
-def found(model: type[Model], **fields: Any) -> list[str]:
+def found(model: type[SchemaModel], **fields: Any) -> list[str]:
     text = json.dumps(fields)
-    return [str(problem) for problem in broken_rules(read(model, text), text)]
+    return [str(problem) for problem in broken_rules(read_spec(model, text), text)]
 
 
-def rules(model: type[Model]) -> list[dict[str, str]]:
+def rules(model: type[SchemaModel]) -> list[dict[str, str]]:
     validations: list[dict[str, str]] = model.model_json_schema()[VALIDATIONS]
     return validations
 

@@ -28,10 +28,10 @@ from tests.unit.cli.states import (
 )
 
 from paceline.cli.gate_live import wait
-from paceline.cli.live.deployment import Deployment, deployment
+from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
 from paceline.cli.live.look import looks
 from paceline.cli.live.paragraph import paragraph
-from paceline.cli.live.verdicts import exit_code, payload, results
+from paceline.cli.live.verdicts import exit_code, verdict_results, verdicts_payload
 from paceline.kube import Manifest, Ref, Unavailable
 
 HOUR = 3600
@@ -55,12 +55,12 @@ EVERY = 60.0
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_code_tells_the_state(state: Callable[[], Simulated], code: int, says: str) -> None:
-    found = results(looked_at(state()))
+    found = verdict_results(looked_at(state()))
     assert exit_code(found) == code
     assert says in str(found[0])
 
 
-def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> Deployment:
+def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> ObservedDeployment:
     """A deployment with such entries of status."""
     status = {"status": "True", "message": "it is", "lastTransitionTime": "2026-11-21"}
     decided = {"type": "Decided", "reason": "AllDecided", "observedGeneration": 1, **status}
@@ -74,7 +74,7 @@ def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> 
             "pools": [{"name": name, **entry} for name, entry in pools],
         },
     }
-    return deployment(manifest, (), {}, START)
+    return observe_deployment(manifest, (), {}, START)
 
 
 def verdict(outcome: str) -> Manifest:
@@ -98,8 +98,8 @@ def verdict(outcome: str) -> Manifest:
         (of(("a", verdict("Promote")), ("b", {})), 13),
     ],
 )
-def test_of_several_pools_the_highest_code_counts(found: Deployment, code: int) -> None:
-    assert exit_code(results(found)) == code
+def test_of_several_pools_the_highest_code_counts(found: ObservedDeployment, code: int) -> None:
+    assert exit_code(verdict_results(found)) == code
 
 
 def another_target(spec: Manifest) -> None:
@@ -128,8 +128,8 @@ def test_the_verdict_on_an_earlier_spec_is_none_while_this_one_cannot_be_measure
     found = looked_at(world)
     assert found.seen
     assert found.pools[0].stored["verdict"]["outcome"] == "Promote"
-    assert exit_code(results(found)) == code
-    assert str(results(found)[0]).startswith(says)
+    assert exit_code(verdict_results(found)) == code
+    assert str(verdict_results(found)[0]).startswith(says)
 
 
 def test_why_says_that_a_verdict_is_of_an_earlier_spec() -> None:
@@ -154,19 +154,19 @@ def test_a_round_goes_on_although_another_pool_is_stalled(reason: str, code: int
     at_rest = of(("latency", {}), stalled=reason)
     (pool,) = at_rest.pools
     going_on = replace(at_rest, pools=(replace(pool, progress=measuring.pools[0].progress),))
-    assert [exit_code(results(one)) for one in (at_rest, going_on)] == [14, code]
+    assert [exit_code(verdict_results(one)) for one in (at_rest, going_on)] == [14, code]
 
 
 def test_one_pool_can_be_asked_for() -> None:
     found = of(("a", verdict("Promote")), ("b", verdict("Reject")))
-    assert [exit_code(results(found, pool)) for pool in ("a", "b")] == [0, 10]
+    assert [exit_code(verdict_results(found, pool)) for pool in ("a", "b")] == [0, 10]
     with pytest.raises(ValueError, match="--pool: coder has no pool c; it has a, b"):
-        results(found, "c")
+        verdict_results(found, "c")
 
 
 def test_json_has_the_pools_and_the_worst_of_them() -> None:
     found = of(("a", verdict("Promote")), ("b", verdict("Reject")))
-    shown = payload(found, results(found))
+    shown = verdicts_payload(found, verdict_results(found))
     assert (shown["outcome"], [pool["outcome"] for pool in shown["pools"]]) == ("Reject", ["Promote", "Reject"])
     assert shown["pools"][0] == {
         "name": "a", "outcome": "Promote", "winner": "", "speedup": None, "lower": None, "upper": None,
@@ -179,10 +179,10 @@ def test_json_has_the_pools_and_the_worst_of_them() -> None:
 
 def waited(
     act: Callable[[World], object], longest: float, after: World | None = None
-) -> tuple[int, list[str], Deployment]:
+) -> tuple[int, list[str], ObservedDeployment]:
     """Exit code, what was told meanwhile, and the deployment in the end."""
 
-    async def story() -> tuple[int, list[str], Deployment]:
+    async def story() -> tuple[int, list[str], ObservedDeployment]:
         heard: list[str] = []
         async with after.twin() if after else World() as world:
             act(world)
@@ -190,7 +190,7 @@ def waited(
             seen = looks(MemoryApi(world.cluster), NAMESPACE, NAME, EVERY)
             found = await wait(seen, None, longest, heard.append)
         assert found is not None
-        return exit_code(results(found)), heard, found
+        return exit_code(verdict_results(found)), heard, found
 
     return run(story())
 
@@ -199,8 +199,8 @@ def test_it_waits_for_the_verdict_and_says_what_goes_on() -> None:
     code, heard, found = waited(lambda world: world.apply(example("latency")), 24 * HOUR)
     assert code == 0
     assert any("is measuring: round 2 of 2" in line for line in heard)
-    assert str(results(found)[0]).startswith("latency: Promote: wide ")
-    assert str(results(found)[0]).endswith("(emulated)")
+    assert str(verdict_results(found)[0]).startswith("latency: Promote: wide ")
+    assert str(verdict_results(found)[0]).endswith("(emulated)")
 
 
 def test_it_waits_no_longer_than_it_may() -> None:
@@ -216,7 +216,7 @@ def test_the_verdict_on_an_earlier_spec_is_none_on_this_one() -> None:
     code, heard, found = waited(lambda world: world.edit(another_image), 24 * HOUR, after=before)
     assert code == 0
     assert heard[0] == "latency: Undecided: the operator has not read generation 2 yet"
-    assert results(found)[0].run != run_before
+    assert verdict_results(found)[0].run != run_before
 
 
 class Deaf(MemoryApi):
@@ -232,10 +232,10 @@ class Deaf(MemoryApi):
 
 
 def test_a_server_that_does_not_answer_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
-    async def first(seen: AsyncIterator[Deployment]) -> Deployment:
+    async def first(seen: AsyncIterator[ObservedDeployment]) -> ObservedDeployment:
         return await anext(seen)
 
     world = tell_once(PROMOTED)
     found = run(first(looks(Deaf(world.cluster), NAMESPACE, NAME, EVERY)))
-    assert exit_code(results(found)) == 0
+    assert exit_code(verdict_results(found)) == 0
     assert "the API server does not answer (connection refused): is it the right cluster?" in capsys.readouterr().err

@@ -122,7 +122,7 @@ async def test_the_report_reads_the_same_servers_and_goes_on_without_those_that_
     server = Server(refuses="throughput")
     server.lists["controllerrevisions"] = both_promoted().cluster.of("ControllerRevision")
     async with talking_to(server.answer, tmp_path) as api:
-        found = await report_source.named(api, "models", "specdep/qwen3-coder-next", SECONDS)
+        found = await report_source.source_named(api, "models", "specdep/qwen3-coder-next", SECONDS)
     (served,) = found.deployments
     latency, throughput = (served.traffic[pool] for pool in ("latency", "throughput"))
     assert latency.now

@@ -15,8 +15,8 @@ from tests.unit.cli.states import both_promoted, measuring_round_2_of_3
 from tests.unit.cli.test_top import Server
 from tests.unit.kube.test_transport import talking_to
 
-from paceline.cli.live.deployment import Deployment
-from paceline.cli.watch import changes
+from paceline.cli.live.deployment import ObservedDeployment
+from paceline.cli.watch import differing
 
 PLUGIN = Path(sys.executable).with_name("kubectl-paceline")
 
@@ -24,11 +24,11 @@ PLUGIN = Path(sys.executable).with_name("kubectl-paceline")
 async def test_only_what_has_changed_is_written_again() -> None:
     measuring, promoted = looked_at(measuring_round_2_of_3()), looked_at(both_promoted())
 
-    async def seen() -> AsyncIterator[Deployment]:
+    async def seen() -> AsyncIterator[ObservedDeployment]:
         for each in (measuring, measuring, promoted, promoted):
             yield each
 
-    assert [each async for each in changes(seen())] == [measuring, promoted]
+    assert [each async for each in differing(seen())] == [measuring, promoted]
 
 
 @pytest.mark.parametrize(("variable", "colours"), [("TERM", True), ("NO_COLOR", False)])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support import memory
 
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
 from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
 from paceline.controller.kinds import BENCHMARK_ROUND, KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import ApiError, Conflict, Forbidden, Ref, TooManyRequests, Unavailable
@@ -41,7 +41,7 @@ def api() -> memory.MemoryApi:
 
 
 async def test_replicas_that_are_left_to_an_autoscaler_keep_their_number(api: memory.MemoryApi) -> None:
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     await execute(cluster, [Apply(deployment(replicas=4), "asked for")])
     await execute(cluster, [Apply(deployment(), "left to an autoscaler")])
     found = await api.get(REF)
@@ -51,7 +51,7 @@ async def test_replicas_that_are_left_to_an_autoscaler_keep_their_number(api: me
 
 async def test_the_number_that_an_autoscaler_has_set_meanwhile_stays(api: memory.MemoryApi) -> None:
     """Our store has not heard of it yet, and the number is not ours any more."""
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
     scaled = deployment(replicas=10)
     del scaled["spec"]["template"], scaled["spec"]["selector"], scaled["metadata"]["labels"]
@@ -69,7 +69,7 @@ async def test_the_number_that_an_autoscaler_has_set_meanwhile_stays(api: memory
 
 async def test_what_was_deleted_meanwhile_is_not_made_again(api: memory.MemoryApi) -> None:
     """It was to be changed. Whether it is still wanted, the next pass decides."""
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
     found = await api.get(REF)
     assert found is not None
@@ -81,9 +81,9 @@ async def test_what_was_deleted_meanwhile_is_not_made_again(api: memory.MemoryAp
 
 async def test_a_late_status_of_an_old_leader_does_not_undo_that_of_the_new_one(api: memory.MemoryApi) -> None:
     read_by_the_old_one = await api.create(RESOURCE)
-    await publish(Cluster(api), read_by_the_old_one, {"summary": "decided by the new leader"})
+    await publish(WatchedCluster(api), read_by_the_old_one, {"summary": "decided by the new leader"})
     with pytest.raises(Conflict):
-        await publish(Cluster(api), read_by_the_old_one, {"summary": "decided by the old leader, sent late"})
+        await publish(WatchedCluster(api), read_by_the_old_one, {"summary": "decided by the old leader, sent late"})
     found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
     assert found is not None
     assert found["status"] == {"summary": "decided by the new leader"}
@@ -91,7 +91,7 @@ async def test_a_late_status_of_an_old_leader_does_not_undo_that_of_the_new_one(
 
 async def test_what_somebody_has_added_to_a_status_goes(api: memory.MemoryApi) -> None:
     ours = {"pools": [{"name": "latency"}]}
-    cluster, made = Cluster(api), await api.create(RESOURCE)
+    cluster, made = WatchedCluster(api), await api.create(RESOURCE)
     await publish(cluster, made, ours)
     found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
     assert found is not None
@@ -104,7 +104,7 @@ async def test_what_somebody_has_added_to_a_status_goes(api: memory.MemoryApi) -
 
 
 async def test_what_is_there_already_is_not_sent_again(api: memory.MemoryApi) -> None:
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     for _ in range(3):
         await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
     assert len(api.writes) == 1
@@ -117,17 +117,17 @@ def recorded(job: str, node: str) -> dict[str, Any]:
 
 
 async def test_a_record_that_an_old_list_lacks_stays_as_it_is(api: memory.MemoryApi) -> None:
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     await execute(cluster, [Apply(recorded("run-0-0", "gpu-1"), "measured", once=True)])
     with pytest.raises(Conflict):
-        await execute(Cluster(api), [Apply(recorded("run-0-0", "gpu-2"), "measured", once=True)])
+        await execute(WatchedCluster(api), [Apply(recorded("run-0-0", "gpu-2"), "measured", once=True)])
     (found,) = (await api.list(BENCHMARK_ROUND, "default")).items
     assert found["spec"]["node"] == "gpu-1"
 
 
 async def test_a_record_of_another_job_gives_way(api: memory.MemoryApi) -> None:
     await api.create(recorded("a-strangers", "gpu-1"))
-    await execute(Cluster(api), [Apply(recorded("run-0-0", "gpu-2"), "measured", once=True)])
+    await execute(WatchedCluster(api), [Apply(recorded("run-0-0", "gpu-2"), "measured", once=True)])
     (found,) = (await api.list(BENCHMARK_ROUND, "default")).items
     assert found["spec"]["job"] == "run-0-0"
 
@@ -136,14 +136,14 @@ async def test_a_record_of_another_job_gives_way(api: memory.MemoryApi) -> None:
 async def test_an_own_write_is_seen_at_once_in_whichever_namespace(
     api: memory.MemoryApi, namespaces: tuple[str, ...]
 ) -> None:
-    cluster = Cluster(api, namespaces)
+    cluster = WatchedCluster(api, namespaces)
     await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
     assert cluster.get("Deployment", "default", "web") is not None
     assert len(cluster.select("Deployment", "default", {})) == 1
 
 
 async def test_a_status_that_says_nothing_new_is_not_written(api: memory.MemoryApi) -> None:
-    cluster, made = Cluster(api), await api.create(RESOURCE)
+    cluster, made = WatchedCluster(api), await api.create(RESOURCE)
     await publish(cluster, made, {"summary": "latency=wide 1.36x"})
     found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
     assert found is not None
@@ -162,7 +162,7 @@ async def test_what_is_refused_of_one_pool_stops_that_pool_alone(api: memory.Mem
 
     api.before = services
     refused = await execute(
-        Cluster(api),
+        WatchedCluster(api),
         [
             Apply(of_pool("one", "one-service"), "the first pool's address"),
             Apply(of_pool("one", "one-after"), "comes after it"),
@@ -201,13 +201,15 @@ async def test_what_a_retry_may_mend_ends_the_pass(api: memory.MemoryApi, error:
 
     api.before = no_answer
     with pytest.raises(type(error)):
-        await execute(Cluster(api), [Apply(of_pool("one", "first"), "first"), Apply(of_pool("two", "next"), "next")])
+        await execute(
+            WatchedCluster(api), [Apply(of_pool("one", "first"), "first"), Apply(of_pool("two", "next"), "next")]
+        )
     assert api.cluster.list(DEPLOYMENT).items == []
 
 
 async def test_what_is_adopted_has_two_owners_and_is_otherwise_what_it_was(api: memory.MemoryApi) -> None:
     """The gone one may have been its controller; two of those no API server accepts."""
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     made = deployment(replicas=1)
     gone = {"apiVersion": "v1", "kind": "Old", "name": "owner", "uid": "gone", "controller": True}
     await execute(cluster, [Apply(made | {"metadata": made["metadata"] | {"ownerReferences": [gone]}}, "made")])
@@ -223,7 +225,7 @@ async def test_what_is_adopted_has_two_owners_and_is_otherwise_what_it_was(api: 
 
 async def test_what_is_deleted_each_time_is_made_less_and_less_often(api: memory.MemoryApi) -> None:
     """As by a policy. It is told like a refusal, and the clock alone lets it be made again."""
-    cluster, now = Cluster(api), [0.0]
+    cluster, now = WatchedCluster(api), [0.0]
     cluster.remade.clock = lambda: now[0]
     made: list[float] = []
     told = ""
@@ -240,7 +242,7 @@ async def test_what_is_deleted_each_time_is_made_less_and_less_often(api: memory
 
 
 async def test_what_we_delete_and_what_has_another_owner_is_made_at_once(api: memory.MemoryApi) -> None:
-    cluster = Cluster(api)
+    cluster = WatchedCluster(api)
     cluster.remade.clock = lambda: 0.0
     for _ in range(5):
         await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
@@ -255,7 +257,7 @@ async def test_what_we_delete_and_what_has_another_owner_is_made_at_once(api: me
         await delete_as_somebody(cluster, api)
 
 
-async def delete_as_somebody(cluster: Cluster, api: memory.MemoryApi) -> None:
+async def delete_as_somebody(cluster: WatchedCluster, api: memory.MemoryApi) -> None:
     """And the watch has told us."""
     found = await api.get(REF)
     assert found is not None
@@ -263,6 +265,6 @@ async def delete_as_somebody(cluster: Cluster, api: memory.MemoryApi) -> None:
     heard_of_its_end(cluster, found)
 
 
-def heard_of_its_end(cluster: Cluster, found: dict[str, Any]) -> None:
+def heard_of_its_end(cluster: WatchedCluster, found: dict[str, Any]) -> None:
     for store in cluster.stores("Deployment"):
         store.observe("DELETED", found)

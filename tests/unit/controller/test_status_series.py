@@ -8,7 +8,7 @@ from paceline.controller import metrics
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.watch import Judgement, JudgementKind
-from paceline.watch.model import Numbers
+from paceline.watch.model import WindowNumbers
 
 DEPLOYMENT = {"metadata": {"namespace": "models", "name": "coder"}}
 RUN = {
@@ -93,9 +93,9 @@ def test_one_judgement_at_a_time() -> None:
     of = "models", "coder", "latency"
 
     def found(kind: JudgementKind | None) -> dict[tuple[str, ...], float]:
-        numbers = Numbers(accept_length=1.6, least_accept_length=2.1)
+        numbers = WindowNumbers(accept_length=1.6, least_accept_length=2.1)
         judged = kind and Judgement(kind=kind, message="", revision="a", since="", numbers=numbers)
-        metrics.watched(*of, judged)
+        metrics.export_watched(*of, judged)
         return series("paceline_pool_judgement", "coder")
 
     assert found(JudgementKind.IDLE) == {("latency", "Idle"): 1}

@@ -6,22 +6,22 @@ from types import SimpleNamespace
 import pytest
 from tests.support import memory
 
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import PLANNERS, spread
 from paceline.plan.step import Plan
 
 
-def served(number: int) -> Key:
-    return Key("speculativedeployments", "models", f"served-{number}")
+def served(number: int) -> ObjectKey:
+    return ObjectKey("speculativedeployments", "models", f"served-{number}")
 
 
 def test_a_finished_round_waits_for_one_deployment_and_not_for_a_thousand_of_its_namespace() -> None:
     """At a start all are looked at; meanwhile the accelerators of a round that has ended wait for the next."""
-    queue = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS))).queue
+    queue = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS))).queue
     for number in range(1000):
         queue.add(served(number))
-    run = Key("benchmarkruns", "models", "measures")
+    run = ObjectKey("benchmarkruns", "models", "measures")
     queue.add(run)
     assert [queue.take(), queue.take()] == [served(0), run]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support import memory
 
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import WatchedCluster
 from paceline.controller.kinds import KINDS
 from paceline.controller.warnings import MAX_LOOKUPS, warnings
 from paceline.kube import Forbidden, Listing, Manifest, Resource
@@ -54,7 +54,7 @@ def api() -> memory.MemoryApi:
 async def test_of_a_job_without_a_pod_its_last_warning_is_told(api: memory.MemoryApi) -> None:
     await api.create(event(REFUSED, job()))
     await api.create(event("of another", job("other")))
-    assert await warnings(Cluster(api), [job()], NOW) == {"uid-mine-0-0": REFUSED}
+    assert await warnings(WatchedCluster(api), [job()], NOW) == {"uid-mine-0-0": REFUSED}
 
 
 GROUP_REFUSED = "create Pod mine-0 in StatefulSet mine failed error: exceeded quota: nogpu"
@@ -92,7 +92,7 @@ async def test_of_a_group_what_makes_the_missing_pods_is_asked(
 ) -> None:
     for name in ("mine", "mine-0", "mine-1"):
         await api.create(of_a_statefulset(name, f"{name} was refused"))
-    told = await warnings(Cluster(api), waiting({"LeaderWorkerSet": [group()], "Pod": pods(*there)}), NOW)
+    told = await warnings(WatchedCluster(api), waiting({"LeaderWorkerSet": [group()], "Pod": pods(*there)}), NOW)
     assert told == ({"uid-mine": f"{makes} was refused"} if makes else {})
 
 
@@ -127,7 +127,7 @@ async def test_whoever_may_not_list_events_goes_on_without(api: memory.MemoryApi
         async def list(self, *_: Any, **__: Any) -> Listing:
             raise Forbidden(403, "Forbidden", "events is forbidden")
 
-    assert await warnings(Cluster(Restricted(api.cluster)), [job()], NOW) == {}
+    assert await warnings(WatchedCluster(Restricted(api.cluster)), [job()], NOW) == {}
 
 
 async def test_many_are_not_all_asked_about(api: memory.MemoryApi) -> None:
@@ -139,7 +139,7 @@ async def test_many_are_not_all_asked_about(api: memory.MemoryApi) -> None:
             return await super().list(resource, *arguments, **more)
 
     counting = Counting(api.cluster)
-    await warnings(Cluster(counting), [job(f"job-{number}") for number in range(50)], NOW)
+    await warnings(WatchedCluster(counting), [job(f"job-{number}") for number in range(50)], NOW)
     assert counting.asked == MAX_LOOKUPS
 
 

@@ -17,7 +17,7 @@ from prometheus_client import REGISTRY
 from tests.support import memory
 from tests.support.running import CALM, HEAD, QUICK, TARGET, Running, launch, model, tree, wait_ready
 
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.kinds import KINDS
 from paceline.controller.pages import LONGEST_PAGE, PATIENCE, session, url
 from paceline.controller.watch import Watcher, ready_servers
@@ -26,7 +26,7 @@ from paceline.kube import Manifest, WorkQueue
 from paceline.render.serving import REVISION_LABEL
 from paceline.watch import Expected, JudgementKind, Watched
 
-KEY = Key("speculativedeployments", "models", "served")
+KEY = ObjectKey("speculativedeployments", "models", "served")
 PORT = 30000
 WATCHED = Watched(
     revision="a1b2c3",
@@ -66,7 +66,7 @@ class Pool:
     """One pool with its servers, as the operator knows it."""
 
     def __init__(self, *pods: Manifest, watched: Watched = WATCHED) -> None:
-        self.cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+        self.cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
         self.cluster.queue = WorkQueue(together=0)
         self.clock = Clock()
         self.watcher = Watcher(self.cluster, clock=self.clock)

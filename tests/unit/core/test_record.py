@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from paceline.api.crd import KINDS, schema
-from paceline.api.round import Point, Replicate, Round
+from paceline.api.round import PointRecord, ReplicateRecord, Round
 from paceline.core.record import (
     ALWAYS,
     INSIDE,
@@ -130,5 +130,5 @@ def test_every_field_of_the_crd_is_one_of_the_records(kind: Any) -> None:
 def test_a_round_of_a_release_that_knew_less() -> None:
     said = {"round": 3, "try": 1, "job": "run-3-1", "points": [{"arm": "wide", "asked": 6}], "of": "another"}
     read = from_status(Round, said)
-    assert read == Round(round=3, try_=1, job="run-3-1", points=(Point(arm="wide", asked=6),))
-    assert read.replicates == () == Replicate().differs
+    assert read == Round(round=3, try_=1, job="run-3-1", points=(PointRecord(arm="wide", asked=6),))
+    assert read.replicates == () == ReplicateRecord().differs

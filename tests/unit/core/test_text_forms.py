@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.core.text import decimal, duration, duration_text, fraction, percentage
+from paceline.core.text import duration, duration_text, fraction, percentage, plain_decimal
 
 
 def test_numbers_are_written_with_six_decimals_at_most() -> None:
-    assert [decimal(value) for value in (0.05, 8.0, 1e-06, 0.1234567)] == ["0.05", "8", "0.000001", "0.123457"]
+    assert [plain_decimal(value) for value in (0.05, 8.0, 1e-06, 0.1234567)] == ["0.05", "8", "0.000001", "0.123457"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.core.window import Window, faults
+from paceline.core.window import Window, window_faults
 
 NIGHT = Window(schedule="0 22 * * *", duration=timedelta(hours=6), time_zone="Europe/Berlin")
 
@@ -53,5 +53,5 @@ def test_windows_that_overlap_are_one() -> None:
     ],
 )
 def test_what_cannot_be_read(schedule: str, zone: str, field: str, message: str) -> None:
-    ((found, why),) = faults(schedule, zone)
+    ((found, why),) = window_faults(schedule, zone)
     assert (found, message in why) == (field, True), why

@@ -23,10 +23,10 @@ def test_export_writes_sharegpt(tmp_path: Path) -> None:
     first, *rest = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))
     assert first["id"] == "chat-001"
     assert [turn["from"] for turn in first["conversations"]] == ["human", "gpt"]
-    assert first["conversations"][0]["value"] == datasets.load("chat")[0]
+    assert first["conversations"][0]["value"] == datasets.load_dataset("chat")[0]
     assert 24 <= len(first["conversations"][1]["value"].split()) <= 60
     assert [first["conversations"][0]["value"], *(c["conversations"][0]["value"] for c in rest)] == [
-        *datasets.load("chat")
+        *datasets.load_dataset("chat")
     ]
 
 

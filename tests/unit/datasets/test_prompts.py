@@ -39,7 +39,7 @@ def test_a_set_has_its_prompts_with_ids_in_order(name: str) -> None:
 @pytest.mark.parametrize(("name", "sha256"), FIRST.items())
 def test_the_first_hundred_are_what_they_were(name: str, sha256: str) -> None:
     """Files are append-only: evidence says "the first 64 of code"."""
-    first = json.dumps(datasets.load(name)[:100])
+    first = json.dumps(datasets.load_dataset(name)[:100])
     assert hashlib.sha256(first.encode()).hexdigest()[:16] == sha256
 
 
@@ -63,7 +63,7 @@ def test_no_two_prompts_of_a_set_share_more_than_30_percent_of_their_five_grams(
 
 
 def test_no_prompt_is_in_two_sets() -> None:
-    prompts = [prompt for name in datasets.NAMES for prompt in datasets.load(name)]
+    prompts = [prompt for name in datasets.NAMES for prompt in datasets.load_dataset(name)]
     assert len(set(prompts)) == len(prompts)
 
 
@@ -79,5 +79,5 @@ def test_hosts_are_examples() -> None:
 
 def test_an_unknown_set_is_named_together_with_the_known_ones() -> None:
     with pytest.raises(KeyError) as error:
-        datasets.load("humaneval")
+        datasets.load_dataset("humaneval")
     assert str(error.value) == "no built-in dataset 'humaneval'; there are code, swe, terminal, chat"

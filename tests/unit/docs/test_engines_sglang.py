@@ -16,7 +16,7 @@ from paceline.core import Arm
 from paceline.engines import ENGINES
 from paceline.engines.sglang import moves
 from paceline.engines.sglang.flags import flags, is_in, releases
-from paceline.engines.sglang.moves import Moved, Release
+from paceline.engines.sglang.moves import Moved, ReleaseMoves
 
 SGLANG = ENGINES["SGLang"]
 PAGE = Path(__file__).parents[3] / "docs" / "engines-sglang.md"
@@ -55,7 +55,7 @@ def by_field() -> Iterator[str]:
     yield from _rows((read.name, _moved(read)) for read in moves.releases())
 
 
-def _moved(read: Release) -> list[str]:
+def _moved(read: ReleaseMoves) -> list[str]:
     cells = [_cell(read.moves.get(field)) for field in COLUMNS]
     others = [f"`{name}`: {_cell(read.moves[name])}" for name in read.moves if name not in _known()]
     return [*cells, "; ".join(others) or "–", ", ".join(sorted(read.lacks)) or "–"]

@@ -5,10 +5,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "security.md").read_text()
 BODY, _, TABLE = TEXT.partition("\n## Tests\n")
-TESTS = {int(number): test for number, test in re.findall(r"^\| (\d+) \| `(\S+)` \|$", TABLE, re.MULTILINE)}
+ROWS = re.findall(r"^\| `(tests/\S+)` \| ([\d, ]+) \|$", TABLE, re.MULTILINE)
+FILES = {int(number): file for file, numbers in ROWS for number in numbers.split(", ")}
+TESTS: dict[int, str] = yaml.safe_load((ROOT / "tests" / "docs" / "security.yaml").read_text())
 MARK = re.compile(r"\[(?:\d+|–)\]")
 INTRODUCES = (
     "Numbers in brackets name",
@@ -35,6 +39,11 @@ def test_each_claim_names_what_shows_it_or_says_that_nothing_does() -> None:
 
 def test_every_number_is_a_test_and_every_test_is_named() -> None:
     assert {int(number) for number in re.findall(r"\[(\d+)\]", BODY)} == set(TESTS) == set(range(1, len(TESTS) + 1))
+
+
+def test_the_table_has_the_file_of_each_test() -> None:
+    assert len(TESTS) > 50
+    assert {number: test.partition("::")[0] for number, test in TESTS.items()} == FILES
 
 
 def test_each_test_is_there() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.engines.sglang.servers import server
 
 from paceline.core import Arm, Draft, Engine, Model, Ngram, Range, Search, Server, Tree
-from paceline.engines.grid import MOST_ARMS, name_of, searched, shared_refusals, useless
+from paceline.engines.grid import MOST_ARMS, name_of, searchable_arms, shared_refusals, useless
 
 HEAD = Draft(algorithm="EAGLE3", model=Model(source="hf://owner/head"))
 TRITON = server("--attention-backend=triton")
@@ -26,7 +26,7 @@ def ranges(steps: tuple[int, int], top_k: tuple[int, int], tokens: tuple[int, in
 
 
 def names(search: Search, of: Server = TRITON, named: tuple[Arm, ...] = ()) -> list[str]:
-    return [arm.name for arm in searched(of, search, named)]
+    return [arm.name for arm in searchable_arms(of, search, named)]
 
 
 def on_vllm() -> Server:
@@ -77,7 +77,7 @@ def test_ranges_without_a_tree_give_none() -> None:
 def test_what_any_of_them_needs_of_the_shared_arguments_is_told_once() -> None:
     """Each may be what the search finds: a chain alone loses overlap scheduling on 0.5.6."""
     old = server("--attention-backend=triton", "--mem-fraction-static=0.85", version="0.5.6")
-    found = shared_refusals(old, searched(old, ranges((1, 7), (1, 8), (2, 32)), ()))
+    found = shared_refusals(old, searchable_arms(old, ranges((1, 7), (1, 8), (2, 32)), ()))
     assert [refusal.rule for refusal in found] == ["overlap-said"]
 
 
@@ -86,7 +86,7 @@ def test_what_any_of_them_needs_of_the_shared_arguments_is_told_once() -> None:
 def test_whatever_the_ranges_every_arm_fits_a_run(both: tuple[tuple[int, int], tuple[int, int]], widest: int) -> None:
     steps, top_k = ((min(pair), max(pair)) for pair in both)
     search = ranges(steps, top_k, (2, widest))
-    arms = [arm for arm in searched(TRITON, search, ()) if arm.tree]
+    arms = [arm for arm in searchable_arms(TRITON, search, ()) if arm.tree]
     assert len(arms) < MOST_ARMS
     assert len({arm.name for arm in arms}) == len(arms)
     for arm in arms:

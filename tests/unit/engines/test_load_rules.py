@@ -66,7 +66,7 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
 
 
 def test_the_longest_prompts_are_those_of_the_built_in_sets() -> None:
-    assert {name: max(map(len, datasets.load(name))) for name in datasets.NAMES} == load_rules.LONGEST
+    assert {name: max(map(len, datasets.load_dataset(name))) for name in datasets.NAMES} == load_rules.LONGEST
 
 
 @pytest.mark.parametrize(("rule", "server", "asked", "message"), ROWS)

@@ -3,6 +3,7 @@ measures and refuses the others. Each test runs the programs with the toy regist
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,11 @@ from tests.support.toy_engine import NAME, PORT, RESOURCE
 from tests.unit.round.pod import begin, workload, write_models
 
 from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.evidence.result_log import PREFIX
 
 ROOT = Path(__file__).parents[3]
-TOY = ("-m", "tests.support.toy_engine")
+PATHS = f"{ROOT / 'tests/support/toy_engine'}{os.pathsep}{ROOT}"
+"""On PYTHONPATH they register the toy in every process."""
 HEAD = {"algorithm": "EAGLE3", "source": "hf://toys/head"}
 CHAIN = {"numSteps": 4, "topK": 1, "numDraftTokens": 5}
 ENGINE = {"type": NAME, "version": "1.2", "image": "toys.example/server:1.2", "args": ["--slots=32"]}
@@ -58,13 +61,17 @@ RUN: Mapping[str, Any] = {
 }
 
 
+def run(*argv: str) -> tuple[str, int]:
+    """What `paceline` prints, and its exit code."""
+    command, environ = (sys.executable, "-m", "paceline.cli", *argv), {**os.environ, "PYTHONPATH": PATHS}
+    ended = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    return ended.stdout + ended.stderr, ended.returncode
+
+
 def paceline(command: str, manifests: Sequence[Mapping[str, Any]], directory: Path, *more: str) -> tuple[str, int]:
-    """What a subcommand prints, and its exit code."""
     file = directory / "toy.yaml"
     file.write_text(yaml.safe_dump_all([dict(manifest) for manifest in manifests]))
-    argv = (sys.executable, *TOY, "paceline.cli", command, str(file), *more)
-    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    return ended.stdout + ended.stderr, ended.returncode
+    return run(command, str(file), *more)
 
 
 def test_it_is_served(tmp_path: Path) -> None:
@@ -107,7 +114,7 @@ def test_it_is_measured(tmp_path: Path) -> None:
 
     models = tmp_path / "models"
     models.mkdir()
-    pod = begin(write_models(models), port, (), change=here, client=(*TOY, "paceline.pods.round"))
+    pod = begin(write_models(models), port, (), change=here, PYTHONPATH=PATHS)
     try:
         outcome = pod.finish()
     finally:
@@ -120,6 +127,18 @@ def test_it_is_measured(tmp_path: Path) -> None:
     assert baseline is not None
     assert chain.accept_length == pytest.approx(3, rel=0.1)
     assert chain.output_throughput > baseline.output_throughput
+
+
+def test_it_is_measured_without_an_accelerator(tmp_path: Path) -> None:
+    benchmark = {"datasets": [{"name": "code", "source": "builtin://code", "requests": 12, "maxTokens": 32}]}
+    spec = {**DEPLOYMENT["spec"], "gate": {"decideAfterRounds": [3]}, "benchmark": benchmark}
+    spec["candidates"] = spec["candidates"][:1]
+    options = ("--emulated", "--emulated-size=8B", f"--output={tmp_path / 'run.yaml'}")
+    printed, code = paceline("measure", [{**DEPLOYMENT, "spec": spec}], tmp_path, *options)
+    assert code == 0, printed
+    assert "Promote chain" in printed
+    assert "invented speeds of a generic 8B model" in printed
+    assert PREFIX not in printed
 
 
 def test_it_is_imported(tmp_path: Path) -> None:
@@ -198,8 +217,8 @@ def test_a_head_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_the_api_server_refuses_it(tmp_path: Path) -> None:
     """The CRD has the engine's name and its rules, in CEL."""
-    argv = (sys.executable, *TOY, "paceline.cli", "crds", "--directory", str(tmp_path))
-    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)
+    printed, code = run("crds", "--directory", str(tmp_path))
+    assert code == 0, printed
     crd = yaml.safe_load((tmp_path / "paceline.dev_speculativedeployments.yaml").read_text())
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     rules = "\n".join(rule["rule"] for rule in spec["x-kubernetes-validations"])

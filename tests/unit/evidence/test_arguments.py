@@ -6,11 +6,11 @@ from paceline.evidence.arguments import (
     LONGEST,
     MOST,
     Difference,
+    arguments_digest,
     comparable,
     differences,
-    digest,
     pick,
-    without_secrets,
+    publishable,
 )
 
 PLAIN = {"attention_backend": "triton", "speculative_num_draft_tokens": 8, "dtype": "auto"}
@@ -31,8 +31,8 @@ def test_secrets_are_neither_kept_nor_hashed() -> None:
     assert pick(PLAIN | SECRETS, watched) == {"attention_backend": "triton", "speculative_num_draft_tokens": 8}
     assert "s3cret" not in str(comparable(PLAIN | SECRETS, ()))
     flat = {key: value for key, value in SECRETS.items() if key != "nested"}
-    assert "s3cret" not in str(without_secrets(PLAIN | flat))
-    assert digest(comparable(PLAIN | flat, ())) == digest(comparable(PLAIN, ()))
+    assert "s3cret" not in str(publishable(PLAIN | flat))
+    assert arguments_digest(comparable(PLAIN | flat, ())) == arguments_digest(comparable(PLAIN, ()))
 
 
 def test_numbers_are_compared_whatever_their_name_and_so_are_tokenizers() -> None:
@@ -47,7 +47,7 @@ def test_numbers_are_compared_whatever_their_name_and_so_are_tokenizers() -> Non
 
 def test_the_digest_tells_other_arguments_apart_but_not_processes() -> None:
     def of(**said: Any) -> str:
-        return digest(comparable(said, ()))
+        return arguments_digest(comparable(said, ()))
 
     one = of(dtype="auto", startup_time={"load": 1.5})
     assert one == of(startup_time={"load": 2.5}, dtype="auto")

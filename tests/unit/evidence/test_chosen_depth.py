@@ -8,7 +8,7 @@ from tests.support.in_status import measurements, round_status
 from tests.support.rounds import BASELINE, PLAN, SPECULATED, WIDE
 
 from paceline.core import ArmOutcome, Gate
-from paceline.evidence import Judged, Point, RoundPlan, RoundResult, judge
+from paceline.evidence import Judged, Point, RoundPlan, RoundResult, judge_points
 from paceline.gate import decide
 
 CHOOSES = dataclasses.replace(PLAN, arms=(PLAN.arms[0], dataclasses.replace(PLAN.arms[1], engine_chooses_depth=True)))
@@ -26,7 +26,7 @@ def judged(code: Point, chat: Point, plan: RoundPlan = CHOOSES) -> tuple[tuple[J
     """Of the candidate, on code@1 and chat@1."""
     points = (code, dataclasses.replace(chat, workload="chat@1"))
     result = RoundResult(round=0, try_=0, replicates=(BASELINE, dataclasses.replace(WIDE, points=points)))
-    _, _, first, second = judge(plan, result)
+    _, _, first, second = judge_points(plan, result)
     return (first, second), result
 
 
@@ -66,7 +66,7 @@ def test_of_an_arm_of_fixed_depth_no_rest_is_believed(resting: Point) -> None:
 
 def status(code: Point, chat: Point) -> dict[str, object]:
     _, result = judged(code, chat)
-    return round_status(CHOOSES, result, judge(CHOOSES, result), "job", "node")
+    return round_status(CHOOSES, result, judge_points(CHOOSES, result), "job", "node")
 
 
 @pytest.mark.parametrize("chat", [DRAFTED, TRIVIAL, SILENT])

@@ -8,9 +8,9 @@ from paceline.evidence.clocks import (
     Clocks,
     Reading,
     Throttled,
-    note,
-    read,
-    seen,
+    clocks_around,
+    read_clocks,
+    throttle_note,
 )
 from paceline.evidence.round_status import clocks_record
 
@@ -38,7 +38,7 @@ def gpu(mhz: int | None = 1980, reasons: int = 0, celsius: int = 60, **held: int
 
 def test_a_driver_that_counts_is_read() -> None:
     text = f"{FIELDS},{COUNTED}\nGPU-a, 1755, 1980, 698.20, 700.00, 71, 0x0000000000000004, 91403239, 0, 0, 12, 0\n"
-    assert read(text) == (
+    assert read_clocks(text) == (
         Reading(
             uuid="GPU-a",
             sm_mhz=1755,
@@ -54,13 +54,13 @@ def test_a_driver_that_counts_is_read() -> None:
 
 def test_an_older_driver_has_another_word_for_reasons_and_no_counters() -> None:
     text = f"{FIELDS.replace('event', 'throttle')}\nGPU-a, 1410, 1410, 64.1, 400.00, 35, 0x0000000000000001\n"
-    (found,) = read(text)
+    (found,) = read_clocks(text)
     assert (found.sm_mhz, found.reasons, found.held) == (1410, 1, {})
 
 
 def test_what_the_driver_does_not_know_is_none() -> None:
     """A GB10 has no power limit of its own: its memory and its power are the machine's."""
-    (found,) = read(f"{FIELDS}\nGPU-a, 2418, [N/A], [Not Supported], [N/A], 61, [N/A]\n")
+    (found,) = read_clocks(f"{FIELDS}\nGPU-a, 2418, [N/A], [Not Supported], [N/A], 61, [N/A]\n")
     assert (found.sm_mhz, found.most_sm_mhz, found.limit_watts, found.celsius, found.reasons) == (
         2418,
         None,
@@ -72,23 +72,23 @@ def test_what_the_driver_does_not_know_is_none() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", FIELDS, f"{FIELDS}\nUnable to determine the device handle for GPU0000:01"])
 def test_of_what_is_no_reading_there_is_none(text: str) -> None:
-    assert read(text) == ()
+    assert read_clocks(text) == ()
 
 
 def test_without_a_driver_nothing_is_said() -> None:
-    assert seen(None, LOAD, (), (), 10.0) is None
-    assert note([("wide", None)]) == []
+    assert clocks_around(None, LOAD, (), (), 10.0) is None
+    assert throttle_note([("wide", None)]) == []
 
 
 def test_the_slowest_and_the_hottest_of_all_gpus_and_loads_are_kept() -> None:
-    first = seen(None, "code@1", (gpu(1980), gpu(1965)), (gpu(1950, celsius=64), gpu(1980)), 10.0)
-    assert seen(first, LOAD, (gpu(1980),), (gpu(1755, celsius=71),), 10.0) == Clocks(
+    first = clocks_around(None, "code@1", (gpu(1980), gpu(1965)), (gpu(1950, celsius=64), gpu(1980)), 10.0)
+    assert clocks_around(first, LOAD, (gpu(1980),), (gpu(1755, celsius=71),), 10.0) == Clocks(
         sm_mhz=1755, most_sm_mhz=1980, limit_watts=700, celsius=71
     )
 
 
 def test_the_clock_of_a_gpu_that_idles_already_is_none() -> None:
-    found = seen(None, LOAD, (gpu(345, reasons=0x1),), (gpu(1965), gpu(210, reasons=0x1)), 10.0)
+    found = clocks_around(None, LOAD, (gpu(345, reasons=0x1),), (gpu(1965), gpu(210, reasons=0x1)), 10.0)
     assert found is not None
     assert found.sm_mhz == 1965
 
@@ -111,7 +111,7 @@ def test_the_clock_of_a_gpu_that_idles_already_is_none() -> None:
 def test_what_held_clocks_down_during_ten_seconds(
     before: list[Reading], after: list[Reading], throttled: tuple[tuple[int, int | None], ...]
 ) -> None:
-    found = seen(None, LOAD, before, after, 10.0)
+    found = clocks_around(None, LOAD, before, after, 10.0)
     assert found is not None
     assert found.throttled == tuple(Throttled(workload=LOAD, reasons=bits, percent=share) for bits, share in throttled)
 
@@ -144,7 +144,7 @@ def test_status_has_it_by_load() -> None:
 
 def test_a_throttled_round_says_so_the_worst_first() -> None:
     moment = Clocks(throttled=(Throttled(workload="chat@8", reasons=0x20),))
-    assert note([("baseline", Clocks(celsius=50)), ("wide", HOT), ("narrow", moment)]) == [
+    assert throttle_note([("baseline", Clocks(celsius=50)), ("wide", HOT), ("narrow", moment)]) == [
         "throttled: SwPowerCap and HwThermalSlowdown on code@32 of wide (43 % of the time), "
         "SwPowerCap on code@1 of wide (3 % of the time), SwThermalSlowdown on chat@8 of narrow"
     ]
@@ -152,6 +152,6 @@ def test_a_throttled_round_says_so_the_worst_first() -> None:
 
 def test_a_note_names_only_so_many() -> None:
     everywhere = Clocks(throttled=tuple(Throttled(workload=f"code@{n}", reasons=POWER, percent=9) for n in range(24)))
-    (said,) = note([("baseline", everywhere), ("wide", everywhere)])
+    (said,) = throttle_note([("baseline", everywhere), ("wide", everywhere)])
     assert said.count(" on code@") == MOST_NAMED
     assert said.endswith(", and 42 loads more")

@@ -36,6 +36,6 @@ def test_how_a_server_failed(exit_code: int | None, error: str, seen: Failure | 
 def test_status_explains_every_reason() -> None:
     """Of a round without a result, of a server, or of both."""
     told = "".join(
-        schema(record)["properties"]["reason"]["description"] for record in (recorded.Round, recorded.Replicate)
+        schema(record)["properties"]["reason"]["description"] for record in (recorded.Round, recorded.ReplicateRecord)
     )
     assert [failure.name for failure in Failure if failure.name not in told] == []

@@ -9,7 +9,7 @@ import pytest
 from tests.support.rounds import BASELINE, GOOD, PLAN, SPECULATED, WIDE, both
 
 from paceline.core import Parity
-from paceline.evidence import Failure, Judged, Outputs, Replicate, RoundPlan, RoundResult, judge
+from paceline.evidence import Failure, Judged, Outputs, Replicate, RoundPlan, RoundResult, judge_points
 from paceline.evidence.arguments import Difference
 from paceline.evidence.judge import largest_difference
 
@@ -20,7 +20,7 @@ def verdict(
     *, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE, plan: RoundPlan = PLAN
 ) -> dict[tuple[str, str], Judged]:
     result = RoundResult(round=0, try_=0, replicates=tuple(filter(None, (baseline, wide))))
-    return {(one.arm, one.workload): one for one in judge(plan, result)}
+    return {(one.arm, one.workload): one for one in judge_points(plan, result)}
 
 
 def why(replicate: Replicate = WIDE, /, unseen: tuple[str, ...] = (), **numbers: Any) -> str:
@@ -277,9 +277,9 @@ def test_where_outputs_were_asked_for_a_round_without_them_is_no_evidence(output
     """That they differ is for the gate to judge. Where nobody asked nothing is missing."""
     wide = dataclasses.replace(WIDE, outputs=outputs)
     result = RoundResult(round=0, try_=0, replicates=(BASELINE, wide))
-    asked = {one.arm: one.why for one in judge(dataclasses.replace(PLAN, parity=Parity(samples=4)), result)}
+    asked = {one.arm: one.why for one in judge_points(dataclasses.replace(PLAN, parity=Parity(samples=4)), result)}
     assert asked == {"baseline": "", "wide": reason}
-    assert {one.why for one in judge(PLAN, result)} == {""}
+    assert {one.why for one in judge_points(PLAN, result)} == {""}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from tests.support.in_status import answers, round_status
 from tests.support.rounds import PLAN
 
 from paceline.core import Answers, Parity
-from paceline.evidence import Outputs, RoundPlan, fingerprint, judge
+from paceline.evidence import Outputs, RoundPlan, fingerprint, judge_points
 
 from .test_round_status import RESULT
 
@@ -18,7 +18,7 @@ WIDE = Outputs(samples=4, near_ties=1, diverged=(0, 3), first=7, gap=1.25)
 def kept(baseline: Outputs | None = BASELINE, wide: Outputs | None = WIDE) -> dict[str, object]:
     pairs = zip(RESULT.replicates, (baseline, wide), strict=True)
     result = dataclasses.replace(RESULT, replicates=tuple(dataclasses.replace(r, outputs=o) for r, o in pairs))
-    return round_status(ASKED, result, judge(ASKED, result), "job", "gpu-0")
+    return round_status(ASKED, result, judge_points(ASKED, result), "job", "gpu-0")
 
 
 def test_status_has_counts_and_where_they_differ() -> None:

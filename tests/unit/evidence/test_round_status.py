@@ -14,7 +14,7 @@ from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE
 from paceline.core import Slo, Workload
 from paceline.core.record import decimal
 from paceline.engines import Speculation
-from paceline.evidence import Failure, RoundPlan, RoundResult, judge
+from paceline.evidence import Failure, RoundPlan, RoundResult, judge_points
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.round_status import UNSEEN
 
@@ -29,13 +29,13 @@ RESULT = RoundResult(
     started=1_795_245_504.6,
     finished=1_795_245_604.0,
 )
-KEPT = keep(PLAN, RESULT, judge(PLAN, RESULT), "pair-latency-0123456789-1-0-0", "gpu-0")
+KEPT = keep(PLAN, RESULT, judge_points(PLAN, RESULT), "pair-latency-0123456789-1-0-0", "gpu-0")
 
 
 def test_what_an_engine_cannot_show_is_said() -> None:
     plan = dataclasses.replace(PLAN, unseen=("retractions", "accept_length"))
     result = dataclasses.replace(RESULT, notes=("results not kept: no space left",))
-    assert keep(plan, result, judge(plan, result), "job", "gpu-0")["notes"] == [
+    assert keep(plan, result, judge_points(plan, result), "job", "gpu-0")["notes"] == [
         "retractions are unavailable: whether requests lost their place was not checked",
         "acceptance is unavailable: whether anything was accepted was not checked",
         "results not kept: no space left",
@@ -46,14 +46,14 @@ def test_what_an_engine_cannot_show_is_said() -> None:
 def test_the_accepted_fraction_follows_from_the_width() -> None:
     """2.81 tokens a verify call: 1.81 of the 7 proposed."""
     arms = tuple(dataclasses.replace(arm, drafts=7 if arm.candidate else None) for arm in PLAN.arms)
-    points = keep(dataclasses.replace(PLAN, arms=arms), RESULT, judge(PLAN, RESULT), "job", "gpu-0")["points"]
+    points = keep(dataclasses.replace(PLAN, arms=arms), RESULT, judge_points(PLAN, RESULT), "job", "gpu-0")["points"]
     assert [point.get("acceptRate") for point in points] == [None, None, "0.258571", "0.258571"]
 
 
 def test_acceptance_by_position_is_kept_where_it_was_told() -> None:
     wide = dataclasses.replace(WIDE, points=tuple(dataclasses.replace(p, accepted_at=(0.75, 0.4)) for p in WIDE.points))
     result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
-    points = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")["points"]
+    points = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")["points"]
     assert [point.get("acceptedAt") for point in points] == [None, None, ["0.75", "0.4"], ["0.75", "0.4"]]
 
 
@@ -63,7 +63,7 @@ def test_goodput_and_lengths_are_kept_where_they_were_told() -> None:
     prompts = {"mean_input": 171.5, "p50_input": 160, "p99_input": 350}
     wide = dataclasses.replace(WIDE, points=tuple(dataclasses.replace(p, **told, **prompts) for p in WIDE.points))
     result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
     point = kept["points"][2]
     assert (point["goodRequests"], point["goodput"], point["goodThroughput"]) == (3, "1.25625", "83.75")
     assert (point["p50Output"], point["p99Output"], point["worstDecile"]) == (96, 128, "0.8125")
@@ -80,7 +80,7 @@ def test_no_good_request_is_a_goodput_of_none_and_no_slo_is_none() -> None:
         WIDE, points=tuple(dataclasses.replace(p, good_requests=0, good_tokens=0) for p in WIDE.points)
     )
     result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
-    points = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")["points"]
+    points = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")["points"]
     assert [point.get("goodRequests") for point in points] == [None, None, 0, 0]
     assert [point.get("goodput") for point in points] == [None, None, "0", "0"]
 
@@ -97,7 +97,7 @@ def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
         for one, e2e in ((BASELINE, 2.0), (WIDE, 1.0))
     )  # fmt: skip
     result = dataclasses.replace(RESULT, replicates=replicates)
-    found = measurements([keep(plan, result, judge(plan, result), "job", "gpu-0")])
+    found = measurements([keep(plan, result, judge_points(plan, result), "job", "gpu-0")])
     assert {(one.arm, one.workload): one.output_throughput for one in found} == {
         ("baseline", "code@1"): 250,
         ("wide", "code@1"): 250,
@@ -116,7 +116,7 @@ def held(plan: RoundPlan, **changes: Any) -> dict[str, Any]:
         for one in (BASELINE, WIDE)
     )  # fmt: skip
     result = dataclasses.replace(RESULT, replicates=replicates)
-    return keep(plan, result, judge(plan, result), "job", "gpu-0")
+    return keep(plan, result, judge_points(plan, result), "job", "gpu-0")
 
 
 def test_how_full_the_places_were_is_kept_and_told_where_they_were_not() -> None:
@@ -164,7 +164,7 @@ def test_a_candidate_whose_own_server_ended_is_told_from_one_that_was_no_evidenc
         for arm in (BASELINE, WIDE):
             ended = dataclasses.replace(arm, **fields)
             result = dataclasses.replace(RESULT, replicates=(ended, WIDE) if arm is BASELINE else (BASELINE, ended))
-            kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+            kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
             told = {one.ended for one in measurements([kept]) if one.arm == arm.arm}
             assert told == ({reason} if arm is BASELINE or reason in blamed else {""})
 
@@ -174,7 +174,7 @@ def test_requests_that_were_taken_back_end_a_server_unless_as_many_are_allowed()
     result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
     for allowed, ended in ((0, "Retracted"), (2, "Retracted"), (3, "")):
         plan = dataclasses.replace(PLAN, retractions=allowed)
-        kept = keep(plan, result, judge(plan, result), "job", "gpu-0")
+        kept = keep(plan, result, judge_points(plan, result), "job", "gpu-0")
         found = [one for one in measurements([kept]) if one.arm == "wide"]
         assert {(one.ended, one.valid) for one in found} == {(ended, not ended)}
         assert found[0].metrics["retractions"] == 3
@@ -184,7 +184,7 @@ def test_that_it_took_requests_back_is_worse_than_that_some_failed() -> None:
     """As the gate has it of a file (`gate/server_failures.py`): no client makes a server do that."""
     points = tuple(dataclasses.replace(p, retractions=3, errors=1) for p in WIDE.points)
     result = dataclasses.replace(RESULT, replicates=(BASELINE, dataclasses.replace(WIDE, points=points)))
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
     assert {one.ended for one in measurements([kept]) if one.arm == "wide"} == {"Retracted"}
 
 
@@ -193,11 +193,11 @@ def test_requests_that_failed_are_held_against_a_server_that_lived(lost: dict[st
     for arm in (BASELINE, WIDE):
         broken = dataclasses.replace(arm, points=(dataclasses.replace(arm.points[0], **lost), *arm.points[1:]))
         result = dataclasses.replace(RESULT, replicates=(broken, WIDE) if arm is BASELINE else (BASELINE, broken))
-        kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+        kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
         assert {(one.arm, one.ended) for one in measurements([kept]) if one.ended} == {(arm.arm, "RequestsFailed")}
         crashed = dataclasses.replace(broken, exit_code=-9, error="CUDA error")
         result = dataclasses.replace(RESULT, replicates=(crashed, WIDE) if arm is BASELINE else (BASELINE, crashed))
-        kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+        kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
         assert {one.ended for one in measurements([kept]) if one.ended} == {"ServerCrashed"}
 
 
@@ -209,7 +209,7 @@ def test_the_gate_reads_which_rates_were_not_kept() -> None:
 
 def test_a_measurement_has_what_answers_are_compared_by_and_what_its_server_holds() -> None:
     result = dataclasses.replace(RESULT, replicates=(BASELINE, dataclasses.replace(WIDE, kv_tokens=970_000)))
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
     found = next(one for one in measurements([kept]) if one.arm == "wide")
     assert found.metrics["outputTokens"] == WIDE.points[0].output_tokens
     assert found.metrics["kvTokens"] == 970_000
@@ -221,7 +221,7 @@ def test_provenance_of_a_round() -> None:
         RESULT, replicates=replicates, gpu_model="NVIDIA H200", datasets={"code": "0123456789ab"}, paceline="0.1.0"
     )
     images = {"image": "lmsysorg/sglang@sha256:1234", "client_image": "paceline@sha256:5678"}
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0", **images)
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0", **images)
     assert (kept["gpuModel"], kept["image"]) == ("NVIDIA H200", "lmsysorg/sglang@sha256:1234")
     assert (kept["paceline"], kept["clientImage"]) == ("0.1.0", "paceline@sha256:5678")
     assert kept["datasets"] == {"code": "0123456789ab"}
@@ -232,7 +232,7 @@ def test_a_throttled_round_is_believed_and_says_so() -> None:
     held = (Throttled(workload="code@1", reasons=0x4, percent=43),)
     hot = dataclasses.replace(WIDE, clocks=Clocks(sm_mhz=1755, most_sm_mhz=1980, celsius=71, throttled=held))
     result = dataclasses.replace(RESULT, replicates=(BASELINE, hot))
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
     assert "throttled: SwPowerCap on code@1 of wide (43 % of the time)" in kept["notes"]
     assert [one.get("clocks", {}).get("celsius") for one in kept["replicates"]] == [None, 71]
     assert [point["valid"] for point in kept["points"]] == [point["valid"] for point in KEPT["points"]]
@@ -240,7 +240,7 @@ def test_a_throttled_round_is_believed_and_says_so() -> None:
 
 def test_where_all_that_was_seen_of_a_round_is_kept() -> None:
     result = dataclasses.replace(RESULT, lines_sha256="ab" * 32, lines_bytes=123_456)
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
     assert kept["raw"] == {"path": "/models/results/0-0.jsonl.gz", "sha256": "ab" * 32, "bytes": 123_456}
     assert "raw" not in KEPT
 
@@ -248,7 +248,7 @@ def test_where_all_that_was_seen_of_a_round_is_kept() -> None:
 def test_what_a_round_held_accelerators_for() -> None:
     """Twenty minutes by the kubelet, of which the client saw nineteen: one of them between servers."""
     result = dataclasses.replace(RESULT, started=0.0, finished=1140.0, overhead_seconds=60.0)
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0", held_seconds=1200)
+    kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0", held_seconds=1200)
     assert (kept["heldSeconds"], kept["idleSeconds"]) == (1200, 120)
 
 

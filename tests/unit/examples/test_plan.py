@@ -387,7 +387,7 @@ def test_a_run_that_brings_its_rounds_along_measures_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(yaml.safe_dump_all(record.documents(imported.file())))
+    path.write_text(yaml.safe_dump_all(record.as_documents(imported.file())))
     assert main(["plan", str(path)]) == 0
     said = capsys.readouterr().out.splitlines()
     assert any(line.startswith("Not measured: spec.measured has its rounds, ") for line in said)

@@ -9,7 +9,7 @@ from paceline.core import Source
 from paceline.core.names import snapshot_path
 from paceline.fetching import FetchedModel, FetchResult
 from paceline.pods.fetch.request import FetchError, read_request
-from paceline.pods.prompt_file import read
+from paceline.pods.prompt_file import read_prompts
 from paceline_emulator.hub import Repository, snapshot
 
 from .conftest import HEAD, TARGET, Ended, Handler, Hub, Pod
@@ -64,7 +64,7 @@ async def test_prompts_arrive_beside_the_models_pinned_and_by_themselves(pod: Po
         assert (dataset.commit, dataset.bytes) == (hub.commit(REPOSITORY), len(content))
         assert dataset.path == snapshot_path(dataset.source, dataset.commit).replace("/models", str(pod.volume), 1)
         assert content_of(dataset) == content
-        assert len(read(Path(dataset.path), Source.parse(dataset.source)).usable) in (48, 24)
+        assert len(read_prompts(Path(dataset.path), Source.parse(dataset.source)).usable) in (48, 24)
     assert not list((pod.volume / "hub").rglob("datasets--*/**/README.md"))
 
 

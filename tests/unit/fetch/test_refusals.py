@@ -103,7 +103,7 @@ async def test_a_request_that_is_none(pod: Pod) -> None:
 def test_a_volume_that_is_too_small_is_found_out_before_the_download(tmp_path: Path) -> None:
     artifact = Artifact(source=Source.parse(f"hf://{TARGET}"))
     pinned = client.Pinned(artifact=artifact, commit="0" * 40)
-    listed = client.Listing(pinned=pinned, files={"model.safetensors": 10**17})
+    listed = client.FileListing(pinned=pinned, files={"model.safetensors": 10**17})
     with pytest.raises(FetchError, match=r"too small: 100000000\.00 GB are to be fetched, .* enlarge the cache claim"):
         volume.check_free_space(tmp_path, [listed])
 

@@ -20,7 +20,7 @@ from paceline.cli import cluster
 from paceline.core.record import from_status, number, to_status
 from paceline.kube import ApiError, transport
 from paceline.kube.errors import error_of
-from paceline.kube.names import names
+from paceline.kube.names import wanted_fields
 from paceline.kube.reading import a_page, an_event, an_object
 from paceline.plan.deployment import fetch
 from paceline.report import read as report
@@ -52,7 +52,7 @@ def test_an_answer_of_the_api_server_is_objects_or_broken(event: bytes, page: by
         assert isinstance(an_object(one), dict)
     for body in (event, page, one):
         with refused(ValueError):
-            names(body)
+            wanted_fields(body)
 
 
 REFUSAL = {
@@ -100,11 +100,11 @@ def test_a_manifest_is_a_run_or_has_problems(run: dict[str, object]) -> None:
 @FEW
 def test_an_amount_of_a_claim_is_bytes_in_any_notation(quantity: str) -> None:
     """Another may have made the claim, and asked for 107374182400m."""
-    assert fetch.amount(quantity).is_finite()
+    assert fetch.bytes_of(quantity).is_finite()
 
 
 def test_the_same_amount_in_three_notations() -> None:
-    assert fetch.amount("107374182400m") == fetch.amount("107374182.4") == Decimal("107374.1824e3")
+    assert fetch.bytes_of("107374182400m") == fetch.bytes_of("107374182.4") == Decimal("107374.1824e3")
 
 
 STATUSES: tuple[object, ...] = (10**400, "1e999", "²", "9" * 5000, float("nan"), True, [])
@@ -114,7 +114,7 @@ STATUSES: tuple[object, ...] = (10**400, "1e999", "²", "9" * 5000, float("nan")
 def test_a_number_that_is_none_is_read_as_none(odd: object) -> None:
     """Also an integer that no float can be made of."""
     assert math.isnan(number(odd))
-    assert report.number(odd) is None
+    assert report.fraction_number(odd) is None
 
 
 ENTRY = {"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}

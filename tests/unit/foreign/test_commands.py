@@ -22,7 +22,7 @@ from paceline.cli.validate import of_text
 from paceline.measure import record
 
 FILES = settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-RUN, ROUND, *_ = record.documents(latency())
+RUN, ROUND, *_ = record.as_documents(latency())
 DEPLOYMENTS = Path(__file__).parents[1] / "migration" / "deployments"
 SPECULATIVE = {"method": "eagle3", "model": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "num_speculative_tokens": 3}
 CASE = case({"baseline": {"code": 100.0, "chat": 90.0}, "wide": {"code": 120.0, "chat": 110.0}}, rounds=2)
@@ -32,7 +32,7 @@ CASE = case({"baseline": {"code": 100.0, "chat": 90.0}, "wide": {"code": 120.0, 
 @FEW
 def test_a_case_is_judged_or_refused(text: str) -> None:
     with refused(ValueError):
-        gate_case.read(text.encode(errors="surrogatepass"))
+        gate_case.read_case(text.encode(errors="surrogatepass"))
 
 
 @given(run=spoiled(RUN) | spoiled(evil()), ending=st.sampled_from(["md", "json"]))
@@ -59,7 +59,7 @@ def test_a_file_has_runs_or_is_refused(tmp_path: Path, text: str) -> None:
     with refused(ValueError):
         assert all(isinstance(run, dict) for run in report_source.of_file(str(file)).runs)
     with refused(record.RecordError):
-        record.load(file)
+        record.load_run(file)
 
 
 @given(text=(spoiled(SPECULATIVE) | ANY).map(said))
@@ -96,7 +96,7 @@ def test_what_is_nested_without_end_is_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"(?s)run\.yaml: .*(nest|recursion|Expecting value)"):
         report_source.of_file(str(file))
     with refused(record.RecordError):
-        record.load(file)
+        record.load_run(file)
     assert any("nest" in str(problem) for problem in of_text(text))
 
 
@@ -125,7 +125,7 @@ def test_aliases_that_swell_are_refused_before_anything_is_built(tmp_path: Path,
     with pytest.raises(ValueError, match=re.escape(why)):
         report_source.of_file(str(file))
     with pytest.raises(record.RecordError, match=re.escape(why)):
-        record.load(file)
+        record.load_run(file)
     for command in ("validate", "render", "plan", "measure"):
         told = io.StringIO()
         with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.foreign.values import ANY, FEW, ODD, mangled, refused, said, spoiled, text_of
 
-from paceline.controller.prometheus import read
+from paceline.controller.prometheus import read_samples
 from paceline.core import Parity
 from paceline.engines import ENGINES, Monitor, Scrape, UnreadableError
 from paceline.engines.log_tail import failure_line
 from paceline.evidence import clocks
-from paceline.evidence.arguments import comparable, pick, without_secrets
+from paceline.evidence.arguments import comparable, pick, publishable
 from paceline.pods.round.parity import Answer, Incomparable, compare, read_answer
 from paceline.pods.round.steps import UNREADABLE
 
@@ -81,7 +81,7 @@ def test_a_probe_reads_a_server_or_costs_its_arm(engine: str, version: str, data
             reading()
     with refused(*UNREADABLE):
         resolved = probe.resolved(before)
-        json.dumps([comparable(resolved, ()), pick(resolved, tuple(resolved)), without_secrets(resolved)], default=str)
+        json.dumps([comparable(resolved, ()), pick(resolved, tuple(resolved)), publishable(resolved)], default=str)
 
 
 @pytest.mark.parametrize(("engine", "version"), [one for one in OF if one[0] != "SGLangJAX"])
@@ -125,7 +125,7 @@ VECTOR = {
 def test_prometheus_answers_with_samples_or_is_not_believed(answer: bytes) -> None:
     monitor: Monitor = ENGINES["SGLang"].monitor("0.5.23")
     with refused(UnreadableError):
-        samples = read(monitor, answer)
+        samples = read_samples(monitor, answer)
         assert all(type(name) is type(text) is str for of in samples.values() for both in of for name, text in [both])
 
 
@@ -156,7 +156,7 @@ def readings(draw: st.DrawFn) -> str:
 @given(before=readings() | text_of(GPUS), after=readings())
 @FEW
 def test_what_nvidia_smi_says_is_read_or_skipped(before: str, after: str) -> None:
-    found = clocks.seen(None, "code@1", clocks.read(before), clocks.read(after), 10.0)
+    found = clocks.clocks_around(None, "code@1", clocks.read_clocks(before), clocks.read_clocks(after), 10.0)
     assert found is None or json.dumps(asdict(found), allow_nan=False)
 
 

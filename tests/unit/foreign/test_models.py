@@ -14,7 +14,7 @@ from paceline.core.source import FORMS
 from paceline.fetching.facts import read_facts, write_facts
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
-from paceline.pods.prompt_file import DatasetError, read
+from paceline.pods.prompt_file import DatasetError, read_prompts
 from paceline.preflight import model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_FP8
 
@@ -85,7 +85,7 @@ def test_a_file_of_prompts_is_read_or_refused(
     file = tmp_path / f"prompts.{ending}"
     file.write_bytes(data.draw(good))
     with refused(DatasetError):
-        for text in read.__wrapped__(file, Source.parse("pvc://ours/prompts.jsonl")).usable:
+        for text in read_prompts.__wrapped__(file, Source.parse("pvc://ours/prompts.jsonl")).usable:
             text.encode()
 
 

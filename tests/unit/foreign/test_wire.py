@@ -96,7 +96,7 @@ def test_a_hub_lists_files_or_is_refused(
         httpx2.Response(status, content=tree, headers={"Link": link, **error}),
     ]
     with refused(FetchError):
-        pinned = hub.pin(artifact)
+        pinned = hub.resolve_revision(artifact)
         assert hub.COMMIT.fullmatch(pinned.commit)
         listing = hub.list_files(pinned, FetchRequest(models=(MODEL,)))
         assert listing.files
@@ -108,14 +108,14 @@ def test_a_hub_lists_files_or_is_refused(
 
 def test_what_the_hub_really_says_is_read(answers: list[httpx2.Response]) -> None:
     answers[:] = [httpx2.Response(200, json=INFO), httpx2.Response(200, json=FILES)]
-    listing = hub.list_files(hub.pin(MODEL), FetchRequest(models=(MODEL,)))
+    listing = hub.list_files(hub.resolve_revision(MODEL), FetchRequest(models=(MODEL,)))
     assert listing.files.keys() >= {"config.json", "model.safetensors"}
 
 
 @pytest.mark.parametrize("path", ["", None, 7, "../x", "/etc/passwd", "a//b", "a/./b", "a\0b"])
 def test_a_path_that_is_none_is_refused(answers: list[httpx2.Response], path: object) -> None:
     answers[:] = [httpx2.Response(200, json=INFO), httpx2.Response(200, json=[*FILES, FILES[0] | {"path": path}])]
-    pinned = hub.pin(MODEL)
+    pinned = hub.resolve_revision(MODEL)
     with pytest.raises(FetchError, match="which is no file's path"):
         hub.list_files(pinned, FetchRequest(models=(MODEL,)))
 
@@ -124,7 +124,7 @@ def test_a_list_whose_pages_lead_in_a_circle_is_refused(answers: list[httpx2.Res
     """Empty pages count as well: otherwise a prefetch would go round until its Job's deadline."""
     page = {"Link": NEXT}
     answers[:] = [httpx2.Response(200, json=INFO), *(httpx2.Response(200, json=[], headers=page) for _ in range(3000))]
-    pinned = hub.pin(MODEL)
+    pinned = hub.resolve_revision(MODEL)
     with pytest.raises(FetchError, match="pages"):
         hub.list_files(pinned, FetchRequest(models=(MODEL,)))
 

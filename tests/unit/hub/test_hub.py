@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from paceline.core import Source
-from paceline.pods.prompt_file import read
+from paceline.pods.prompt_file import read_prompts
 from paceline.preflight.weights import lacking
 from paceline_emulator.hub import application, generated, prompts
 from paceline_emulator.hub.models import GATED_TOKEN
@@ -59,7 +59,7 @@ def test_its_prompts_are_all_different_and_read_in_every_form(tmp_path: Path) ->
         if name.endswith((".json", ".jsonl", ".parquet")):
             file = tmp_path / Path(name).name
             file.write_bytes(content)
-            texts += read(file, Source.parse(f"hf://datasets/paceline-test/prompts/{name}")).usable
+            texts += read_prompts(file, Source.parse(f"hf://datasets/paceline-test/prompts/{name}")).usable
     assert len(texts) == len(set(texts)) == 84
 
 

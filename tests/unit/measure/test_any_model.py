@@ -108,7 +108,7 @@ def test_a_custom_head_is_invented_and_a_missing_size_is_the_targets() -> None:
     custom["spec"]["draft"] = {"algorithm": "Custom", "name": "UNO", "source": "hf://acme/head"}
     custom["spec"]["candidates"] = [{"name": "one", "custom": {}}]
     spec = deployment(custom)
-    kinds = emulated.kinds(spec.server.target, spec.pools[0].arms)
+    kinds = emulated.kinds_on_hub(spec.server.target, spec.pools[0].arms)
     assert list(kinds) == ["acme/wonder", "acme/head"]
     assert invented(kinds["acme/head"], 8, "acme/head").at("main") is not None
 

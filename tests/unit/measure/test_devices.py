@@ -8,7 +8,7 @@ import pytest
 from tests.unit.measure.test_machine import HERE
 
 from paceline.measure import devices, pod
-from paceline.measure.devices import DevicesError, beside, chosen, visible
+from paceline.measure.devices import DevicesError, chosen, other_programs, visible
 from paceline.measure.machine import Machine
 
 THERE = {"0": "GPU-00aa", "1": "GPU-11bb", "2": "GPU-22cc", "3": "GPU-33dd"}
@@ -94,11 +94,11 @@ def devices_of(*numbers: str) -> Machine:
 
 def test_who_computes_beside_us_is_named(driver: Driver) -> None:
     driver("/usr/bin/python3, 61234 MiB\nollama, 5000 MiB\n")
-    assert beside(("3",)) == ("ollama (5000 MiB)", "python3 (61234 MiB)")
-    assert beside(("2",)) == beside(()) == ()
+    assert other_programs(("3",)) == ("ollama (5000 MiB)", "python3 (61234 MiB)")
+    assert other_programs(("2",)) == other_programs(()) == ()
 
 
 def test_without_a_driver_nobody_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (chosen((), 2, {}), beside(("0",))) == ((), ())
+    assert (chosen((), 2, {}), other_programs(("0",))) == ((), ())
     assert devices.VISIBLE == "CUDA_VISIBLE_DEVICES"

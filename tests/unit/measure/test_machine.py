@@ -15,11 +15,11 @@ from paceline.measure.machine import (
     Machine,
     UnsetVariableError,
     as_here,
-    environment,
     expanded,
     left_out,
     otherwise,
     plan_here,
+    process_environment,
     read_by_engines,
 )
 from paceline.plan.run.snapshot import RoundJob
@@ -125,7 +125,7 @@ def test_variables_have_their_values() -> None:
         {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         SECRET,
     )
-    assert environment(container, HERE, {"KEY": "secret"}, POD) == {
+    assert process_environment(container, HERE, {"KEY": "secret"}, POD) == {
         "A": "1",
         "B": "10",
         "HF_HUB_CACHE": "/data/hub",
@@ -136,7 +136,7 @@ def test_variables_have_their_values() -> None:
 
 def test_a_value_that_is_in_the_cluster_has_to_be_given() -> None:
     with pytest.raises(UnsetVariableError, match="give it by --env KEY=VALUE"):
-        environment(of(SECRET), HERE, {}, POD)
+        process_environment(of(SECRET), HERE, {}, POD)
 
 
 def test_a_note_tells_how_it_was_measured_and_no_secret() -> None:

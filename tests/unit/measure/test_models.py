@@ -51,7 +51,7 @@ def test_a_folder_has_the_commit_that_the_file_names(tmp_path: Path) -> None:
 def test_a_model_on_a_claim_has_the_commit_that_the_cluster_gives_it(tmp_path: Path) -> None:
     put(tmp_path / "qwen" / "Qwen3-8B")
     model = Model(source=CLAIM)
-    there = local.list_files(Artifact(source=model.address), tmp_path).pinned.commit
+    there = local.list_local_files(Artifact(source=model.address), tmp_path).pinned.commit
     assert in_directory([model], [], tmp_path).commits[CLAIM, "main"] == there
 
 

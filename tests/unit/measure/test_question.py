@@ -9,7 +9,7 @@ from tests.support import example
 
 from paceline.core import RunSpec
 from paceline.evidence import fingerprint, question
-from paceline.measure.question import QuestionError, asked, benchmark_run, paths
+from paceline.measure.question import QuestionError, asked, paths, run_to_measure
 from paceline.plan.objects import finished
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, invented_commit
@@ -30,14 +30,14 @@ def of_the_operator() -> dict[str, dict[str, Any]]:
     cluster.apply({**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}})
     key = ("SpeculativeDeployment", manifest["metadata"]["name"])
     for _ in range(30):
-        plan = reconciler.plan(cluster, key)
+        plan = reconciler.plan_of(cluster, key)
         cluster.objects[key]["status"] = plan.status
         for action in plan.actions:
-            reconciler.carry_out(cluster, action)
+            reconciler.apply_action(cluster, action)
         controllers.step(cluster)
         for job in cluster.of("Job", component="fetch"):
             if not finished(job):
-                kubelet.end(cluster, job, "fetch", 0, fetched(fetch_request(job)))
+                kubelet.end_job(cluster, job, "fetch", 0, fetched(fetch_request(job)))
         for pod in cluster.of("Pod", component="server"):
             kubelet.mark_ready(pod)
     return {run["spec"]["pool"]: run for run in cluster.of("BenchmarkRun")}
@@ -47,7 +47,7 @@ def of_the_operator() -> dict[str, dict[str, Any]]:
 def test_a_pool_is_measured_as_by_the_operator(pool: str) -> None:
     theirs, ask = of_the_operator()[pool], asked(deployment(), pool)
     commits = {(m.source, m.revision): invented_commit(f"{m.source}@{m.revision}") for m in ask.models}
-    ours = benchmark_run(ask, commits, NOW)
+    ours = run_to_measure(ask, commits, NOW)
     assert question(ours["spec"]) == question(theirs["spec"])
     assert fingerprint(ours["spec"]) == fingerprint(theirs["spec"])
     assert [arm["name"] for arm in ours["spec"]["arms"]] == [arm["name"] for arm in theirs["spec"]["arms"]]
@@ -58,14 +58,14 @@ def test_a_run_is_measured_as_it_is() -> None:
     manifest = yaml.safe_load((example.FILE.parent / "benchmark-only.yaml").read_text())
     ask = asked(manifest, None)
     assert isinstance(ask.spec, RunSpec)
-    assert benchmark_run(ask, {}, NOW)["spec"] == manifest["spec"]
+    assert run_to_measure(ask, {}, NOW)["spec"] == manifest["spec"]
 
 
 def test_a_measured_file_is_measured_anew() -> None:
     """What it brings along is no part of the question."""
     manifest = yaml.safe_load((example.FILE.parent / "benchmark-only.yaml").read_text())
     measured = {**manifest["spec"], "measured": {"machine": "desk", "rounds": 1}}
-    assert benchmark_run(asked({**manifest, "spec": measured}, None), {}, NOW)["spec"] == manifest["spec"]
+    assert run_to_measure(asked({**manifest, "spec": measured}, None), {}, NOW)["spec"] == manifest["spec"]
     assert question(measured) == question(manifest["spec"])
 
 

@@ -31,8 +31,8 @@ def half_way(note: str = NOTE) -> dict[str, Any]:
 
 def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
     record.save(tmp_path / "run.yaml", half_way())
-    assert record.load(tmp_path / "run.yaml") == half_way()
-    assert record.load(tmp_path / "other.yaml") is None
+    assert record.load_run(tmp_path / "run.yaml") == half_way()
+    assert record.load_run(tmp_path / "other.yaml") is None
 
 
 def test_an_interrupted_run_goes_on_without_its_last_round(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_each_round_is_added_once_and_those_with_a_result_are_counted() -> None:
 
 def test_kubectl_takes_the_file(tmp_path: Path) -> None:
     """The run, and each round as an object that is found by its run's label."""
-    run, *rounds = record.documents({**half_way(), "metadata": {"name": "mine"}})
+    run, *rounds = record.as_documents({**half_way(), "metadata": {"name": "mine"}})
     assert "rounds" not in run
     assert [one["metadata"] for one in rounds] == [
         {"name": f"mine-{number}-0", "labels": {"paceline.dev/run": "mine"}} for number in range(2)
@@ -91,7 +91,7 @@ def test_rounds_of_two_ways_are_not_mixed(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.yaml").write_text(text)
     with pytest.raises(RecordError):
-        record.load(tmp_path / "run.yaml")
+        record.load_run(tmp_path / "run.yaml")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_file_that_was_cut_off_or_edited_is_told(tmp_path: Path, edit: dict[st
     file = tmp_path / "run.yaml"
     record.save(file, {**half_way(), "rounds": [], **edit})
     with pytest.raises(RecordError, match=f"{wrong}, so it was edited or cut off: restore it, or remove it"):
-        record.load(file)
+        record.load_run(file)
 
 
 def test_the_lock_is_kept_by_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

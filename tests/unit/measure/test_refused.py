@@ -8,7 +8,7 @@ from tests.support import example
 from tests.unit.measure.test_models import put
 
 from paceline.cli import main
-from paceline.pods.prompt_file import read
+from paceline.pods.prompt_file import read_prompts
 
 EXAMPLES = example.FILE.parent
 
@@ -92,7 +92,7 @@ def test_prompts_that_no_round_could_use_are_told_before_a_round(
     own.write_text('{"prompt": "One?"}\n{"prompt":')
     assert "pvc://logs/own.jsonl: line 2 is no JSON" in refused(tmp_path, capsys, question, *there)
     own.write_text('{"prompt": "One?"}')
-    read.cache_clear()
+    read_prompts.cache_clear()
     said = refused(tmp_path, capsys, question, *there)
     assert "own@1: pvc://logs/own.jsonl has 1 usable prompts, and 5 requests are to be sent" in said
 

@@ -13,13 +13,13 @@ from tests.support.searched import Served, answered, begun, searched, searching
 from paceline import api
 from paceline.api.run_status import SearchedArm, SearchProgress
 from paceline.cli.live import searching as live
-from paceline.cli.live.measuring import drawn, so_far, standing, verdict
-from paceline.cli.live.screen import plain
+from paceline.cli.live.measuring import drawn, intervals_so_far, known_so_far, verdict_lines
+from paceline.cli.live.screen import plain_text
 from paceline.core import Purpose
 from paceline.core.record import from_status
 from paceline.evidence import question
 from paceline.measure.applying import applying
-from paceline.measure.question import asked, benchmark_run, found_by
+from paceline.measure.question import asked, found_by, run_to_measure
 from paceline.measure.record import with_round
 from paceline.measure.rounds import Moment
 
@@ -56,9 +56,9 @@ def test_its_first_question_is_the_operators_search_and_its_second_the_gate_abou
     search, gate = searched_by_the_operator()
     ask = asked(searching("latency"), None)
     assert ask.searches
-    first = benchmark_run(ask, commits(search), NOW)
+    first = run_to_measure(ask, commits(search), NOW)
     assert question(first["spec"]) == question(search["spec"])
-    second = benchmark_run(ask, commits(search), NOW, first | {"status": search["status"]})
+    second = run_to_measure(ask, commits(search), NOW, first | {"status": search["status"]})
     assert question(second["spec"]) == question(gate["spec"])
     assert second["metadata"]["name"] != first["metadata"]["name"]
 
@@ -96,7 +96,7 @@ def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
         r"candidates: (\[.*\])` in place", applying("run.yaml", imported.file(), NOW, searched=True)[0]
     )
     named["spec"]["candidates"] = [{**gate["spec"]["arms"][1], "draft": yaml.safe_load(said)[0]["draft"]}]
-    assert question(benchmark_run(asked(named, None), commits(search), NOW)["spec"]) == question(gate["spec"])
+    assert question(run_to_measure(asked(named, None), commits(search), NOW)["spec"]) == question(gate["spec"])
 
 
 # What a person sees.
@@ -105,8 +105,8 @@ def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
 def lines(run: dict[str, Any]) -> list[str]:
     spec = api.run(run)
     assert spec.purpose is Purpose.SEARCH
-    assert so_far(run) == ()
-    return list(standing(spec, run, ()))
+    assert intervals_so_far(run) == ()
+    return list(known_so_far(spec, run, ()))
 
 
 def test_before_the_first_comparison_there_is_no_best() -> None:
@@ -117,7 +117,7 @@ def test_before_the_first_comparison_there_is_no_best() -> None:
 
 def test_while_nobody_has_two_points_the_first_is_ahead() -> None:
     arms = (SearchedArm(arm="tree-3-1-4", state="too few points", points=1, ratio=1.4, lower=1.3, upper=1.5),)
-    shown = list(live.standing(SearchProgress(candidates=3, points=1, server_starts=1, arms=arms), going_on=True))
+    shown = list(live.standing_lines(SearchProgress(candidates=3, points=1, server_starts=1, arms=arms), going_on=True))
     assert shown == [
         "1 of 3 candidates measured, in 1 point of 1 server start",
         "ahead so far: tree-3-1-4 1.40x (1.30–1.50)",
@@ -143,13 +143,15 @@ def test_the_arms_that_are_left_are_drawn_and_those_that_are_out_say_by_how_much
     ],
 )  # fmt: skip
 def test_failures_and_a_baseline_that_leads(arm: SearchedArm, said: str) -> None:
-    assert said in list(live.standing(SearchProgress(candidates=3, points=2, arms=(arm,))))
+    assert said in list(live.standing_lines(SearchProgress(candidates=3, points=2, arms=(arm,))))
 
 
 def test_the_rounds_so_far_and_what_they_took() -> None:
     run = under_way(3)
     began = datetime.fromisoformat(run["status"]["startTime"])
-    shown = plain(drawn(Moment(run=run), ("line",), began.replace(hour=began.hour + 2), emulated=False)).splitlines()
+    shown = plain_text(
+        drawn(Moment(run=run), ("line",), began.replace(hour=began.hour + 2), emulated=False)
+    ).splitlines()
     assert "■■■" in shown[1]
     assert "a round takes about " in shown[1]
     assert "2 h and " in shown[1]
@@ -159,7 +161,7 @@ def test_the_rounds_so_far_and_what_they_took() -> None:
 def test_it_ends_with_the_arms_that_were_measured() -> None:
     search, gate = searched_by_the_operator()
     found = gate["spec"]["arms"][1]["name"]
-    shown = plain(verdict(search)).splitlines()
+    shown = plain_text(verdict_lines(search)).splitlines()
     assert shown[0].split() == ["Arm", "State", "Points", "Ratio", "Interval", "Behind", "the", "best"]
     assert any(line.startswith(f"{found} (") and "best" in line for line in shown)
     measured = from_status(SearchProgress, search["status"]["search"]).arms

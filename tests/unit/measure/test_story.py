@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paceline.measure.record import load
+from paceline.measure.record import load_run
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "try.yaml"
 QUICK = ("PACELINE_EMULATE_STARTUP_SECONDS=0.1", "PACELINE_EMULATE_WARMUP_SECONDS=0.1", "PACELINE_EMULATE_NOISE_CV=0")
@@ -55,11 +55,11 @@ def measure(directory: Path) -> "subprocess.Popen[str]":
 
 
 def remembered(directory: Path, name: str = "run.yaml") -> list[dict[str, Any]]:
-    return list((load(directory / name) or {"rounds": []})["rounds"])
+    return list((load_run(directory / name) or {"rounds": []})["rounds"])
 
 
 def the_run(directory: Path, name: str = "run.yaml") -> dict[str, Any]:
-    found = load(directory / name)
+    found = load_run(directory / name)
     assert found
     return found
 

@@ -12,8 +12,8 @@ import pytest
 from tests.support import runs
 from tests.support.rounds import PLAN
 
-from paceline.cli.live.measuring import drawn, intervals, so_far, verdict
-from paceline.cli.live.screen import plain
+from paceline.cli.live.measuring import drawn, intervals, intervals_so_far, verdict_lines
+from paceline.cli.live.screen import plain_text
 from paceline.core import Bounds
 from paceline.measure.rounds import Moment
 
@@ -32,7 +32,7 @@ def moment(rounds: int) -> Moment:
 
 
 def test_the_round_under_way_the_looks_and_the_time_left() -> None:
-    seen = plain(drawn(moment(2), (), NOW, emulated=True), width=160).splitlines()
+    seen = plain_text(drawn(moment(2), (), NOW, emulated=True), width=160).splitlines()
     assert seen[0] == "qwen3-coder-next-latency-5f0c9a1b2d-1 (emulated)"
     assert "round 3 of 4, 6 or 8" in seen[1]
     assert seen[1].endswith("baseline code@1: 171.30 tok/s, 30 s")
@@ -41,7 +41,7 @@ def test_the_round_under_way_the_looks_and_the_time_left() -> None:
 
 
 def bounds(run: dict[str, Any]) -> Bounds:
-    (wide,) = so_far(run)
+    (wide,) = intervals_so_far(run)
     assert wide.mean
     return wide.mean.bounds
 
@@ -51,11 +51,11 @@ def test_the_interval_narrows_with_every_round() -> None:
     assert [bounds.upper - bounds.lower for bounds in widths] == sorted(
         (bounds.upper - bounds.lower for bounds in widths), reverse=True
     )
-    assert so_far(moment(1).run) == ()
+    assert intervals_so_far(moment(1).run) == ()
 
 
 def test_a_candidates_bounds_are_on_a_ruler_with_the_baselines_speed() -> None:
-    line, asked, provisional = intervals(so_far(moment(2).run), 1.05)
+    line, asked, provisional = intervals(intervals_so_far(moment(2).run), 1.05)
     assert line.index("┊") < line.index("├") < line.index("●") < line.index("┤")
     assert re.search(r"1\.\d\d to 1\.\d\d so far$", line)
     assert "above 1.05 promotes" in asked
@@ -64,14 +64,14 @@ def test_a_candidates_bounds_are_on_a_ruler_with_the_baselines_speed() -> None:
 
 
 def test_it_ends_with_the_table_and_a_sentence() -> None:
-    shown = plain(verdict(runs.latency()), width=120)
+    shown = plain_text(verdict_lines(runs.latency()), width=120)
     assert "Asked for" in shown
     assert "all, by weight" in shown
     assert shown.splitlines()[-1].startswith("Emulated: Promote wide: 1.36x")
 
 
 def test_a_narrow_terminal_cuts_no_number_off() -> None:
-    shown = plain(verdict(runs.latency()), width=40)
+    shown = plain_text(verdict_lines(runs.latency()), width=40)
     assert "…" not in shown
 
 

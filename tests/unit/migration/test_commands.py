@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paceline.cli.importing.arguments import told
+from paceline.cli.importing.arguments import carried_arguments
 from paceline.cli.importing.command import launch
 from paceline.engines.importing import UnansweredError
 
@@ -134,7 +134,9 @@ def test_the_words_of_a_shell_are_no_list_of_its_own() -> None:
 
 
 def test_a_short_flag_is_written_in_full_and_of_two_the_last_counts() -> None:
-    found = told("SGLang", "0.5.23", [*MODEL, "--tp", "4", "--mem-fraction-s", "0.7", "--mem-fraction-static=0.8"])
+    found = carried_arguments(
+        "SGLang", "0.5.23", [*MODEL, "--tp", "4", "--mem-fraction-s", "0.7", "--mem-fraction-static=0.8"]
+    )
     assert (found.tensor_parallel, found.args) == (4, (("--mem-fraction-static=0.8",),))
     assert [str(note) for note in found.notes] == [
         "--mem-fraction-static 0.7: is given again later, and the last one counts"
@@ -142,7 +144,7 @@ def test_a_short_flag_is_written_in_full_and_of_two_the_last_counts() -> None:
 
 
 def test_a_server_over_several_nodes_is_refused() -> None:
-    (question,) = told("SGLang", "0.5.23", [*MODEL, "--nnodes", "2", "--node-rank", "0"]).questions
+    (question,) = carried_arguments("SGLang", "0.5.23", [*MODEL, "--nnodes", "2", "--node-rank", "0"]).questions
     assert "no server over several nodes" in question
     assert "spec.accelerator.nodes" in question
 
@@ -172,11 +174,11 @@ def test_a_server_over_several_nodes_is_refused() -> None:
 )
 def test_a_flag_has_the_name_of_this_release(given: str, args: Any, told_of: list[str]) -> None:
     """Where the tables have one that says the same; `paceline validate` refuses the others."""
-    found = told("SGLang", "0.5.23", [*MODEL, *given.split()])
+    found = carried_arguments("SGLang", "0.5.23", [*MODEL, *given.split()])
     assert found.args == args
     assert [note.path for note in found.notes] == told_of
 
 
 def test_words_that_a_variable_may_hold_are_asked_for() -> None:
-    (question,) = told("SGLang", "0.5.23", [*MODEL, "$(EXTRA)"]).questions
+    (question,) = carried_arguments("SGLang", "0.5.23", [*MODEL, "$(EXTRA)"]).questions
     assert "$(EXTRA): may be any words" in question

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paceline.cli.importing.models import cache, mounts, source
+from paceline.cli.importing.models import claim_of_model, mounts, source
 from paceline.engines.importing import UnansweredError
 
 HUB_HOME = "/root/.cache/huggingface"
@@ -53,7 +53,7 @@ def test_or_somebody_has_to_say_it(named: str, found: Any, says: str) -> None:
 
 
 def kept(found: Any, env: Mapping[str, str] | None = None, claim: str = "", size: str = "") -> Any:
-    return cache("qwen", "hf://a/b", found, env or {}, claim, size).field
+    return claim_of_model("qwen", "hf://a/b", found, env or {}, claim, size).field
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_a_person_may_say_it() -> None:
 
 
 def test_a_model_on_a_claim_keeps_it() -> None:
-    found = cache("qwen", "pvc://weights/x", mounted("/models", claim="weights"), {}, "other", "1Gi")
+    found = claim_of_model("qwen", "pvc://weights/x", mounted("/models", claim="weights"), {}, "other", "1Gi")
     assert (found.field, found.mount and found.mount.path) == ({"claimName": "weights"}, "/models")

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from paceline.cli.importing.arguments import told
-from paceline.cli.importing.speculation import speculation
+from paceline.cli.importing.arguments import carried_arguments
+from paceline.cli.importing.speculation import read_speculation
 
 EAGLE3 = "--speculative-algorithm EAGLE3 --speculative-draft-model-path a/head"
 
 
 def of(engine: str, version: str, *args: str) -> tuple[Any, Any, list[str]]:
-    said = told(engine, version, ["--model", "a/b", *args])
-    found = speculation(engine, version, said.speculative, lambda named: f"hf://{named}", "a/b")
+    said = carried_arguments(engine, version, ["--model", "a/b", *args])
+    found = read_speculation(engine, version, said.speculative, lambda named: f"hf://{named}", "a/b")
     return found.draft, found.candidates[0] if found.candidates else None, [str(note) for note in found.notes]
 
 

@@ -8,7 +8,7 @@ from tests.wrong.preflight import FACTS, PREFLIGHT
 from paceline import api
 from paceline.core import ModelFacts
 from paceline.engines import places
-from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.preflight import model_problems
 from paceline.preflight import findings
 
 IMAGES = "oci://registry.example.com/models/qwen3-8b"
@@ -26,7 +26,7 @@ def test_it_is_found_here_and_not_before(row: Row) -> None:
     spec = api.deployment(manifest)
     assert api.problems(manifest) == []
     assert places.refused(spec, manifest["spec"]) == ()
-    texts = [one.text for one in problems(spec, manifest["spec"], FACTS) if one.blocks]
+    texts = [one.text for one in model_problems(spec, manifest["spec"], FACTS) if one.blocks]
     assert any(text.startswith(f"{row.path}: ") and row.says in text for text in texts), texts
 
 
@@ -57,4 +57,4 @@ def blocking(name: str, known: dict[str, ModelFacts]) -> list[str]:
     manifest = example(name)
     spec = api.deployment(manifest)
     assert spec.server.target.source in known
-    return [one.text for one in problems(spec, manifest["spec"], known) if one.blocks]
+    return [one.text for one in model_problems(spec, manifest["spec"], known) if one.blocks]

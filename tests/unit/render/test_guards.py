@@ -6,9 +6,10 @@ from typing import Any
 from tests.support.example import DEPLOYED, RUN, arm, run, server
 from tests.support.several_nodes import over
 
+from paceline.core.manifest import Manifest
 from paceline.render import revision_of, round_job
 from paceline.render.benchmark import round_plan
-from paceline.render.common import Manifest, Settings
+from paceline.render.common import Settings
 from paceline.render.guards import disruption_budget, rounds_network, servers_network
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE

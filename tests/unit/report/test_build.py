@@ -9,9 +9,9 @@ from tests.support.runs import latency, throughput
 
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.record import from_status, to_status
-from paceline.report import FORMATS, report
-from paceline.report.tables import costs
-from paceline.report.text import EMULATED, change, key_figures, number, span
+from paceline.report import FORMATS, build_report
+from paceline.report.tables import costs_table
+from paceline.report.text import EMULATED, change, duration_words, key_figures, significant
 
 
 def test_the_examples_have_the_status_that_the_operator_writes() -> None:
@@ -94,7 +94,7 @@ def test_rounds_of_a_run_without_a_cluster_are_counted() -> None:
     """One in four, beside three that the cluster measured."""
     manifest = latency()
     manifest["rounds"][0]["imported"] = True
-    (run,) = report([manifest]).runs
+    (run,) = build_report([manifest]).runs
     assert run.sentence.endswith(" 1 of 4 rounds were measured without a cluster.")
 
 
@@ -107,7 +107,7 @@ def test_a_pool_that_is_to_be_two_is_told_so() -> None:
 def test_the_margin_stands_beside_the_noise() -> None:
     run = demo()[0]
     run["status"]["armVerdicts"][0]["margin"] = "0.00614"
-    assert dict(costs(said(run)))["Noise of a point between rounds"] == "0.27%, margin 0.61% (wide)"
+    assert dict(costs_table(said(run)))["Noise of a point between rounds"] == "0.27%, margin 0.61% (wide)"
 
 
 def test_the_head_says_how_fast_on_what_and_when() -> None:
@@ -151,7 +151,7 @@ def test_tokens_per_second_are_weighted_as_the_ratio_is() -> None:
 )
 def test_what_is_no_run_is_refused_by_name(manifest: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        report([manifest])
+        build_report([manifest])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_is_no_run_is_refused_by_name(manifest: dict[str, Any], why: str) -
     [(5.836, "5.84"), (9.896, "9.90"), (9.996, "10.0"), (167.2, "167"), (2010.4, "2,010"), (0.05, "0.0500")],
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
-    assert number(value) == text
+    assert significant(value) == text
 
 
 def test_changes_have_a_sign() -> None:
@@ -167,7 +167,7 @@ def test_changes_have_a_sign() -> None:
 
 
 def test_times_have_the_unit_that_suits_them() -> None:
-    assert [span(x) for x in (44.2, 119, 150, 7200, 12000)] == ["44 s", "119 s", "2.5 min", "2.0 h", "3.3 h"]
+    assert [duration_words(x) for x in (44.2, 119, 150, 7200, 12000)] == ["44 s", "119 s", "2.5 min", "2.0 h", "3.3 h"]
 
 
 def test_the_mark_says_that_nothing_was_measured() -> None:
@@ -181,5 +181,5 @@ def test_what_a_terminal_would_obey_is_in_no_report() -> None:
     run["rounds"][0]["replicates"][0]["error"] = f"{escapes}gone"
     run["spec"]["target"]["servedName"] = f"name{escapes}"
     for format in FORMATS.values():
-        text = format(report([run]))
+        text = format(build_report([run]))
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]|\\u001b|\\u202e", text)

@@ -8,8 +8,8 @@ import pytest
 from tests.support.reports import GB10, said, shared_out
 from tests.support.runs import latency
 
-from paceline.report import FORMATS, report
-from paceline.report.sections import goodput, lengths, prompts
+from paceline.report import FORMATS, build_report
+from paceline.report.sections import goodput_section, lengths_section, prompts_section
 
 
 def told(**of: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def test_goodput_is_over_all_rounds_those_without_a_good_request_too() -> None:
     assert (base.slo, base.good, base.asked) == ("TTFT ≤ 500ms, ITL ≤ 50ms", 6, 40)
     assert base.requests == pytest.approx(6 / (10 + 12 + 14 + 16))
     assert (wide.good, wide.requests, wide.tokens) == (32, pytest.approx(32 / 52), pytest.approx(320 / 52))
-    text = [[f"{cell.text} {cell.note}".strip() for cell in row] for row in goodput(said(run)).rows]
+    text = [[f"{cell.text} {cell.note}".strip() for cell in row] for row in goodput_section(said(run)).rows]
     assert text == [
         ["code@1", "baseline", "TTFT ≤ 500ms, ITL ≤ 50ms", "15.0% 6 of 40", "0.115", "1.15"],
         ["code@1", "wide", "TTFT ≤ 500ms, ITL ≤ 50ms", "80.0% 32 of 40", "0.615", "6.15"],
@@ -61,7 +61,7 @@ def test_without_an_slo_there_is_no_goodput() -> None:
     del run["spec"]["workloads"][0]["slo"]
     assert said(run).goodput == ()
     for form in FORMATS:
-        assert "Goodput" not in FORMATS[form](report([latency()]))
+        assert "Goodput" not in FORMATS[form](build_report([latency()]))
 
 
 PROMPTS = {"worstDecile": "0.8", "medianPrompt": "1.3", "bestDecile": "1.9", "slowerPrompts": "0.14"}
@@ -69,19 +69,19 @@ PROMPTS = {"worstDecile": "0.8", "medianPrompt": "1.3", "bestDecile": "1.9", "sl
 
 def test_the_worst_tenth_of_prompts_stands_in_the_report() -> None:
     run = told(wide=PROMPTS, baseline={})
-    assert [[cell.text for cell in row] for row in prompts(said(run)).rows] == [
+    assert [[cell.text for cell in row] for row in prompts_section(said(run)).rows] == [
         ["code@1", "wide", "0.80x", "1.30x", "1.90x", "14%"],
     ]
-    assert "| code@1 | wide | 0.80x | 1.30x | 1.90x | 14% |" in FORMATS["md"](report([run]))
-    assert "code@1 wide 0.80x 1.30x 1.90x 14%" in words(FORMATS["html"](report([run])))
-    (found,) = json.loads(FORMATS["json"](report([run])))["runs"][0]["prompts"]
+    assert "| code@1 | wide | 0.80x | 1.30x | 1.90x | 14% |" in FORMATS["md"](build_report([run]))
+    assert "code@1 wide 0.80x 1.30x 1.90x 14%" in words(FORMATS["html"](build_report([run])))
+    (found,) = json.loads(FORMATS["json"](build_report([run])))["runs"][0]["prompts"]
     assert found["worst"] == pytest.approx(0.8)
-    assert "prompt by prompt" not in FORMATS["html"](report([latency()]))
+    assert "prompt by prompt" not in FORMATS["html"](build_report([latency()]))
 
 
 def test_lengths_stand_by_arm() -> None:
     run = told(wide={"p50Output": 96, "p99Output": 128, "completed": 10}, baseline={"completed": 10})
-    rows = [[cell.text for cell in row] for row in lengths(said(run)).rows]
+    rows = [[cell.text for cell in row] for row in lengths_section(said(run)).rows]
     assert rows == [
         ["code@1", "baseline", "172", "160", "350", "100", "–", "–"],
         ["code@1", "wide", "172", "160", "350", "100", "96.0", "128"],
@@ -100,14 +100,14 @@ def test_throughput_over_latency_is_a_line_an_arm() -> None:
         (1, pytest.approx(35 / 4, rel=1e-2), pytest.approx(35, rel=1e-2)),
         (8, pytest.approx(270 / 4, rel=1e-2), pytest.approx(270 / 8, rel=1e-2)),
     ]
-    html = FORMATS["html"](report([shared_out(*GB10)]))
+    html = FORMATS["html"](build_report([shared_out(*GB10)]))
     assert "Throughput over latency" in words(html)
     assert re.search(r"wide at 8: 67\.\d tokens/s per GPU, 33\.\d per user", html)
 
 
 def test_one_load_is_no_line() -> None:
     assert said(latency()).trade_offs == ()
-    assert "Throughput over latency" not in FORMATS["html"](report([latency()]))
+    assert "Throughput over latency" not in FORMATS["html"](build_report([latency()]))
 
 
 def test_a_load_that_was_not_measured_is_left_out() -> None:

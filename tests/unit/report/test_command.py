@@ -17,7 +17,7 @@ from tests.support.runs import latency, throughput
 from tests.unit.cli.states import both_promoted
 
 from paceline import cli
-from paceline.cli.report_source import named
+from paceline.cli.report_source import source_named
 from paceline.controller.kinds import KINDS
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.measure import record
@@ -29,7 +29,7 @@ def call(*words: str) -> int:
 
 def test_runs_come_from_files_and_from_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, written = tmp_path / "latency.yaml", tmp_path / "report.json"
-    one.write_text(yaml.safe_dump_all(record.documents(latency())), encoding="utf-8")
+    one.write_text(yaml.safe_dump_all(record.as_documents(latency())), encoding="utf-8")
     other = {"kind": "ConfigMap", "metadata": {"name": "not-ours"}}
     monkeypatch.setattr("sys.stdin", io.StringIO(listed(throughput(), other)))
 
@@ -124,7 +124,7 @@ def names(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("name", ["qwen3-coder-next", "specdep/qwen3-coder-next"])
 async def test_a_deployments_name_means_the_deployment_with_its_runs(cluster: MemoryApi, name: str) -> None:
-    found = await named(cluster, "models", name)  # type: ignore[arg-type]
+    found = await source_named(cluster, "models", name)  # type: ignore[arg-type]
     (served,) = found.deployments
     assert [pool.name for pool in served.deployment.pools] == ["throughput", "latency"]
     assert len(served.runs) == 3
@@ -134,7 +134,7 @@ async def test_a_deployments_name_means_the_deployment_with_its_runs(cluster: Me
 @pytest.mark.parametrize("kind", ["", "bench/", "BenchmarkRun/"])
 async def test_a_runs_name_means_that_run(cluster: MemoryApi, kind: str) -> None:
     run = "qwen3-coder-next-latency-5f0c9a1b2d-1"
-    found = await named(cluster, "models", f"{kind}{run}")  # type: ignore[arg-type]
+    found = await source_named(cluster, "models", f"{kind}{run}")  # type: ignore[arg-type]
     assert (found.deployments, names(found.runs)) == ((), [run])
 
 
@@ -151,7 +151,7 @@ async def test_a_runs_name_means_that_run(cluster: MemoryApi, kind: str) -> None
 )
 async def test_a_name_that_nothing_has_is_said(cluster: MemoryApi, name: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        await named(cluster, "models", name)  # type: ignore[arg-type]
+        await source_named(cluster, "models", name)  # type: ignore[arg-type]
 
 
 # The plugin.

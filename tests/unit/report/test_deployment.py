@@ -14,9 +14,9 @@ from tests.support.world import World
 from tests.unit.cli.states import both_promoted, degraded, not_seen, rolled_back, searched_and_measuring
 from tests.unit.report.test_formats import Reader
 
-from paceline.cli.live.traffic import Measured, Speed, Traffic
+from paceline.cli.live.traffic import Speed, Traffic, TrafficMeasured
 from paceline.report import FORMATS, Report
-from paceline.report.deployment_model import Event
+from paceline.report.deployment_model import EventView
 
 GOLDEN = Path(__file__).parent / "golden"
 STATES = (not_seen, both_promoted, rolled_back, searched_and_measuring, degraded)
@@ -57,7 +57,7 @@ def test_the_runs_that_it_rests_on_are_on_the_page_once() -> None:
     assert [bool(run.search) for run in report.runs] == [False, True]
 
 
-def happened(state: Callable[[], World]) -> list[Event]:
+def happened(state: Callable[[], World]) -> list[EventView]:
     return list(told(state).deployments[0].pools[0].history)
 
 
@@ -91,7 +91,7 @@ def test_live_numbers_stand_beside_what_was_measured() -> None:
         arm="wide",
         servers=1,
         now=now,
-        measured=(Measured(workload="code@1", speed=Speed(accept_length=2.8)),),
+        measured=(TrafficMeasured(workload="code@1", speed=Speed(accept_length=2.8)),),
         evidence="run",
         emulated=True,
         errors=("pod-b: may not be read",),

@@ -9,7 +9,7 @@ import pytest
 from tests.support.reports import EVIL, GB10, demo, evil, over
 from tests.support.runs import latency, throughput
 
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, build_report
 from paceline.report.text import EMULATED
 
 VOID = {"meta", "link", "br", "path", "use", "rect"}
@@ -47,7 +47,7 @@ class Reader(HTMLParser):
 
 
 def page(*runs: dict[str, Any], title: str = "") -> Reader:
-    return Reader(FORMATS["html"](report(runs, title)))
+    return Reader(FORMATS["html"](build_report(runs, title)))
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +87,11 @@ PARITY = {
 def test_what_was_not_compared_is_said(shown: Reader) -> None:
     """No page may be read as if outputs were known to be the same."""
     assert "Outputs were not compared" in shown.text
-    assert "Outputs were not compared" in FORMATS["md"](report(demo()))
-    assert "Outputs were not compared" in json.loads(FORMATS["json"](report(demo())))["runs"][0]["outputs"]["sentence"]
+    assert "Outputs were not compared" in FORMATS["md"](build_report(demo()))
+    assert (
+        "Outputs were not compared"
+        in json.loads(FORMATS["json"](build_report(demo())))["runs"][0]["outputs"]["sentence"]
+    )
 
 
 def test_what_was_compared_is_counted() -> None:
@@ -96,12 +99,12 @@ def test_what_was_compared_is_counted() -> None:
     run["spec"]["gate"]["parity"] = {"samples": 16, "maxTokens": 128}
     run["status"]["armVerdicts"][0]["parity"] = PARITY
     asked = "the first 16 prompts of code, one after another at temperature 0, at most 128 tokens each"
-    for text in (page(run).text, FORMATS["md"](report([run]))):
+    for text in (page(run).text, FORMATS["md"](build_report([run]))):
         assert asked in text
         assert "up to 0.25 nats" in text
         assert "not compared" not in text
     assert "wide 3 15 of 16 44 3 1 41 1.70" in page(run).text
-    assert "| wide | 3 | 15 (of 16) | 44 | 3 | 1 | 41 | 1.70 |" in FORMATS["md"](report([run]))
+    assert "| wide | 3 | 15 (of 16) | 44 | 3 | 1 | 41 | 1.70 |" in FORMATS["md"](build_report([run]))
 
 
 def test_what_could_not_be_compared_says_why() -> None:
@@ -157,10 +160,10 @@ def test_requests_errors_and_retractions_are_added_up_over_rounds() -> None:
     run = latency()
     first = next(p for p in run["rounds"][0]["points"] if (p["arm"], p["workload"]) == ("wide", "code@1"))
     first |= {"valid": False, "why": "2 requests failed", "completed": 158, "errors": 2, "retractions": 0}
-    (found,) = [one for one in report([run]).runs[0].counts if (one.arm, one.workload) == ("wide", "code@1")]
+    (found,) = [one for one in build_report([run]).runs[0].counts if (one.arm, one.workload) == ("wide", "code@1")]
     assert (found.rounds, found.asked, found.completed, found.errors) == (4, 640, 638, 2)
     assert (found.retractions, found.output_tokens) == (0, None)
-    assert "| code@1 | wide | 4 | 640 | 638 | 2 | 0 | – | – |" in FORMATS["md"](report([run]))
+    assert "| code@1 | wide | 4 | 640 | 638 | 2 | 0 | – | – |" in FORMATS["md"](build_report([run]))
     assert "code@1 wide 4 640 638 2 0 – –" in page(run).text
 
 
@@ -168,16 +171,16 @@ def test_acceptance_by_position_is_a_table_where_it_is_told() -> None:
     assert (
         "Acceptance by position Workload Arm 1 2 3 code@1 wide 85% 60% 20% Of an arm" in page(told_by_position()).text
     )
-    text = FORMATS["md"](report([told_by_position()]))
+    text = FORMATS["md"](build_report([told_by_position()]))
     assert (
         "| Workload | Arm | 1 | 2 | 3 |\n| --- | --- | --: | --: | --: |\n| code@1 | wide | 85% | 60% | 20% |" in text
     )
-    (run,) = json.loads(FORMATS["json"](report([told_by_position()])))["runs"]
+    (run,) = json.loads(FORMATS["json"](build_report([told_by_position()])))["runs"]
     assert run["positions"] == [
         {"arm": "wide", "workload": "code@1", "accepted": pytest.approx([0.85, 0.6, 0.2])},
     ]
     for form in FORMATS:
-        assert "by position" not in FORMATS[form](report([latency()])).lower()
+        assert "by position" not in FORMATS[form](build_report([latency()])).lower()
 
 
 def test_the_crossover_is_drawn_where_there_is_one() -> None:
@@ -195,7 +198,7 @@ def test_a_run_that_has_not_begun_is_a_page() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_same_run_is_the_same_text(form: str) -> None:
-    assert FORMATS[form](report(demo())) == FORMATS[form](report(demo()))
+    assert FORMATS[form](build_report(demo())) == FORMATS[form](build_report(demo()))
 
 
 @pytest.mark.parametrize("form", ["html", "md"])
@@ -203,9 +206,9 @@ def test_an_emulated_engine_is_not_to_be_overlooked(form: str) -> None:
     real = latency(emulated=False)
     for entry in real["rounds"]:
         entry["emulated"] = False
-    assert FORMATS[form](report([latency()])).count(EMULATED) >= (2 if form == "html" else 1)
-    assert "mulated" not in re.sub(r"<style>.*?</style>", "", FORMATS[form](report([real])), flags=re.DOTALL)
-    assert EMULATED in FORMATS[form](report([real, throughput()]))
+    assert FORMATS[form](build_report([latency()])).count(EMULATED) >= (2 if form == "html" else 1)
+    assert "mulated" not in re.sub(r"<style>.*?</style>", "", FORMATS[form](build_report([real])), flags=re.DOTALL)
+    assert EMULATED in FORMATS[form](build_report([real, throughput()]))
 
 
 def test_every_chart_of_an_emulated_run_is_marked(shown: Reader) -> None:
@@ -213,7 +216,7 @@ def test_every_chart_of_an_emulated_run_is_marked(shown: Reader) -> None:
 
 
 def test_the_page_fetches_nothing_and_runs_nothing(shown: Reader) -> None:
-    html = FORMATS["html"](report(demo()))
+    html = FORMATS["html"](build_report(demo()))
     assert not {tag for tag, _ in shown.tags} & {"script", "img", "iframe", "object", "embed", "foreignObject"}
     links = {attributes.get("href") or attributes.get("xlink:href") or "#" for _, attributes in shown.tags}
     assert all(link == "data:," or link.startswith("#") for link in links)
@@ -232,7 +235,7 @@ def test_what_a_cluster_says_is_text_and_never_markup() -> None:
 
 
 def test_markdown_has_it_as_text_too() -> None:
-    text = FORMATS["md"](report([evil()], EVIL))
+    text = FORMATS["md"](build_report([evil()], EVIL))
     assert not re.search(r"(?<!\\)<", text)
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} <= {4, 6, 7, 8, 10, 12}
@@ -240,14 +243,14 @@ def test_markdown_has_it_as_text_too() -> None:
 
 
 def test_markdown_has_the_tables() -> None:
-    text = FORMATS["md"](report(demo()))
+    text = FORMATS["md"](build_report(demo()))
     assert "| wide | terminal@32 | \\> 0.97x (broken) | 0.890x | 0.871–0.909 |" in text
     assert "- wide rejected: WorkloadRegressed: terminal@32" in text
     assert "- Target: hf://Qwen/Qwen3-Coder-Next@41afb1561aca" in text
 
 
 def test_json_has_the_numbers() -> None:
-    found = json.loads(FORMATS["json"](report(demo())))
+    found = json.loads(FORMATS["json"](build_report(demo())))
     run = found["runs"][0]
     assert (found["emulated"], run["emulated"], run["outcome"], run["winner"]) == (True, True, "Promote", "wide")
     assert run["speedUp"] == {"ratio": 1.3656, "lower": 1.3572, "upper": 1.3741}

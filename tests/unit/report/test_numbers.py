@@ -6,9 +6,9 @@ import pytest
 from tests.support.reports import GB10, demo, over, said, value
 from tests.support.runs import latency, lost_round
 
-from paceline.report import FORMATS, read, report
+from paceline.report import FORMATS, build_report, read
 from paceline.report.model import Shown
-from paceline.report.tables import latencies, limits, speed_ups
+from paceline.report.tables import latencies_table, limits_table, speed_ups
 
 
 def test_an_interval_says_what_it_shows_of_its_threshold() -> None:
@@ -48,7 +48,7 @@ def test_a_percentile_that_only_the_record_names_is_shown() -> None:
         for point in entry["points"]:
             point["p90TTFT"] = "0.04"
     assert value(said(run), "p90TTFT", "wide", "code@1").typical == pytest.approx(0.04)
-    assert "TTFT p90, ms" in latencies(said(run)).head
+    assert "TTFT p90, ms" in latencies_table(said(run)).head
 
 
 def test_a_point_that_was_not_valid_is_in_no_mean_but_is_told() -> None:
@@ -120,7 +120,7 @@ def test_capacity_that_is_limited_is_one_line_of_the_server() -> None:
             replicate["kvTokens"] = 800_000 if replicate["arm"] == "baseline" else 600_000
     (found,) = said(run).limits
     assert (found.metric, found.workload, found.threshold, found.shown) == ("kvTokens", "", 0.9, Shown.BROKEN)
-    (row,) = limits(said(run)).rows
+    (row,) = limits_table(said(run)).rows
     assert [cell.text for cell in row[:4]] == ["wide", "kvTokens", "–", "> 0.90x"]
 
 
@@ -197,7 +197,7 @@ def test_in_a_sweep_an_interval_is_held_against_the_baseline_and_not_against_a_r
     table = speed_ups(said(run))
     assert table.head[:3] == ("Arm", "Workload", "Beside the baseline")
     assert [(row[2].text, row[2].note) for row in table.rows] == [("faster", ""), ("slower", ""), ("not shown", "")]
-    page = FORMATS["html"](report([run]))
+    page = FORMATS["html"](build_report([run]))
     assert "&gt; 0.95x" not in page
     assert "> 0.95x" not in page
     assert "● shown to be faster" in page

@@ -7,7 +7,7 @@ import pytest
 from tests.support.reports import demo, said
 from tests.support.runs import latency
 
-from paceline.report.tables import costs
+from paceline.report.tables import costs_table
 
 
 def test_what_differs_is_told_and_what_is_equal_too() -> None:
@@ -110,7 +110,7 @@ def test_what_is_judged_again_has_cost_another_run() -> None:
 def test_what_was_held_for_nothing_is_told() -> None:
     run = demo()[0]
     run["status"]["cost"]["idleGpuSeconds"] = 154
-    assert dict(costs(said(run)))["Of it neither start nor measurement"] == "25% (154 GPU-seconds)"
+    assert dict(costs_table(said(run)))["Of it neither start nor measurement"] == "25% (154 GPU-seconds)"
 
 
 def test_the_physical_floor_stands_beside_the_cost() -> None:
@@ -118,9 +118,9 @@ def test_the_physical_floor_stands_beside_the_cost() -> None:
     run = demo()[0]
     run["status"]["cost"]["idleGpuSeconds"] = 154
     found = said(run)
-    assert dict(costs(found))["Floor: starts and answers alone"] == "0.13 h, 20% of it starts"
+    assert dict(costs_table(found))["Floor: starts and answers alone"] == "0.13 h, 20% of it starts"
     run["status"]["cost"].pop("idleGpuSeconds")  # of an older release
-    assert "Floor: starts and answers alone" not in dict(costs(said(run)))
+    assert "Floor: starts and answers alone" not in dict(costs_table(said(run)))
 
 
 def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenance() -> None:

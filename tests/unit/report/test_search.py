@@ -9,7 +9,7 @@ from tests.support.reports import said
 from tests.support.searched import Served, answered, begun, searched, searching
 from tests.support.world import example
 
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, build_report
 
 TABLE = ((1, 4), (5, 2), (17, 0))
 """Batch size and depth."""
@@ -63,7 +63,7 @@ def test_what_it_took_stands_beside_the_grid() -> None:
     run, status = said(ended()), ended()["status"]["search"]
     assert run.search is not None
     assert (run.search.grid_points, run.search.grid_starts) == (46 * 4, 46)
-    text = FORMATS["md"](report([ended()]))
+    text = FORMATS["md"](build_report([ended()]))
     assert f"- Points beside the grid's, measured once: {status['points']} of 184 (" in text
     assert f"- Server starts beside the grid's: {status['serverStarts']} of 46 (" in text
     assert f"{45 - run.search.measured} candidates of 45 never ran" in text
@@ -87,7 +87,7 @@ def test_before_its_first_round_there_is_nothing_to_show() -> None:
     assert (found.search.arms, found.arms) == ((), ("baseline",))
     assert found.sentence == "Searching: 0 of 45 candidates measured, in 0 points of 0 server starts."
     for write in FORMATS.values():
-        assert write(report([run]))
+        assert write(build_report([run]))
 
 
 @pytest.mark.parametrize(
@@ -111,17 +111,17 @@ def test_a_failed_arm_says_why_and_stands_last() -> None:
     name = next(arm["name"] for arm in ended()["spec"]["arms"] if arm["name"] not in {one["arm"] for one in stood})
     arms = [*stood, {"arm": name, "state": "failed", "why": "out of memory"}]
     status = ended()["status"] | {"search": ended()["status"]["search"] | {"internal": {"arms": arms}}}
-    last = FORMATS["md"](report([ended() | {"status": status}])).partition("### Outputs")[0].splitlines()
+    last = FORMATS["md"](build_report([ended() | {"status": status}])).partition("### Outputs")[0].splitlines()
     row = next(line for line in last if line.startswith(f"| {name} ("))
     assert "| failed (out of memory) | 0 | – | – | – |" in row
 
 
 def test_every_format_can_be_written() -> None:
-    page = FORMATS["html"](report([ended()]))
+    page = FORMATS["html"](build_report([ended()]))
     assert "Best first" in page
     assert "Arms of the search" in page
-    assert '"search": {' in FORMATS["json"](report([ended()]))
-    assert '"search": null' in FORMATS["json"](report([of_a_schedule()]))
+    assert '"search": {' in FORMATS["json"](build_report([ended()]))
+    assert '"search": null' in FORMATS["json"](build_report([of_a_schedule()]))
 
 
 def test_speeds_over_concurrencies_have_the_thresholds_of_a_schedule() -> None:
@@ -129,10 +129,10 @@ def test_speeds_over_concurrencies_have_the_thresholds_of_a_schedule() -> None:
     assert set(code.lines) == {"baseline", "table"}
     assert list(code.lines["baseline"]) == [1, 8, 32]
     assert [(one.batch_size, one.steps) for one in code.thresholds if one.arm == "table"] == [*TABLE[1:]]
-    text = FORMATS["md"](report([of_a_schedule()]))
+    text = FORMATS["md"](build_report([of_a_schedule()]))
     assert "### Tokens per second over concurrency: code" in text
     assert "depth 2 from 5 requests on, no speculation from 17 requests on." in text
-    page = FORMATS["html"](report([of_a_schedule()]))
+    page = FORMATS["html"](build_report([of_a_schedule()]))
     assert "table: depth 2 from 5 requests on" in page
     assert "Dashed: a schedule changes its depth" in page
 

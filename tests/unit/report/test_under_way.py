@@ -10,7 +10,7 @@ from tests.support.reports import said
 from tests.support.runs import latency
 
 from paceline.api.round import with_rounds
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, build_report
 from paceline.report.model import Shown
 
 H200 = Path(__file__).parents[3] / "dev" / "gpu" / "h200-2026-11-26" / "run.yaml.gz"
@@ -38,13 +38,13 @@ def test_two_rounds_of_a_gpu_have_provisional_estimates_and_no_error() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_has_them(form: str) -> None:
-    text = FORMATS[form](report([on_the_h200()]))
+    text = FORMATS[form](build_report([on_the_h200()]))
     assert "2 of 3 rounds; no decision before round 3" in text
     assert "TooFewRounds" not in text
 
 
 def test_the_page_draws_them_and_calls_nothing_shown() -> None:
-    text = FORMATS["html"](report([on_the_h200()]))
+    text = FORMATS["html"](build_report([on_the_h200()]))
     assert "Nothing has been compared yet." not in text
     assert "one@1: 2.68x, 1.45–4.96" in text
     assert {effect.shown for one in said(on_the_h200()).candidates for effect in one.effects} == {Shown.OPEN}

@@ -74,7 +74,8 @@ def report(held: Held, outcome: Outcome, share: float, commit: str) -> str:
             f"Held {held.whole:.1f} s: {held.starting:.1f} s of {held.starts} starts, {held.measuring:.1f} s of "
             f"{held.points} measured",
             f"workloads, and **{held.idle:.1f} s idle: {share:.1%}**, of at most {MOST_IDLE:.0%}. The round's status",
-            f"says {held.said:.0f} s. What counts as idle: [what a run writes down](../evidence.md).",
+            f"says {held.said:.0f} s. What counts as idle: "
+            "[what a run records](../report.md#what-accelerators-were-held-for).",
             "",
         ]
     )

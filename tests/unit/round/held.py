@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.support.in_status import round_status
 from tests.unit.round.pod import PATIENCE, Outcome, Pod
 
-from paceline.evidence import judge
+from paceline.evidence import judge_points
 
 FIVE_MINUTES = 300.0
 MOST_IDLE = 0.1
@@ -38,7 +38,7 @@ def finish(pod: Pod, began: float, patience: float = PATIENCE) -> tuple[Held, Ou
     whole = time.monotonic() - began
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
     result = outcome.result
-    judged = judge(outcome.plan, result)
+    judged = judge_points(outcome.plan, result)
     assert {one.why for one in judged} == {""}, outcome.log
     status = round_status(outcome.plan, result, judged, "job", "node", held_seconds=whole)
     held = Held(

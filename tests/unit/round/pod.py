@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.support.running import HEAD, TARGET
 from paceline import render
 from paceline.core import Dataset, Workload
 from paceline.engines import ENGINES
-from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, Replicate, RoundPlan, RoundResult, decode, judge
+from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, Replicate, RoundPlan, RoundResult, decode, judge_points
 from paceline.pods.round.control import Control
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline_emulator.hub import tokenizer
@@ -67,7 +67,7 @@ class Outcome:
 
     @property
     def judged(self) -> dict[tuple[str, str], Judged]:
-        return {(one.arm, one.workload): one for one in judge(self.plan, self.result)}
+        return {(one.arm, one.workload): one for one in judge_points(self.plan, self.result)}
 
 
 @dataclass
@@ -132,11 +132,9 @@ def begin(
     *workloads: Workload,
     change: Callable[[RoundPlan], RoundPlan] | None = None,
     alone: bool = False,
-    client: Sequence[str] = ("-m", "paceline.pods.round"),
     **env: str,
 ) -> Pod:
-    """Start a round's two containers, with all that they write in `models`. `alone`: the server's has its own PIDs.
-    `client`: arguments of Python."""
+    """Start a round's two containers, with all that they write in `models`. `alone`: the server's has its own PIDs."""
     plan = RoundPlan(
         run="pair-latency-0123456789-1",
         round=2,
@@ -170,4 +168,4 @@ def begin(
             return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
 
     server = container("server", *(ALONE if alone else ()), "dash", "-c", WRAPPER.read_text())
-    return Pod(models, server, container("client", sys.executable, *client), plan)
+    return Pod(models, server, container("client", sys.executable, "-m", "paceline.pods.round"), plan)

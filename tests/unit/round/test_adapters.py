@@ -36,7 +36,7 @@ def test_requests_name_it_as_their_engine_does(engine: str, version: str, model:
 
 def test_the_answers_that_are_compared_are_the_adapters() -> None:
     plan = dataclasses.replace(PLAN, engine_version="0.5.23", workloads=(SQL,), parity=Parity(samples=1))
-    assert [load.question(plan, arm, 0)["model"] for arm in plan.arms] == ["pair:sql", "pair:sql"]
+    assert [load.parity_question(plan, arm, 0)["model"] for arm in plan.arms] == ["pair:sql", "pair:sql"]
 
 
 def test_requests_go_to_the_adapter(start: Start, models: Path, port: int) -> None:

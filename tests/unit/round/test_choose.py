@@ -14,7 +14,7 @@ TEN = tuple(f"prompt {number}" for number in range(10))
 
 
 def test_rounds_take_one_part_of_a_set_after_another_and_begin_again() -> None:
-    rounds = [choose.measured(TEN, number, 3) for number in range(5)]
+    rounds = [choose.measured_prompts(TEN, number, 3) for number in range(5)]
     assert sorted(sum(rounds[:3], ())) == sorted({*rounds[0], *rounds[1], *rounds[2]})
     assert len({*rounds[0], *rounds[1], *rounds[2]}) == 9
     assert {*rounds[3]} - {*rounds[0], *rounds[1], *rounds[2]} == {choose.shuffled(TEN)[9]}
@@ -30,8 +30,8 @@ def test_the_order_is_that_of_hashes_and_not_the_files() -> None:
 
 def test_a_set_with_fewer_prompts_than_requests_is_sent_again_from_its_beginning() -> None:
     one, other = choose.shuffled(TEN[:2])
-    assert choose.measured(TEN[:2], 0, 5) == (one, other, one, other, one)
-    assert choose.measured(TEN[:2], 1, 5) == (other, one, other, one, other)
+    assert choose.measured_prompts(TEN[:2], 0, 5) == (one, other, one, other, one)
+    assert choose.measured_prompts(TEN[:2], 1, 5) == (other, one, other, one, other)
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,17 @@ def test_places_are_warmed_up_by_as_many_different_prompts(
     for number in range(4):
         found = choose.warm_up(TEN, number, requests, places)
         assert (len(found), len(set(found))) == (places, different)
-        assert len({*found} & {*choose.measured(TEN, number, requests)}) == own
+        assert len({*found} & {*choose.measured_prompts(TEN, number, requests)}) == own
 
 
 def test_rounds_of_different_requests_share_no_prompt_while_the_set_has_others() -> None:
     """Each sends the beginning of its part, and parts are as long as the first round."""
-    sent = [choose.measured(TEN, 0, 5, None), choose.measured(TEN, 1, 2, 5), choose.measured(TEN, 2, 3, 5)]
-    assert sent[1] == choose.measured(TEN, 1, 5)[:2]
+    sent = [
+        choose.measured_prompts(TEN, 0, 5, None),
+        choose.measured_prompts(TEN, 1, 2, 5),
+        choose.measured_prompts(TEN, 2, 3, 5),
+    ]
+    assert sent[1] == choose.measured_prompts(TEN, 1, 5)[:2]
     assert not {*sent[0]} & {*sent[1]}
     assert sent[2] == sent[0][:3], "ten prompts are two parts of five"
     assert not {*choose.warm_up(TEN, 1, 2, 3, 5)} & {*sent[1]}
@@ -64,7 +68,7 @@ def sent(round: int, attempt: int = 0, concurrency: int = 32) -> tuple[str, ...]
     code = Workload(
         dataset=Dataset(name="code", source="builtin://code", requests=160, max_tokens=8), concurrency=concurrency
     )
-    return load.prompts(dataclasses.replace(PLAN, round=round, try_=attempt, workloads=(code,)), code)
+    return load.prompts_of_load(dataclasses.replace(PLAN, round=round, try_=attempt, workloads=(code,)), code)
 
 
 def test_a_round_is_sent_others_than_the_one_before_and_each_of_its_tries_the_same() -> None:
@@ -78,4 +82,4 @@ def test_parity_asks_the_first_prompts_of_the_file_in_every_round() -> None:
     for number in (0, 3):
         plan = dataclasses.replace(PLAN, round=number, parity=Parity(samples=4))
         asked = [json.loads(body)["messages"][0]["content"] for body in load.compared_prompts(plan)]
-        assert asked == list(datasets.load(PLAN.workloads[0].dataset.source.removeprefix("builtin://"))[:4])
+        assert asked == list(datasets.load_dataset(PLAN.workloads[0].dataset.source.removeprefix("builtin://"))[:4])

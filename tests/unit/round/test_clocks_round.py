@@ -9,7 +9,7 @@ from tests.support.in_status import round_status
 from tests.unit.round.pod import CHAT_8, CODE_1, Start
 from tests.unit.round.test_round import published_pair
 
-from paceline.evidence import judge
+from paceline.evidence import judge_points
 
 NVIDIA_SMI = """#!/bin/sh
 case $1 in
@@ -35,7 +35,7 @@ def test_a_round_that_is_throttled_says_so(start: Start, models: Path, port: int
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
 
     assert all(one.valid for one in outcome.judged.values())  # throttled, and believed
-    kept = round_status(outcome.plan, outcome.result, judge(outcome.plan, outcome.result), "job", "gpu-0")
+    kept = round_status(outcome.plan, outcome.result, judge_points(outcome.plan, outcome.result), "job", "gpu-0")
     for replicate in kept["replicates"]:
         assert replicate["clocks"] == {
             "smMHz": 1755,

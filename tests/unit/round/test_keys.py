@@ -16,7 +16,7 @@ from paceline.core import SecretKey
 from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand
-from paceline.pods.round.keys import Keys, read
+from paceline.pods.round.keys import Keys, read_keys
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.where import ANYWHERE
@@ -63,7 +63,7 @@ def test_the_key_arrives_as_the_kubelet_would_fill_it_in(tmp_path: Path, key: st
 
 
 def test_what_a_server_prints_of_its_arguments_has_no_key(tmp_path: Path) -> None:
-    room = told(tmp_path, read({API_KEY: KEY, ADMIN_KEY: ADMIN}))
+    room = told(tmp_path, read_keys({API_KEY: KEY, ADMIN_KEY: ADMIN}))
     (tmp_path / "out" / "log").write_text(f"error: server_args=ServerArgs(api_key='{KEY}', admin_api_key='{ADMIN}')\n")
     assert room.last_words() == "error: server_args=ServerArgs(api_key='***', admin_api_key='***')"
 
@@ -110,7 +110,7 @@ def test_the_client_has_what_the_servers_environment_has_from_secrets_to_hide_it
     optional = {"secretKeyRef": {"name": "database", "key": "url", "optional": True}}
     assert given == {"PACELINE_HIDE_PROXY": optional, "PACELINE_HIDE_DATABASE": optional}
     assert client["envFrom"] == [{"prefix": "PACELINE_HIDE_0_", "secretRef": {"name": "all", "optional": True}}]
-    hides = read({"PACELINE_HIDE_DATABASE": "postgres://u", "PACELINE_HIDE_0_ON": "true"})
+    hides = read_keys({"PACELINE_HIDE_DATABASE": "postgres://u", "PACELINE_HIDE_0_ON": "true"})
     assert hides.hidden_in("postgres://u is not there: true") == "*** is not there: true"
     assert "postgres" not in repr(hides)
 
@@ -118,7 +118,7 @@ def test_the_client_has_what_the_servers_environment_has_from_secrets_to_hide_it
 def test_what_the_spec_says_openly_is_compared_and_not_hidden() -> None:
     """A Secret may hold a data type, or a path that begins with the model's: every replicate would be said to run with
     "***" instead, and no round would be evidence."""
-    keys = read({f"{HIDE}DTYPE": "bfloat16", f"{HIDE}DIRECTORY": "/models/qwen3-8b", f"{HIDE}HUB": "hidden-token"})
+    keys = read_keys({f"{HIDE}DTYPE": "bfloat16", f"{HIDE}DIRECTORY": "/models/qwen3-8b", f"{HIDE}HUB": "hidden-token"})
     arm = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"dtype": "bfloat16", "draft": "/models"})
     resolved = {"dtype": "bfloat16", "draft": "/models", "said": "hidden-token"}
     result = RoundResult(round=0, try_=0, replicates=(Replicate(arm="wide", resolved=resolved),))

@@ -18,7 +18,17 @@ from tests.support.verdicts import Record, concluded, outcome, question, recorde
 from tests.unit.round.pod import workload
 
 from paceline.core import BASELINE, Parity
-from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, decode, encode, judge
+from paceline.evidence import (
+    ArmCommand,
+    Outputs,
+    Point,
+    Replicate,
+    RoundPlan,
+    RoundResult,
+    decode,
+    encode,
+    judge_points,
+)
 from paceline.plan.run.next_round import next_try
 from paceline.render.benchmark import round_plan
 
@@ -203,7 +213,7 @@ def test_what_is_no_number_is_none_behind_the_message(throughput: float | None) 
     well = [replicate(arm, PLAN, 1.5, random.Random(1)) for arm in PLAN.arms]
     ill = tuple(points(steady_throughput=throughput)(one) for one in well)
     answer = decode(encode(RoundResult(round=0, try_=0, replicates=ill)))
-    assert not any(one.valid for one in judge(PLAN, answer))
+    assert not any(one.valid for one in judge_points(PLAN, answer))
 
 
 SLOW = {

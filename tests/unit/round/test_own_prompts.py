@@ -58,7 +58,7 @@ def test_all_but_one_are_measured_and_that_one_warms_up(start: Start, port: int,
     assert bare == "."
     numbers = [int(text.split()[5]) for text in (warm_up, *others)]
     assert sorted(numbers) == list(range(7)), "warmed up with the one that is not measured"
-    chosen = load.prompts(outcome.plan, outcome.plan.workloads[0])
+    chosen = load.prompts_of_load(outcome.plan, outcome.plan.workloads[0])
     asked = [json.loads(body)["messages"][0]["content"] for body in chosen]
     assert [int(text.split()[5]) for text in asked] == numbers[1:]
     assert outcome.result.prompts == {"own": 7}

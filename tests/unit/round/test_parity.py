@@ -18,7 +18,7 @@ from paceline.pods.round.parity import (
     TokenChoice,
     compare,
     divergence,
-    outputs,
+    parity_outputs,
     read_answer,
     request_body,
 )
@@ -177,14 +177,16 @@ def test_a_near_tie_is_as_near_as_the_decision_says(gap: float, near: int) -> No
 def test_every_arm_is_held_against_the_baseline_in_whichever_order_they_ran() -> None:
     answers = {"wide": (candidate("The cat is"),), "baseline": (baseline(*DOG),), "narrow": (candidate("The dog is"),)}
     for order in itertools.permutations(answers):
-        found = outputs(PARITY, {arm: answers[arm] for arm in order}, "baseline")
+        found = parity_outputs(PARITY, {arm: answers[arm] for arm in order}, "baseline")
         assert (found["wide"].near_ties, found["narrow"].identical, len(found["baseline"].digests)) == (1, 1, 1)
 
 
 def test_without_an_answer_of_either_nothing_is_known() -> None:
-    refused = outputs(PARITY, {"baseline": "baseline on prompt 0: HTTP 400", "wide": (candidate("x"),)}, "baseline")
+    refused = parity_outputs(
+        PARITY, {"baseline": "baseline on prompt 0: HTTP 400", "wide": (candidate("x"),)}, "baseline"
+    )
     assert refused["wide"].unknown == refused["baseline"].unknown == "baseline on prompt 0: HTTP 400"
-    failed = outputs(PARITY, {"baseline": (baseline(*DOG),), "wide": "wide on prompt 3: HTTP 500"}, "baseline")
+    failed = parity_outputs(PARITY, {"baseline": (baseline(*DOG),), "wide": "wide on prompt 3: HTTP 500"}, "baseline")
     assert (failed["wide"].unknown, failed["baseline"].unknown) == ("wide on prompt 3: HTTP 500", "")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.core import Source
 from paceline.pods import prompt_table
-from paceline.pods.prompt_file import DatasetError, Prompts, read
+from paceline.pods.prompt_file import DatasetError, Prompts, read_prompts
 
 SOURCE = Source.parse("configMap://prompts/code.jsonl")
 
@@ -50,32 +50,35 @@ def texts(found: Prompts) -> list[str]:
 
 @pytest.mark.parametrize("content", [OPENAI, SHAREGPT, lines(*json.loads(SHAREGPT)), f"\n{OPENAI}\n\n"])
 def test_both_forms_as_lines_or_a_list(tmp_path: Path, content: str) -> None:
-    assert texts(read(file(tmp_path, content), SOURCE)) == ["Sort a list.", "Grüße\u2028in zwei Zeilen"]
+    assert texts(read_prompts(file(tmp_path, content), SOURCE)) == ["Sort a list.", "Grüße\u2028in zwei Zeilen"]
 
 
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
     """Editors on Windows begin a file with it."""
-    assert texts(read(file(tmp_path, f"\ufeff{OPENAI}"), SOURCE)) == ["Sort a list.", "Grüße\u2028in zwei Zeilen"]
+    assert texts(read_prompts(file(tmp_path, f"\ufeff{OPENAI}"), SOURCE)) == [
+        "Sort a list.",
+        "Grüße\u2028in zwei Zeilen",
+    ]
 
 
 def test_a_prompt_of_nothing_is_not_usable(tmp_path: Path) -> None:
     content = lines({"messages": [said("user", " \n")]}, {"messages": [said("user", "Sort a list.")]})
-    assert texts(read(file(tmp_path, content), SOURCE)) == ["Sort a list."]
+    assert texts(read_prompts(file(tmp_path, content), SOURCE)) == ["Sort a list."]
 
 
 def test_a_prompt_that_stands_there_twice_is_one(tmp_path: Path) -> None:
     """A hundred copies of one prompt are no set of a hundred: a cache would answer, and no interval would tell."""
     content = lines(*({"messages": [said("user", text)]} for text in ("one", "two", "one")))
-    assert texts(read(file(tmp_path, content), SOURCE)) == ["one", "two"]
+    assert texts(read_prompts(file(tmp_path, content), SOURCE)) == ["one", "two"]
 
 
 def test_the_digest_is_sha256sums(tmp_path: Path) -> None:
-    assert read(file(tmp_path, OPENAI), SOURCE).sha256 == hashlib.sha256(OPENAI.encode()).hexdigest()
+    assert read_prompts(file(tmp_path, OPENAI), SOURCE).sha256 == hashlib.sha256(OPENAI.encode()).hexdigest()
 
 
 def test_a_file_that_changes_while_arms_are_measured_is_still_the_same(tmp_path: Path) -> None:
-    before = read(file(tmp_path, OPENAI), SOURCE)
-    assert read(file(tmp_path, lines({"messages": [said("user", "Something else.")]})), SOURCE) is before
+    before = read_prompts(file(tmp_path, OPENAI), SOURCE)
+    assert read_prompts(file(tmp_path, lines({"messages": [said("user", "Something else.")]})), SOURCE) is before
 
 
 TWO = [said("user", "One?"), said("assistant", "One."), said("user", "And two?")]
@@ -126,7 +129,7 @@ ASKED = {"messages": TWO}
     ],
 )  # fmt: skip
 def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], sent: dict[str, Any]) -> None:
-    found = read(file(tmp_path, lines(entry)), SOURCE)
+    found = read_prompts(file(tmp_path, lines(entry)), SOURCE)
     assert [json.loads(body) for body in found.usable] == [sent]
 
 
@@ -140,11 +143,11 @@ def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], s
     ],
 )
 def test_of_benchmarks_the_first_turn_is_asked(tmp_path: Path, entry: dict[str, Any]) -> None:
-    assert texts(read(file(tmp_path, lines(entry)), SOURCE)) == ["One?"]
+    assert texts(read_prompts(file(tmp_path, lines(entry)), SOURCE)) == ["One?"]
 
 
 def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
-    found = read(file(tmp_path, lines({"messages": TWO[:1]}, {"messages": TWO})), SOURCE)
+    found = read_prompts(file(tmp_path, lines({"messages": TWO[:1]}, {"messages": TWO})), SOURCE)
     assert [len(json.loads(body)["messages"]) for body in found.usable] == [1, 3]
 
 
@@ -192,16 +195,16 @@ def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
 )
 def test_what_would_be_measured_as_something_else_is_refused(tmp_path: Path, content: str | bytes, why: str) -> None:
     with pytest.raises(DatasetError) as refused:
-        read(file(tmp_path, content), SOURCE)
+        read_prompts(file(tmp_path, content), SOURCE)
     assert str(refused.value).startswith(str(SOURCE))
     assert why in str(refused.value)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="there is no such file: create it, or correct the source"):
-        read(tmp_path / "absent", SOURCE)
+        read_prompts(tmp_path / "absent", SOURCE)
     with pytest.raises(DatasetError, match="a directory: name a file in it"):
-        read(tmp_path, SOURCE)
+        read_prompts(tmp_path, SOURCE)
 
 
 def parquet(path: Path, row: str) -> Path:
@@ -222,20 +225,20 @@ MESSAGES = "[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'conte
     ],
 )
 def test_a_table_of_parquet(tmp_path: Path, row: str, usable: list[Any]) -> None:
-    found = read(parquet(tmp_path / "train.parquet", row), SOURCE)
+    found = read_prompts(parquet(tmp_path / "train.parquet", row), SOURCE)
     assert list(map(json.loads, found.usable)) == usable
 
 
 def test_a_table_of_csv(tmp_path: Path) -> None:
     path = tmp_path / "train.csv"
     path.write_text('id,prompt\n1,"Say ""hello"",\nplease."\n2,007\n')
-    assert texts(read(path, SOURCE)) == ['Say "hello",\nplease.', "007"]
+    assert texts(read_prompts(path, SOURCE)) == ['Say "hello",\nplease.', "007"]
 
 
 def test_a_prompt_of_a_table_may_be_json_that_is_asked_about(tmp_path: Path) -> None:
     path = tmp_path / "TRAIN.CSV"
     path.write_text('prompt\n"{""a"": 1}"\n[1]\n"[{""role"": ""user"", ""content"": ""One?""}]"\n')
-    assert texts(read(path, SOURCE)) == ['{"a": 1}', "[1]", "One?"]
+    assert texts(read_prompts(path, SOURCE)) == ['{"a": 1}', "[1]", "One?"]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +257,7 @@ def test_a_table_without_prompts(tmp_path: Path, name: str, content: bytes, why:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DatasetError) as refused:
-        read(path, SOURCE)
+        read_prompts(path, SOURCE)
     assert str(refused.value).startswith(f"{SOURCE}: {why}")
 
 
@@ -262,4 +265,4 @@ def test_a_table_that_unpacks_to_more_than_is_read(tmp_path: Path) -> None:
     path = parquet(tmp_path / "train.parquet", "repeat('a', 2000) AS prompt FROM range(1000)")
     assert path.stat().st_size < 50_000
     with pytest.raises(DatasetError, match="has more than 1 MiB of text: take a part of it"):
-        list(prompt_table.rows(path, 1 << 20))
+        list(prompt_table.conversation_columns(path, 1 << 20))

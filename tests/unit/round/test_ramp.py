@@ -22,12 +22,12 @@ from tests.unit.round.test_client import DONE, USAGE, piece
 from tests.unit.round.test_round import emulated
 
 from paceline.core import WAVES, Dataset, Timeouts, Workload, ramp
-from paceline.evidence import Point, RoundPlan, RoundResult, judge
+from paceline.evidence import Point, RoundPlan, RoundResult, judge_points
 from paceline.evidence.round_status import judged_speed, measurements, round_record
 from paceline.plan.costs import Assumptions
 from paceline.pods.round import client, load
 from paceline.pods.round.client import Requests
-from paceline.pods.round.requests import Row, most_under_way, rows
+from paceline.pods.round.requests import RequestRow, most_under_way, request_rows
 
 TO_EIGHT = Workload(
     dataset=Dataset(name="code", source="builtin://code", requests=40, max_tokens=16, ramp_from=1), concurrency=8
@@ -126,7 +126,7 @@ async def test_every_request_meets_as_many_others_whatever_the_servers_speed(sec
     finally:
         await runner.cleanup()
     assert report["errors"] == [""] * 30
-    assert most_under_way(rows(report)) == 6
+    assert most_under_way(request_rows(report)) == 6
     missed = [level - met[number] for number, level in enumerate(levels)]
     assert min(missed) >= 0, "the server never had more than the ramp says"
     assert missed.count(0) >= 15, "one less where two answers ended together, and the next request was not sent yet"
@@ -134,13 +134,13 @@ async def test_every_request_meets_as_many_others_whatever_the_servers_speed(sec
 
 def test_the_most_under_way_is_counted_from_when_each_was_due_and_ended() -> None:
     spans = [(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]
-    sent = [Row(start=a, first=0.0, gaps=(), seconds=b - a, tokens=1, error="") for a, b in spans]
+    sent = [RequestRow(start=a, first=0.0, gaps=(), seconds=b - a, tokens=1, error="") for a, b in spans]
     assert most_under_way(sent) == 3
     assert most_under_way([]) is None
 
 
 def test_all_arms_are_sent_the_same_and_the_warm_up_is_a_closed_loop_at_the_top() -> None:
-    sent = load.requests(PLAN, TO_EIGHT)
+    sent = load.load_requests(PLAN, TO_EIGHT)
     assert len(sent.bodies) == 40
     assert sent.levels == ramp.under_way(1, 8, 40)
     assert len(load.warm_up_prompts(PLAN, TO_EIGHT)) == 8
@@ -175,7 +175,7 @@ def judged(point: Point) -> tuple[str, float | None, bool]:
     """Why the baseline's point is not valid, the speed that the gate reads, and whether the gate may use it."""
     plan = dataclasses.replace(PLAN, arms=PLAN.arms[:1], workloads=(TO_EIGHT,))
     result = RoundResult(round=0, try_=0, replicates=(dataclasses.replace(BASELINE, points=(point,)),))
-    found = judge(plan, result)
+    found = judge_points(plan, result)
     record = round_record(plan, result, found, job="job", node="node")
     (measurement,) = measurements([record])
     assert record.points[0].mean_concurrency is None

@@ -42,12 +42,12 @@ def plan(directory: Path, times: list[Any], workload: Workload, round: int = 0) 
 
 
 def test_a_pattern_is_brought_to_the_mean_rate() -> None:
-    assert replay.arrivals([100.0, 110.0, 130.0], 2.0) == pytest.approx((0.0, 1 / 3, 1.0))
+    assert replay.replayed_arrivals([100.0, 110.0, 130.0], 2.0) == pytest.approx((0.0, 1 / 3, 1.0))
 
 
 def test_every_round_sends_the_next_part_in_the_order_of_its_times() -> None:
     times = [5.0, 1.0, 4.0, 2.0, 3.0]
-    assert [replay.chosen(times, round, 2) for round in range(3)] == [(1, 3), (4, 2), (1, 3)]
+    assert [replay.places_of_round(times, round, 2) for round in range(3)] == [(1, 3), (4, 2), (1, 3)]
 
 
 @pytest.mark.parametrize(("round", "first"), [(0, 0), (1, 8)])
@@ -55,7 +55,7 @@ def test_requests_are_sent_as_they_came(tmp_path: Path, round: int, first: int) 
     workload = of(8, 4.0)
     later = [5000 + time for time in BURSTS]
     replayed = plan(tmp_path, [*BURSTS, *later], workload, round)
-    sent = load.requests(replayed, workload)
+    sent = load.load_requests(replayed, workload)
     asked = [body["messages"][0]["content"] for body in sent.bodies]
     assert asked == [f"Question {n}?" for n in range(first, first + 8)]
     assert sent.arrivals is not None
@@ -103,7 +103,9 @@ def test_dates_are_times() -> None:
 def test_what_cannot_be_replayed(tmp_path: Path, times: list[Any], why: str) -> None:
     workload = of(4, 4.0)
     with pytest.raises(DatasetError) as refused:
-        load.replayed(*((lambda p: (load.prompts(p, workload), p)[1])(plan(tmp_path, times, workload)), workload, 4.0))
+        load.replayed(
+            *((lambda p: (load.prompts_of_load(p, workload), p)[1])(plan(tmp_path, times, workload)), workload, 4.0)
+        )
     assert why in str(refused.value)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paceline.pods.round.answers import Answered, report
+from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.report import Steady, kept_rate, steady
 
 
@@ -21,7 +21,7 @@ def closed_loop(places: int, *answers: int | tuple[int, Sequence[float]], pause:
         whole = sum(came)
         sent.append(Answered(start=start, first=came[0], gaps=tuple(came[1:]), whole=whole, tokens=tokens))
         heapq.heappush(free, start + whole + pause)
-    return report(sent, max((one.start + one.whole for one in sent), default=0.0))
+    return load_report(sent, max((one.start + one.whole for one in sent), default=0.0))
 
 
 def test_one_at_a_time_is_steady_from_beginning_to_end() -> None:
@@ -79,7 +79,7 @@ def test_the_window_begins_when_nine_places_of_ten_are_taken() -> None:
     """The tenth request is sent late, by a client that was busy: the window has begun by then."""
     sent = [Answered(start=0.1 * n, first=1.0, gaps=(1.0,) * 9, whole=10.0, tokens=10) for n in range(9)]
     late = Answered(start=8.0, first=1.0, gaps=(1.0,) * 9, whole=10.0, tokens=10)
-    found = steady(report([*sent, late], 18.0), concurrency=10)
+    found = steady(load_report([*sent, late], 18.0), concurrency=10)
     assert found
     assert found.concurrency == pytest.approx((9 * (10.0 - 0.8) + (10.0 - 8.0)) / (10.1 - 0.8), rel=0.02)
 
@@ -94,7 +94,7 @@ def arrived(growth: float, requests: int = 400) -> dict[str, object]:
     lengths = [dice.randint(100, 300) for _ in range(requests)]
     times = [n / 50 + growth * i + dice.gauss(0, 0.5) for i, n in enumerate(lengths)]
     sent = zip(times, lengths, strict=True)
-    return report([Answered(first=time, whole=time, tokens=length) for time, length in sent], 60.0)
+    return load_report([Answered(first=time, whole=time, tokens=length) for time, length in sent], 60.0)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_of_few_requests_that_all_differ_nothing_is_said_to_be_late() -> None:
 def test_of_answers_that_each_are_longer_by_as_much_nothing_is_said_of_the_rate() -> None:
     """Order and length are one and the same there: neither is to be blamed."""
     sent = [Answered(first=0.1, gaps=(0.1,), whole=0.2, tokens=length) for length in range(10, 26)]
-    assert kept_rate(report(sent, 60.0), 2.0) == 2.0
+    assert kept_rate(load_report(sent, 60.0), 2.0) == 2.0

@@ -7,8 +7,8 @@ import pytest
 
 from paceline.core import Slo
 from paceline.evidence import Point
-from paceline.pods.round.answers import Answered, report
-from paceline.pods.round.requests import at, beside, good, lengths, speeds, spread
+from paceline.pods.round.answers import Answered, load_report
+from paceline.pods.round.requests import at, good, length_fields, request_speeds, speed_spread, with_prompt_speedups
 
 
 def load(*requests: tuple[float, int, float], errors: tuple[str, ...] = (), step: int = 1) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def load(*requests: tuple[float, int, float], errors: tuple[str, ...] = (), step
         )
         for first, tokens, gap in requests
     ]
-    return {**report(answered, 60.0), "errors": list(errors or [""] * len(requests))}
+    return {**load_report(answered, 60.0), "errors": list(errors or [""] * len(requests))}
 
 
 PROMPT, LATE, SLOW = (0.4, 101, 0.04), (0.6, 101, 0.04), (0.4, 11, 0.06)
@@ -63,13 +63,13 @@ def test_no_values_have_no_percentile() -> None:
 
 def test_lengths_are_of_prompts_and_answers() -> None:
     told = load(*[(0.1, tokens, 0.01) for tokens in (10, 30, 20)]) | {"input_lens": [700, 40, 100]}
-    assert lengths(told) == {
+    assert length_fields(told) == {
         "mean_input": 280.0, "p50_input": 100, "p99_input": 700, "p50_output": 20, "p99_output": 30,
     }  # fmt: skip
 
 
 def test_of_a_server_that_does_not_count_prompts_nothing_is_said_of_them() -> None:
-    found = lengths(load(PROMPT))
+    found = length_fields(load(PROMPT))
     assert (found["mean_input"], found["p50_input"], found["p50_output"]) == (None, None, 101)
 
 
@@ -77,24 +77,24 @@ POINT = Point(workload="code@1", asked=10, completed=10, errors=0)
 
 
 def test_a_mean_of_110_percent_may_be_a_tenth_of_the_prompts_at_80() -> None:
-    found = beside(POINT, [80.0] + [100.0 + 7 * n for n in range(9)], [100.0] * 10)
+    found = with_prompt_speedups(POINT, [80.0] + [100.0 + 7 * n for n in range(9)], [100.0] * 10)
     assert (found.worst_decile, found.median_prompt, found.best_decile) == pytest.approx((0.8, 1.21, 1.49))
     assert found.slower_prompts == 0.1
 
 
 def test_prompts_are_compared_by_their_place_and_not_at_all_where_one_is_missing() -> None:
-    assert beside(POINT, [1.0, 4.0], [2.0, 2.0]).worst_decile == 0.5
-    assert beside(POINT, [1.0, 4.0], [2.0]) == POINT
-    assert beside(POINT, [], []) == POINT
-    assert speeds(load(PROMPT, PROMPT, errors=("", "HTTP 500"))) == ()
-    assert speeds(load((0.4, 0, 0.0))) == ()
-    assert speeds(load((0.5, 6, 0.1))) == pytest.approx((6.0,))
+    assert with_prompt_speedups(POINT, [1.0, 4.0], [2.0, 2.0]).worst_decile == 0.5
+    assert with_prompt_speedups(POINT, [1.0, 4.0], [2.0]) == POINT
+    assert with_prompt_speedups(POINT, [], []) == POINT
+    assert request_speeds(load(PROMPT, PROMPT, errors=("", "HTTP 500"))) == ()
+    assert request_speeds(load((0.4, 0, 0.0))) == ()
+    assert request_speeds(load((0.5, 6, 0.1))) == pytest.approx((6.0,))
 
 
 def test_how_far_apart_requests_are_is_told_of_eight_and_more() -> None:
     """Six tokens in a second, or in two: half of the logarithm of 2 around their mean, times sqrt(8 / 7)."""
     fast, slow = (0.5, 6, 0.1), (1.0, 6, 0.2)
-    assert spread(load(*[fast] * 4, *[slow] * 4)) == pytest.approx(math.log(2) / 2 * math.sqrt(8 / 7))
-    assert spread(load(*[fast] * 8)) == pytest.approx(0.0)
-    assert spread(load(*[fast] * 7)) is None
-    assert spread(load(*[fast] * 8, errors=("",) * 7 + ("HTTP 500",))) is None
+    assert speed_spread(load(*[fast] * 4, *[slow] * 4)) == pytest.approx(math.log(2) / 2 * math.sqrt(8 / 7))
+    assert speed_spread(load(*[fast] * 8)) == pytest.approx(0.0)
+    assert speed_spread(load(*[fast] * 7)) is None
+    assert speed_spread(load(*[fast] * 8, errors=("",) * 7 + ("HTTP 500",))) is None

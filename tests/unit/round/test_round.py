@@ -197,7 +197,7 @@ def test_every_arm_gets_the_same_prompts_in_the_same_order(start: Start, port: i
     assert outcome.client == 0, outcome.log
     sent = [[json.loads(line) for line in log.read_text().splitlines()] for log in logs]
     first, second = ([text for text, _ in requests[2:]] for requests in sent)
-    assert first == second == texts(load.prompts(outcome.plan, one_by_one))
+    assert first == second == texts(load.prompts_of_load(outcome.plan, one_by_one))
     warm_up, bare = (text for text, _ in sent[0][:2])
     assert [warm_up] == texts(load.warm_up_prompts(outcome.plan, one_by_one))
     assert warm_up not in first

@@ -13,7 +13,7 @@ from paceline.pods.round import server
 from paceline.pods.round.control import Control
 from paceline.pods.round.runner import Runner
 from paceline.pods.round.server import PortTakenError
-from paceline.pods.round.steps import Load, ServerFailed, Start
+from paceline.pods.round.steps import SendLoad, ServerFailed, Start
 
 
 def test_nobody_else_is_measured_in_a_servers_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,5 +30,5 @@ def test_a_workload_that_takes_too_long_says_so(tmp_path: Path) -> None:
     """Not even the client's interpreter is up after ten milliseconds."""
     room = Runner(dataclasses.replace(PLAN, workload_timeouts={"code@1": 0.01}), Control(tmp_path), tmp_path)
     with pytest.raises(ServerFailed) as failed:
-        room.perform(Load(WIDE, CODE))
+        room.perform(SendLoad(WIDE, CODE))
     assert (str(failed.value), failed.value.failure) == ("code@1: timed out after 0 s", Failure.TimedOut)

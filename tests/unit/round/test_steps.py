@@ -13,22 +13,22 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Point, RoundPlan
 from paceline.evidence import clocks as evidence_clocks
 from paceline.evidence.clocks import Reading, Throttled
-from paceline.pods.round.answers import Answered, report
+from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.parity import Answer
 from paceline.pods.round.steps import (
     ArmResult,
     Ask,
-    Clocks,
-    Ended,
     Flush,
     Get,
-    Load,
+    Instruction,
     Loaded,
-    Sample,
+    ReadClocks,
+    SampleAgain,
     SaveLine,
+    SendLoad,
+    ServerEnd,
     ServerFailed,
     Start,
-    Step,
     Stop,
     replicate,
 )
@@ -55,7 +55,7 @@ INFO = {
     "internal_states": [{"avg_spec_accept_length": 2.81, "api_key": "sk-1"}],
 }
 REPORT = {
-    **report(
+    **load_report(
         [
             Answered(start=0.384 * n, first=0.04, gaps=(0.0036,) * 95, whole=0.384, prompt_tokens=100, tokens=96)
             for n in range(6)
@@ -67,7 +67,7 @@ REPORT = {
 }
 
 
-LIVED = Ended(None, "INFO: 200 OK")
+LIVED = ServerEnd(None, "INFO: 200 OK")
 
 
 ANSWER = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop", "logprobs": None}]}
@@ -81,12 +81,12 @@ def drafted(*counts: int) -> dict[str, Any]:
 class Server:
     """Answers every step as a good server does; its verify calls grow with every measured workload."""
 
-    def __init__(self, ended: Ended = LIVED, gpus: Callable[[int], tuple[Reading, ...]] = lambda look: ()) -> None:
+    def __init__(self, ended: ServerEnd = LIVED, gpus: Callable[[int], tuple[Reading, ...]] = lambda look: ()) -> None:
         self.verify_calls = 40.0
         self.ended = ended
         self.gpus, self.looks = gpus, 0
 
-    def __call__(self, step: Step) -> Any:
+    def __call__(self, step: Instruction) -> Any:
         match step:
             case Start():
                 return 13.2
@@ -96,15 +96,15 @@ class Server:
                 return json.dumps(INFO)
             case Get("/metrics"):
                 return f'sglang:spec_verify_calls_total{{model_name="pair"}} {self.verify_calls}\n'
-            case Load(warm_up=warm_up):
+            case SendLoad(warm_up=warm_up):
                 self.verify_calls += 0 if warm_up else 205
                 return Loaded(report=REPORT, shared_prompts=0.1)
-            case Clocks():
+            case ReadClocks():
                 self.looks += 1
                 return self.gpus(self.looks)
             case Ask():
                 return ANSWER
-            case Sample():
+            case SampleAgain():
                 return [drafted(5, 3, 2), "HTTP 503: full", drafted(5, 4, 0, 1)]
             case Stop():
                 return self.ended
@@ -112,8 +112,8 @@ class Server:
 
 
 def drive(
-    answer: Callable[[Step], Any], plan: RoundPlan = PLAN, arm: ArmCommand = WIDE
-) -> tuple[list[Step], ArmResult]:
+    answer: Callable[[Instruction], Any], plan: RoundPlan = PLAN, arm: ArmCommand = WIDE
+) -> tuple[list[Instruction], ArmResult]:
     """Every step that was asked for, and the replicate."""
     steps, done = replicate(plan, arm), []
     try:
@@ -137,16 +137,16 @@ def test_the_steps_of_an_arm() -> None:
         Get("/v1/models"),
         Get("/metrics"),
         Get("/server_info"),
-        Load(WIDE, CODE, warm_up=True),
+        SendLoad(WIDE, CODE, warm_up=True),
         Flush("/flush_cache?timeout=30"),
         Get("/metrics"),
         Get("/server_info"),
-        Clocks(),
-        Load(WIDE, CODE),
-        Clocks(),
+        ReadClocks(),
+        SendLoad(WIDE, CODE),
+        ReadClocks(),
         Get("/metrics"),
         Get("/server_info"),
-        Sample(WIDE, CODE),
+        SampleAgain(WIDE, CODE),
         Stop(),
     ]
 
@@ -173,7 +173,7 @@ def test_acceptance_by_position_is_of_the_answers_that_tell_it() -> None:
 @pytest.mark.parametrize("answers", [["HTTP 400: no"], [ANSWER], [drafted()], [{**ANSWER, "sglext": "none"}], []])
 def test_a_server_that_tells_nothing_of_its_drafts_has_not_failed(answers: list[Any]) -> None:
     server = Server()
-    _, ran = drive(lambda step: answers if isinstance(step, Sample) else server(step))
+    _, ran = drive(lambda step: answers if isinstance(step, SampleAgain) else server(step))
     assert (ran.replicate.error, [point.accepted_at for point in ran.replicate.points]) == ("", [()])
 
 
@@ -181,7 +181,7 @@ def test_the_baseline_and_engines_that_tell_it_of_the_server_are_not_asked_again
     base = replace(WIDE, name="baseline", candidate=False)
     done, ran = drive(Server(), replace(PLAN, arms=(base,)), base)
     assert (ran.replicate.error, len(ran.replicate.points)) == ("", 1)
-    assert not any(isinstance(step, Sample) for step in done)
+    assert not any(isinstance(step, SampleAgain) for step in done)
     assert {name: bool(engine.probe("").histogram) for name, engine in ENGINES.items()} == {
         "SGLang": True,
         "SGLangJAX": False,
@@ -235,10 +235,10 @@ def test_secrets_do_not_reach_the_results() -> None:
     assert "sk-1" not in str(done) + str(ran)
 
 
-def failing_at(kind: type, ended: Ended, failure: Failure | None = None) -> tuple[list[Step], ArmResult]:
+def failing_at(kind: type, ended: ServerEnd, failure: Failure | None = None) -> tuple[list[Instruction], ArmResult]:
     server = Server(ended)
 
-    def answer(step: Step) -> Any:
+    def answer(step: Instruction) -> Any:
         if isinstance(step, kind):
             raise ServerFailed("connection refused", failure)
         return server(step)
@@ -247,7 +247,7 @@ def failing_at(kind: type, ended: Ended, failure: Failure | None = None) -> tupl
 
 
 def test_a_server_that_dies_is_noted_with_its_last_words() -> None:
-    done, ran = failing_at(Load, Ended(1, "CUDA out of memory"))
+    done, ran = failing_at(SendLoad, ServerEnd(1, "CUDA out of memory"))
     assert done[-1] == Stop()
     assert (ran.replicate.exit_code, ran.replicate.error) == (1, "CUDA out of memory")
     assert ran.replicate.start_seconds == 13.2
@@ -262,16 +262,16 @@ def test_a_server_that_fails_but_lives_is_noted_with_what_was_seen() -> None:
 
 
 def test_a_server_that_dies_after_its_last_point_has_failed_too() -> None:
-    _, ran = drive(Server(Ended(0, "")))
+    _, ran = drive(Server(ServerEnd(0, "")))
     assert ran.replicate.exit_code == 0
 
 
 def test_of_a_server_that_is_distrusted_no_point_is_left_whatever_its_last_words() -> None:
     """The second load is answered by it and by somebody's request; then it ends, and says something else."""
-    server = Server(Ended(1, "CUDA out of memory"))
+    server = Server(ServerEnd(1, "CUDA out of memory"))
     counted = iter([0, 0, 6, 6, 13])
 
-    def answer(step: Step) -> Any:
+    def answer(step: Instruction) -> Any:
         said = server(step)
         return f"{said}sglang:num_requests_total {next(counted)}\n" if step == Get("/metrics") else said
 
@@ -280,16 +280,16 @@ def test_of_a_server_that_is_distrusted_no_point_is_left_whatever_its_last_words
 
 
 def test_a_server_that_does_not_start_is_asked_nothing() -> None:
-    done, ran = failing_at(Start, Ended(2, "error: unrecognized arguments"))
+    done, ran = failing_at(Start, ServerEnd(2, "error: unrecognized arguments"))
     assert done == [Start(WIDE), Stop()]
     assert ran.replicate.start_seconds is None
 
 
-def answering(**pages: Any) -> tuple[list[Step], ArmResult]:
+def answering(**pages: Any) -> tuple[list[Instruction], ArmResult]:
     """A good server but for the pages named, by their last part."""
     server = Server()
 
-    def answer(step: Step) -> Any:
+    def answer(step: Instruction) -> Any:
         name = step.path.rpartition("/")[2] if isinstance(step, Get) else ""
         return pages[name] if name in pages else server(step)
 
@@ -299,14 +299,14 @@ def answering(**pages: Any) -> tuple[list[Step], ArmResult]:
 def test_another_model_is_not_measured() -> None:
     done, ran = answering(models='{"data": [{"id": "other"}]}')
     assert ran.replicate.error == "the server serves other, not pair"
-    assert not any(isinstance(step, Load) for step in done)
+    assert not any(isinstance(step, SendLoad) for step in done)
 
 
 def test_another_configuration_is_not_measured() -> None:
     done, ran = answering(server_info=json.dumps(INFO | {"speculative_num_steps": 1}))
     assert ran.replicate.error == "the server runs with speculative_num_steps=1, not 3"
     assert ran.replicate.resolved["speculative_num_steps"] == 1
-    assert not any(isinstance(step, Load) for step in done)
+    assert not any(isinstance(step, SendLoad) for step in done)
 
 
 def test_a_page_that_is_no_json() -> None:

@@ -10,7 +10,7 @@ from tests.unit.round.pod import CODE_1
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand
 from paceline.pods.round import watch
-from paceline.pods.round.steps import Load, ServerFailed
+from paceline.pods.round.steps import SendLoad, ServerFailed
 
 SGLANG, VLLM = ENGINES["SGLang"].probe("0.5.23"), ENGINES["vLLM"].probe("0.33.0")
 CHOOSES = ArmCommand(name="adaptive", argv=(), candidate=True, engine_chooses_depth=True)
@@ -38,7 +38,7 @@ def pages(*bodies: str | ServerFailed) -> tuple[list[str], Callable[[str], str]]
     return asked, get
 
 
-def depth(load: Load, get: Callable[[str], str], probe: object = SGLANG) -> float | None:
+def depth(load: SendLoad, get: Callable[[str], str], probe: object = SGLANG) -> float | None:
     with watch.depth(load, probe, get) as samples:  # type: ignore[arg-type]
         time.sleep(0.3)
     return samples.mean
@@ -47,17 +47,21 @@ def depth(load: Load, get: Callable[[str], str], probe: object = SGLANG) -> floa
 def test_the_mean_of_what_it_says_without_the_root() -> None:
     """A gauge that is still 0 says nothing, and a page that does not come is no reason to end the load."""
     asked, get = pages(PAGE("0.0"), ServerFailed("no"), PAGE("6.0"))
-    assert depth(Load(CHOOSES, CODE_1), get) == 5.0
+    assert depth(SendLoad(CHOOSES, CODE_1), get) == 5.0
     assert len(asked) > 3
-    assert depth(Load(CHOOSES, CODE_1), pages(PAGE("1.0"))[1]) == 0.0
-    assert depth(Load(CHOOSES, CODE_1), pages(PAGE("0.0"))[1]) is None
+    assert depth(SendLoad(CHOOSES, CODE_1), pages(PAGE("1.0"))[1]) == 0.0
+    assert depth(SendLoad(CHOOSES, CODE_1), pages(PAGE("0.0"))[1]) is None
 
 
 @pytest.mark.parametrize(
     ("load", "probe"),
-    [(Load(FIXED, CODE_1), SGLANG), (Load(CHOOSES, CODE_1, warm_up=True), SGLANG), (Load(CHOOSES, CODE_1), VLLM)],
+    [
+        (SendLoad(FIXED, CODE_1), SGLANG),
+        (SendLoad(CHOOSES, CODE_1, warm_up=True), SGLANG),
+        (SendLoad(CHOOSES, CODE_1), VLLM),
+    ],
 )
-def test_no_other_arm_is_asked_while_it_is_measured(load: Load, probe: object) -> None:
+def test_no_other_arm_is_asked_while_it_is_measured(load: SendLoad, probe: object) -> None:
     """Nor any whose engine counts it."""
     asked, get = pages(PAGE("6.0"))
     assert depth(load, get, probe) is None

@@ -11,7 +11,7 @@ import optuna
 from tests.support import replay
 
 from paceline.core import BASELINE, Tree
-from paceline.search import Cell, Limits
+from paceline.search import ArmOnWorkload, Limits
 from paceline.search.steps import DEFAULT
 
 
@@ -24,7 +24,7 @@ class Bench:
     seed: int
     limits: Limits = replay.UNLIMITED
     """What the search took; for rivals that can do with any budget."""
-    points: dict[Cell, list[float]] = field(default_factory=dict)
+    points: dict[ArmOnWorkload, list[float]] = field(default_factory=dict)
     starts: int = 0
 
     def measure(self, arm: str, *workloads: str) -> None:
@@ -35,7 +35,7 @@ class Bench:
 
     def point(self, arm: str, workload: str) -> None:
         """On the server that was started last."""
-        cell = Cell(arm=arm, workload=workload)
+        cell = ArmOnWorkload(arm=arm, workload=workload)
         point = replay.measured(self.grid, cell, self.starts, self.cv, self.seed)
         self.points.setdefault(cell, []).append(log(point.throughput) if point.throughput else -99.0)
 
@@ -51,16 +51,16 @@ class Bench:
         )
 
     def length(self, arm: str, workload: str) -> float:
-        return self.grid.lengths[Cell(arm=arm, workload=workload)] or 1.0
+        return self.grid.lengths[ArmOnWorkload(arm=arm, workload=workload)] or 1.0
 
     def speed(self, arm: str, *workloads: str) -> float:
-        return fmean(fmean(self.points[Cell(arm=arm, workload=w)]) for w in workloads or self.grid.workloads)
+        return fmean(fmean(self.points[ArmOnWorkload(arm=arm, workload=w)]) for w in workloads or self.grid.workloads)
 
     def best(self, *workloads: str) -> str:
         """Of the arms that were measured on these workloads, or on all."""
         arms = {cell.arm for cell in self.points}
         wanted = workloads or self.grid.workloads
-        whole = [arm for arm in arms if all(Cell(arm=arm, workload=w) in self.points for w in wanted)]
+        whole = [arm for arm in arms if all(ArmOnWorkload(arm=arm, workload=w) in self.points for w in wanted)]
         return max(sorted(whole), key=lambda arm: self.speed(arm, *wanted))
 
 
@@ -178,7 +178,7 @@ def tpe(bench: Bench) -> str:
         trial = study.ask({name: optuna.distributions.FloatDistribution(*ends[name]) for name in SPACE})
         asked = [trial.params[name] for name in SPACE]
         arm = min(trees, key=lambda arm: sum((a - b) ** 2 for a, b in zip(places[arm], asked, strict=True)))
-        fresh = Cell(arm=arm, workload=loads[0]) not in bench.points
+        fresh = ArmOnWorkload(arm=arm, workload=loads[0]) not in bench.points
         if fresh and not bench.affords(1, len(loads)):
             break
         study.tell(trial, *_tried(bench, trial, arm, fresh))
@@ -196,7 +196,7 @@ def _tried(bench: Bench, trial: optuna.Trial, arm: str, fresh: bool) -> Told:
     for i, workload in enumerate(bench.grid.workloads):
         if fresh:
             bench.point(arm, workload)
-        elif Cell(arm=arm, workload=workload) not in bench.points:
+        elif ArmOnWorkload(arm=arm, workload=workload) not in bench.points:
             return None, optuna.trial.TrialState.PRUNED
         seen = (*seen, workload)
         speed = bench.speed(arm, *seen) - bench.speed(BASELINE, *seen)

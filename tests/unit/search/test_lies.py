@@ -9,7 +9,7 @@ from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE, Tree
 from paceline.engines.grid import distinct
-from paceline.search import Cell, Found, Point, proceed
+from paceline.search import ArmOnWorkload, Found, Observation, proceed
 
 
 def broken(change: str, value: Any = None) -> dict[str, Any]:
@@ -87,12 +87,12 @@ def test_where_every_tree_fails_the_baseline_is_left_and_it_is_said() -> None:
 
 def test_an_arm_that_fails_once_is_tried_again() -> None:
     grid = replay.grid(chains(s3=1.5))
-    question, points, failed = grid.question(), list[Point](), False
+    question, points, failed = grid.question(), list[Observation](), False
     while not isinstance(step := proceed(question, points), Found):
         for cell in step.cells:
             fails, failed = cell.arm == "(3, 1, 4)" and not failed, failed or cell.arm == "(3, 1, 4)"
             points.append(
-                Point(round=step.round, cell=cell, error="the node was lost")
+                Observation(round=step.round, cell=cell, error="the node was lost")
                 if fails
                 else replay.measured(grid, cell, step.round, 0.0, 0)
             )
@@ -110,7 +110,7 @@ def test_an_arm_with_two_speeds_does_not_win_without_a_word() -> None:
 
 def test_a_length_that_no_server_can_have_is_not_used_and_said() -> None:
     grid = replay.grid(broken("trees.2.points.code.acceptLength", 9.0))
-    assert grid.lengths[Cell(arm="(3, 1, 4)", workload="code")] is None
+    assert grid.lengths[ArmOnWorkload(arm="(3, 1, 4)", workload="code")] is None
     assert "trees[2].points.code.acceptLength: a step of this tree gives 1 to 4 tokens, not 9" in grid.notes[0]
 
 

@@ -9,14 +9,14 @@ from tests.support import replay, rooflines
 from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE
-from paceline.search import Cell, Found, Limits, Measure, Option, Point, Question, proceed
+from paceline.search import ArmOnWorkload, Found, Limits, Measure, Observation, Option, Question, proceed
 
 TABLE = rooflines.table(rooflines.GRID_47, seed=7)
 GRID = replay.grid(TABLE)
 
 
 def rounds(grid: replay.Grid, limits: Limits = replay.UNLIMITED, seed: int = 0) -> tuple[list[Measure], Found]:
-    question, points, measured = grid.question(limits), list[Point](), list[Measure]()
+    question, points, measured = grid.question(limits), list[Observation](), list[Measure]()
     while not isinstance(step := proceed(question, points), Found):
         measured.append(step)
         points += (replay.measured(grid, cell, step.round, 0.02, seed) for cell in step.cells)
@@ -29,7 +29,7 @@ def arms(step: Measure) -> set[str]:
 
 def test_the_first_round_is_one_deep_chain_on_every_workload() -> None:
     (first, *_), _ = rounds(GRID)
-    assert first.cells == tuple(Cell(arm="(7, 1, 8)", workload=w) for w in GRID.workloads)
+    assert first.cells == tuple(ArmOnWorkload(arm="(7, 1, 8)", workload=w) for w in GRID.workloads)
 
 
 def test_the_second_has_the_baseline_the_default_and_a_tree_of_each_branching_on_two_workloads() -> None:
@@ -42,7 +42,7 @@ def test_the_second_has_the_baseline_the_default_and_a_tree_of_each_branching_on
 
 def test_one_of_the_baselines_workloads_is_where_least_is_accepted() -> None:
     (_, second, *_), _ = rounds(GRID)
-    lengths = {w: GRID.lengths[Cell(arm="(7, 1, 8)", workload=w)] or 0 for w in GRID.workloads}
+    lengths = {w: GRID.lengths[ArmOnWorkload(arm="(7, 1, 8)", workload=w)] or 0 for w in GRID.workloads}
     assert min(lengths, key=lengths.__getitem__) in {c.workload for c in second.cells if c.arm == BASELINE}
 
 
@@ -51,7 +51,7 @@ def test_one_of_the_baselines_workloads_is_where_least_is_accepted() -> None:
 def test_interrupted_anywhere_it_ends_as_it_would_have(data: st.DataObject) -> None:
     """A round that was begun goes on with the cells that are missing, whatever the order of the points."""
     grid = replay.grid(chains(s3=1.4, s5=1.42))
-    question, points = grid.question(), list[Point]()
+    question, points = grid.question(), list[Observation]()
     while not isinstance(step := proceed(question, points), Found):
         cells = data.draw(st.permutations(step.cells))[: data.draw(st.integers(1, len(step.cells)))]
         points += (replay.measured(grid, cell, step.round, 0.02, 0) for cell in cells)
@@ -117,12 +117,12 @@ def test_an_arm_that_no_model_can_rank_is_measured_with_the_baseline() -> None:
     question = Question(
         options=(*GRID.question().options, Option(name="adaptive")), workloads=dict.fromkeys(GRID.workloads, 1.0)
     )
-    points: list[Point] = []
+    points: list[Observation] = []
     while not isinstance(step := proceed(question, points), Found):
         for cell in step.cells:
             if cell.arm == "adaptive":
-                speed = GRID.throughput[Cell(arm=BASELINE, workload=cell.workload)]
-                points.append(Point(round=step.round, cell=cell, throughput=9 * (speed or 0)))
+                speed = GRID.throughput[ArmOnWorkload(arm=BASELINE, workload=cell.workload)]
+                points.append(Observation(round=step.round, cell=cell, throughput=9 * (speed or 0)))
             else:
                 points.append(replay.measured(GRID, cell, step.round, 0.02, 0))
     assert step.winner == "adaptive"

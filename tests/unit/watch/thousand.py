@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support import memory
 
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.kinds import KINDS
 from paceline.controller.watch import Watcher
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
@@ -47,8 +47,8 @@ async def serve(address: str, port: int) -> None:
     await server.serve_forever()
 
 
-def cluster(address: str) -> Cluster:
-    known = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+def cluster(address: str) -> WatchedCluster:
+    known = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
     for number in range(POOLS):
         name = f"served-{number}"
         labels = {**MANAGED_BY, DEPLOYMENT_LABEL: name, POOL_LABEL: "latency", COMPONENT_LABEL: "server"}
@@ -62,11 +62,11 @@ def cluster(address: str) -> Cluster:
                 "status": {"podIP": address, "conditions": [{"type": "Ready", "status": "True"}]},
             }
         )
-        known.watch(Key("speculativedeployments", metadata["namespace"], name), {"latency": WATCHED})
+        known.watch(ObjectKey("speculativedeployments", metadata["namespace"], name), {"latency": WATCHED})
     return known
 
 
-async def watch(known: Cluster) -> float:
+async def watch(known: WatchedCluster) -> float:
     """Seconds of this process on a core, per second."""
     running = asyncio.create_task(Watcher(known).run())
     await asyncio.sleep(SETTLE)

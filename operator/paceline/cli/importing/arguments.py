@@ -9,7 +9,7 @@ from paceline.engines import ENGINES
 from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.importing import Note
 
-FIELDS: Mapping[str, str] = {
+_FIELDS: Mapping[str, str] = {
     "--model-path": "model",
     "--model": "model",
     "--revision": "revision",
@@ -50,7 +50,7 @@ class Told:
     questions: tuple[str, ...] = ()
 
 
-def told(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
+def carried_arguments(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
     """`target` is what a person says of the model."""
     flags = ENGINES[engine].importing.flags(version)
     words, notes = renamed(engine, version, args)
@@ -77,7 +77,7 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
         if parsed.name == "--api-key" and parsed.values[1:] and not list(parsed.surplus):
             text = f"{len(parsed.values)} keys are given there, and a server has one here"
             notes.append(Note(path=parsed.written, text=text))
-    fields = {FIELDS[name]: parsed for name, parsed in last.items() if name in FIELDS}
+    fields = {_FIELDS[name]: parsed for name, parsed in last.items() if name in _FIELDS}
     if "nodes" in fields and fields["nodes"].value != "1":
         questions.append(f"--nnodes {fields['nodes'].value}: a Deployment is no server over several nodes; {NODES}")
     model = _value(fields, "model") or model
@@ -87,7 +87,7 @@ def told(engine: str, version: str, args: Sequence[str], target: str = "") -> To
     if not parallel.isdecimal():
         written = fields["tensor_parallel"].written
         questions.append(f"{written} {parallel}: is no number: write it out in the Deployment's arguments")
-    rest = [parsed for name, parsed in last.items() if name not in FIELDS]
+    rest = [parsed for name, parsed in last.items() if name not in _FIELDS]
     prefixes = ENGINES[engine].importing.speculative
     speculative = tuple(parsed for parsed in rest if parsed.name.startswith(prefixes) or flags.is_own(parsed))
     limits = [parsed.value for parsed in rest if parsed.name in REQUESTS and parsed.value.isdecimal()]

@@ -8,7 +8,15 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from paceline.cli.importing.script import Command, UnreadableError, assignment, commands, fields, literal, value
+from paceline.cli.importing.script import (
+    ShellCommand,
+    ShellOnlyError,
+    assigned_value,
+    assignment,
+    commands,
+    literal,
+    shell_words,
+)
 from paceline.cli.importing.secret import is_secret
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note, UnansweredError
@@ -16,7 +24,7 @@ from paceline.engines.importing import Note, UnansweredError
 ROWS = {name: engine.importing for name, engine in ENGINES.items()}
 MODULES = {module: name for name, row in ROWS.items() for module in row.modules}
 PROGRAMS = {program: name for name, row in ROWS.items() for program in row.programs}
-IMAGES = {row.entry_point: name for name, row in ROWS.items() if row.entry_point}
+_IMAGES = {row.entry_point: name for name, row in ROWS.items() if row.entry_point}
 
 SHELLS = ("sh", "bash", "ash", "dash")
 TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
@@ -24,7 +32,7 @@ TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
 IS_A_SCRIPT = re.compile(r"[-+][elux]*c[eluxo]*")
 SET = re.compile(r"[-+]([eux]+o?|o)|pipefail|errexit|nounset|xtrace")
 """Words of `set` that change nothing of a command's words."""
-DECIDING = frozenset({
+_DECIDING = frozenset({
     "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "function",
     "time", "coproc", "!", "{", "}", "[", "[[", "test", "eval", "read", "shift", "unset", "readonly", "local",
     "declare", "typeset", "alias", "getopts", "let", "shopt", "mapfile", "readarray", "exit", "return", "break",
@@ -35,7 +43,7 @@ STARTS = re.compile("|".join([*map(re.escape, MODULES), *(rf"\b{program}\s+{firs
 """In a script that starts an engine."""
 KUBELETS = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet fills in, in command, arguments and variables; two dollars are one."""
-SILENT = (":", "exec", "set", "true", "wait")
+_SILENT = (":", "exec", "set", "true", "wait")
 """Programs of a script that do nothing which a rendered command lacks."""
 PRINT = ("echo", "printf")
 """Programs whose words start nothing."""
@@ -69,7 +77,7 @@ def launch(container: Mapping[str, Any]) -> Launch | None:
         before, script, given = found
         try:
             return _of_script(before, script, container, path)
-        except UnreadableError as error:
+        except ShellOnlyError as error:
             if STARTS.search(" ".join((script, *given))):
                 raise UnansweredError(f"{path}: the script {error}; {OTHER_WAY}") from error
             return None
@@ -79,7 +87,7 @@ def launch(container: Mapping[str, Any]) -> Launch | None:
         notes = tuple(_before(before, path))
         return Launch(engine=engine, args=tuple(words[end:]), env=env, notes=notes)
     image = str(container.get("image", ""))
-    by_image = next((engine for part, engine in IMAGES.items() if part in image), None)
+    by_image = next((engine for part, engine in _IMAGES.items() if part in image), None)
     return None if by_image is None or command else Launch(engine=by_image, args=tuple(words))
 
 
@@ -163,7 +171,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
     for one in commands(script, frozenset(exported)):
         if not one.after:
             if depends and not found:
-                raise UnreadableError("sets a variable only where a program before it succeeds")
+                raise ShellOnlyError("sets a variable only where a program before it succeeds")
             ran = depends = False
         of_engine &= one.after == "|"
         words, fault = _words(one, known)
@@ -181,7 +189,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
         if fault and not prints and (started or STARTS.search(" ".join(words))):
             raise fault
         if started and found:
-            raise UnreadableError("starts two engines")
+            raise ShellOnlyError("starts two engines")
         if started:
             engine, start, end = started
             of_env, copied = _of_env([word for word in words[:start] if word != "exec"])
@@ -197,60 +205,60 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
             downloads[directory] = source, revision
             text = f"downloads {source} to {directory}: the prefetch does that, where it is the model or its head"
             notes.append(Note(path=at, text=text))
-        elif program not in SILENT:
+        elif program not in _SILENT:
             text = f"the script also runs {program}: put that into the image, or into an init container in"
             text = f"{text} spec.engine.podTemplate"
             if of_engine:
                 text = f"the pipe to {program} is left out: the log goes to the container's output"
             notes.append(Note(path=at, text=text))
-        ran |= program not in SILENT
+        ran |= program not in _SILENT
     return found and replace(found, notes=tuple(notes), downloads=downloads)
 
 
-def _refuse(program: str, words: Sequence[str], one: Command) -> None:
+def _refuse(program: str, words: Sequence[str], one: ShellCommand) -> None:
     """What decides about the commands that follow."""
-    if program in DECIDING:
-        raise UnreadableError(f"has `{program}`")
+    if program in _DECIDING:
+        raise ShellOnlyError(f"has `{program}`")
     if program == "set" and not all(SET.fullmatch(word) for word in words[1:]):
-        raise UnreadableError("has `set` with other options than -e, -u, -x and -o pipefail")
+        raise ShellOnlyError("has `set` with other options than -e, -u, -x and -o pipefail")
     if program in (".", "source") and PurePosixPath(words[-1]).name != "activate":
-        raise UnreadableError(f"has `{program}`, which may set variables")
+        raise ShellOnlyError(f"has `{program}`, which may set variables")
     if program == "exec" and words[1:] and (words[1].startswith("-") or not engine_in(words)):
-        raise UnreadableError("has `exec` of another program than the engine")
+        raise ShellOnlyError("has `exec` of another program than the engine")
     if one.assigned and program in ("export", "set", ":", ".", "source"):
-        raise UnreadableError(f"sets a variable before `{program}`")
+        raise ShellOnlyError(f"sets a variable before `{program}`")
     if one.piped and (program == "export" or (one.assigned and not program)):
-        raise UnreadableError("sets a variable in a pipe")
+        raise ShellOnlyError("sets a variable in a pipe")
 
 
-def _words(one: Command, known: Mapping[str, str | None]) -> tuple[list[str], UnreadableError | None]:
+def _words(one: ShellCommand, known: Mapping[str, str | None]) -> tuple[list[str], ShellOnlyError | None]:
     """With why they are not known, if they are not: only those of the engine need be."""
     words, fault = list[str](), None
     for word in one.words:
         try:
-            words += fields(word, known)
-        except UnreadableError as error:
+            words += shell_words(word, known)
+        except ShellOnlyError as error:
             words.append(literal(word))
             fault = fault or error
     return words, fault
 
 
-def _sets(one: Command, known: Mapping[str, str | None]) -> dict[str, str | None]:
+def _sets(one: ShellCommand, known: Mapping[str, str | None]) -> dict[str, str | None]:
     """Variables that the command sets; None for a value that is not known."""
     values = dict[str, str | None]()
     pairs = [*one.assigned]
     if one.words and literal(one.words[0]) == "export":
         if not all(literal(word).partition("=")[0].isidentifier() for word in one.words[1:]):
-            raise UnreadableError("has `export` with other words than names")
+            raise ShellOnlyError("has `export` with other words than names")
         pairs += filter(None, map(assignment, one.words[1:]))
     for name, word in pairs:
         if any(piece.name in values for piece in word):
-            raise UnreadableError(f"sets {name} by a variable that the same command sets")
+            raise ShellOnlyError(f"sets {name} by a variable that the same command sets")
         try:
-            values[name] = value(word, known)
-            if not one.assigned and len(fields(word, known)) != 1:  # some shells split what is exported
+            values[name] = assigned_value(word, known)
+            if not one.assigned and len(shell_words(word, known)) != 1:  # some shells split what is exported
                 values[name] = None
-        except UnreadableError:
+        except ShellOnlyError:
             values[name] = None
     return values
 

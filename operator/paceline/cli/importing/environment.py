@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.hidden import written_out
-from paceline.cli.importing.secret import shown
+from paceline.cli.importing.secret import without_secret_value
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note
 
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *PROXIES, *map(str.lower, PROXIES))
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *_PROXIES, *map(str.lower, _PROXIES))
 """Also for the prefetch, which downloads in place of the server."""
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 KEYS = {row.importing.key_variable: name for name, row in ENGINES.items() if row.importing.key_variable}
@@ -28,7 +28,7 @@ class Environment:
     notes: tuple[Note, ...]
 
 
-def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
+def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
     """`path` is that of the list."""
     kept, fetch, notes = list[Mapping[str, Any]](), list[Mapping[str, Any]](), list[Note]()
     token: Mapping[str, str] | None = None
@@ -36,17 +36,17 @@ def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) 
     for variable in {one["name"]: one for one in variables}.values():
         name, secret = str(variable["name"]), _secret(variable)
         said = ""
-        if name in TOKENS and secret:
+        if name in _TOKENS and secret:
             token = token or secret
             said = "the prefetch downloads, so the token is spec.cache.tokenSecretRef and no server has it"
-        elif name in TOKENS:
+        elif name in _TOKENS:
             said = (
                 "is written out: put it into a Secret and name that in spec.cache.tokenSecretRef, if the model needs it"
             )
         elif name in CACHES:
-            said = f"{shown(variable)} is left out: servers read the model at its path on the cache, below /models"
+            said = f"{without_secret_value(variable)} is left out: servers read the model below /models"
         elif name in OFFLINE:
-            said = f"{shown(variable)} is left out: servers are offline (HF_HUB_OFFLINE=1), the prefetch is not"
+            said = f"{without_secret_value(variable)} is left out: servers are offline (HF_HUB_OFFLINE=1)"
         elif KEYS.get(name) == engine and secret:
             key, said = secret, "is spec.engine.apiKeySecretRef"
         elif written_out(variable):

@@ -13,7 +13,7 @@ from paceline.engines.importing import Note
 
 REFERENCE = re.compile(r"(\$\([\w.-]+\)|\$\{\w+\}|\$\w+)")
 """What a shell or the kubelet fills in is no secret."""
-NAMED = re.compile(
+_NAMED = re.compile(
     r"""(?P<name>(?<![\w-])--?[\w-]+(?:=|["',]*\s+["']?)|\b[A-Za-z_]\w*=["']?|"[\w-]+"\s*:\s*")"""
     r"""(?P<value>[^\s"'`,;&|)]+)"""
 )
@@ -27,7 +27,7 @@ SHORTEST = 8
 
 MARKS = re.compile(r"key|token|pass|pwd|secret|credential|authorization|bearer|@|hf_|sk-|gh[pousr]_|AKIA|eyJ", re.I)
 """Without one of these there is nothing to hide."""
-LONGEST = 500
+_LONGEST = 500
 """Characters that are looked at together: the time grows with their square."""
 
 
@@ -35,15 +35,15 @@ def masked(text: str) -> str:
     """The text with *** for what a name before it or its shape calls a secret."""
     if not MARKS.search(text):
         return text
-    if len(text) > LONGEST:
+    if len(text) > _LONGEST:
         return "".join(masked(part) for line in text.splitlines(keepends=True) for part in _cut(line))
     parts = REFERENCE.split(text)
-    return "".join(part if i % 2 else without_secrets(NAMED.sub(_of_a_name, part)) for i, part in enumerate(parts))
+    return "".join(part if i % 2 else without_secrets(_NAMED.sub(_of_a_name, part)) for i, part in enumerate(parts))
 
 
 def _cut(line: str) -> Iterator[str]:
-    for at in range(0, len(line), LONGEST):
-        yield line[at : at + LONGEST]
+    for at in range(0, len(line), _LONGEST):
+        yield line[at : at + _LONGEST]
 
 
 def _of_a_name(match: re.Match[str]) -> str:
@@ -74,7 +74,7 @@ def _secrets(value: Any) -> Iterator[str]:
             for i, one in enumerate(value):
                 yield from (one,) if _follows(value, i) else _secrets(one)
         case str():
-            yield from (match["value"] for match in NAMED.finditer(value) if _of_a_name(match) != match[0])
+            yield from (match["value"] for match in _NAMED.finditer(value) if _of_a_name(match) != match[0])
 
 
 def _follows(words: Sequence[Any], i: int) -> bool:

@@ -37,7 +37,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
+class CacheFound:
     """The resource's cache. `mount` is the Deployment's own of the same claim, if it has one."""
 
     field: Mapping[str, Any]
@@ -83,14 +83,16 @@ def source(named: str, found: tuple[Mount, ...], option: str) -> str:
     return f"pvc://{mount.claim}/{path}"
 
 
-def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, str], claim: str, size: str) -> Cache:
+def claim_of_model(
+    name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, str], claim: str, size: str
+) -> CacheFound:
     """The claim that the model is on; else the one that the hub's cache is on; else one to be made. `claim` and `size`
     are options; "" leaves it to the Deployment."""
     if target.startswith("pvc://"):
         on = target.removeprefix("pvc://").partition("/")[0]
-        return Cache(field={"claimName": on}, mount=next((one for one in found if one.claim == on), None))
+        return CacheFound(field={"claimName": on}, mount=next((one for one in found if one.claim == on), None))
     if claim:
-        return Cache(field={"claimName": claim}, mount=next((one for one in found if one.claim == claim), None))
+        return CacheFound(field={"claimName": claim}, mount=next((one for one in found if one.claim == claim), None))
     hub = next((env[name] for name in HOMES if name in env), f"{env['HF_HOME']}/hub" if "HF_HOME" in env else "")
     hub = hub or DEFAULT_HUB
     mount = next((one for one in found if one.holds(hub)), None)
@@ -102,9 +104,11 @@ def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, st
             "65532; where a shared file system ignores fsGroup, name its owner in spec.cache.securityContext, or let "
         )
         note = Note(path=f"volumes[{mount.volume}]", text=f"{text}another claim be made with --cache-size")
-        return Cache(field={"claimName": mount.claim}, mount=mount, notes=(note,))
+        return CacheFound(field={"claimName": mount.claim}, mount=mount, notes=(note,))
     notes = tuple(_elsewhere(mount, name, size))
-    return Cache(field={"claim": {"name": f"{name}-models", "size": size or DEFAULT_SIZE}}, mount=None, notes=notes)
+    return CacheFound(
+        field={"claim": {"name": f"{name}-models", "size": size or DEFAULT_SIZE}}, mount=None, notes=notes
+    )
 
 
 def _elsewhere(mount: Mount | None, name: str, size: str) -> Iterator[Note]:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.cli.importing.models import Mount
+from paceline.core.manifest import Manifest
 from paceline.core.names import MODELS
 from paceline.core.server import TOPOLOGY_LABEL
 from paceline.engines import ENGINES
 from paceline.engines.importing import Note
 from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, SIDECAR, WRITTEN
 
-Manifest = dict[str, Any]
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 RESOURCES = {row.capabilities.resource for row in ENGINES.values()}
-LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
-          "amd.com/gpu.product-name")  # fmt: skip
+_LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator",
+           "gpu.nvidia.com/class", "amd.com/gpu.product-name")  # fmt: skip
 """Labels of nodes that tell what accelerators they have; the first that a pod selects is `productLabel`."""
 DEFAULTS: Mapping[str, Any] = {
     "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
@@ -29,14 +29,14 @@ DEFAULTS: Mapping[str, Any] = {
 PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 NOISE = ("kubectl.kubernetes.io/", "deployment.kubernetes.io/", "pod-template-hash")
 SHM = "shm"
-OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
+_OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
 """Names of volumes of Paceline's own."""
-ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
+_ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
 """Fields of the engine's container that are carried one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accelerator:
+class RequestedAccelerator:
     """`selected` are the keys of nodeSelector that it takes the place of, `questions` what only a person can answer."""
 
     field: Mapping[str, Any]
@@ -44,7 +44,9 @@ class Accelerator:
     questions: tuple[str, ...] = ()
 
 
-def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None) -> Accelerator:
+def accelerator(
+    pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None
+) -> RequestedAccelerator:
     """`product` and `count` are options."""
     resource, asked = _resource(container)
     questions = list[str]()
@@ -69,7 +71,7 @@ def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: s
         field["topology"] = str(topology)
     ours = (*(() if product else (label,)), TOPOLOGY_LABEL)
     selected = tuple(key for key in ours if key in selector)
-    return Accelerator(field=field, selected=selected, questions=tuple(questions))
+    return RequestedAccelerator(field=field, selected=selected, questions=tuple(questions))
 
 
 def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
@@ -85,13 +87,13 @@ def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
 def _product(pod: Mapping[str, Any]) -> tuple[str, str]:
     """Label and value; ("", "") if nothing selects one product."""
     selector = pod.get("nodeSelector") or {}
-    if label := next((each for each in LABELS if each in selector), ""):
+    if label := next((each for each in _LABELS if each in selector), ""):
         return label, str(selector[label])
     affinity = (pod.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
     chosen = [one for term in terms for one in term.get("matchExpressions") or () if len(terms) == 1]
     for one in chosen:
-        if one["operator"] == "In" and len(one["values"]) == 1 and (one["key"] in LABELS or "gpu-name" in one["key"]):
+        if one["operator"] == "In" and len(one["values"]) == 1 and (one["key"] in _LABELS or "gpu-name" in one["key"]):
             return one["key"], str(one["values"][0])
     return "", ""
 
@@ -100,7 +102,7 @@ PLACED = ("nodeSelector", "tolerations")
 """Fields of a pod that a resource has at the top of its spec."""
 
 
-def placed(pod: Mapping[str, Any], taken: Accelerator) -> Manifest:
+def placed(pod: Mapping[str, Any], taken: RequestedAccelerator) -> Manifest:
     """Without what `spec.accelerator` says."""
     ours = {"key": taken.field.get("resourceName", GPU), "operator": "Exists", "effect": "NoSchedule"}
     selector = {key: value for key, value in (pod.get("nodeSelector") or {}).items() if key not in taken.selected}
@@ -108,11 +110,11 @@ def placed(pod: Mapping[str, Any], taken: Accelerator) -> Manifest:
     return {name: value for name, value in zip(PLACED, (selector, tolerations), strict=True) if value}
 
 
-def pod_template(
+def carried_template(
     template: Mapping[str, Any],
     container: Mapping[str, Any],
     engine: tuple[str, str],
-    taken: Accelerator,
+    taken: RequestedAccelerator,
     cache: Mount | None,
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
@@ -173,7 +175,7 @@ def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Ite
             volume["emptyDir"] = {key: value for key, value in (volume["emptyDir"] or {}).items() if key != "medium"}
             names[name], text = SHM, "" if same else f"is the volume {SHM}, memory that servers have at {SHARED_MEMORY}"
         else:
-            names[name], text = f"own-{name}" if name in OURS else name, f"is called own-{name}: {name} is Paceline's"
+            names[name], text = f"own-{name}" if name in _OURS else name, f"is called own-{name}: {name} is Paceline's"
             if name in shared:
                 text = f"is not mounted at {SHARED_MEMORY}: servers have memory of their own there, the volume {SHM}"
         if text and (names[name] != name or (name in shared and names[name] != SHM)):
@@ -214,12 +216,12 @@ def _bare(container: Mapping[str, Any]) -> Manifest:
 def _server(
     container: Mapping[str, Any],
     engine: tuple[str, str],
-    taken: Accelerator,
+    taken: RequestedAccelerator,
     cache: Mount | None,
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
     path, notes = f"containers[{container['name']}]", list[Note]()
-    own = {key: value for key, value in _bare(container).items() if key not in ELSEWHERE}
+    own = {key: value for key, value in _bare(container).items() if key not in _ELSEWHERE}
     resource = taken.field.get("resourceName", GPU)
     asked = {
         part: kept

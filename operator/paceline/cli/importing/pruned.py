@@ -8,31 +8,30 @@ from typing import Any
 from paceline import api
 from paceline.api import InvalidManifestError, Problem, problems
 from paceline.cli.importing.arguments import readable
-from paceline.engines import places
+from paceline.core.manifest import Manifest
+from paceline.engines import ENGINES, places
 from paceline.engines.importing import Note
 from paceline.engines.refusal import Refusal
 
-Manifest = dict[str, Any]
 TAKEN_OUT = frozenset({
     "args-owned", "args-lossy", "args-unknown", "args-abbreviated", "args-misplaced",
-    "vllm-owned", "vllm-unknown", "vllm-shortened", "vllm-blind", "vllm-quiet",
     "owned-flag", "known-flag", "whole-flag",
-    "key-variables", "key-variable", "vllm-key", "pod-template",
-})  # fmt: skip
+    "key-variables", "key-variable", "pod-template",
+}).union(*(adapter.importing.removed for adapter in ENGINES.values()))  # fmt: skip
 """Rules about things that Paceline sets itself, or that this release of the engine lacks. What another rule refuses is
 for a person to decide."""
 TO_REMOVE = re.compile(r"[;:] (remove it|leave it out)$")
 """What a rule says to do, and is done."""
 OF_AN_ITEM = ("name", "mountPath", "readOnly")
 """Fields without which the item of a list that they stand in is none."""
-MOST = 500
+_MOST = 500
 """Refusals of one resource; each is taken out by itself, as paths move."""
 
 
 def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
     """The resource without them, their notes, and the problems that are left."""
     manifest, notes = deepcopy(manifest), list[Note]()
-    for _ in range(MOST):
+    for _ in range(_MOST):
         faults = problems(manifest)
         try:
             refused = places.refused(api.deployment(manifest, ruled=False), manifest["spec"])

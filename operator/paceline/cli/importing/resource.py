@@ -7,16 +7,24 @@ from posixpath import normpath
 from typing import Any, TypeVar
 
 from paceline.api import Problem
-from paceline.cli.importing.arguments import REQUESTS, Told, readable, told
+from paceline.cli.importing.arguments import REQUESTS, Told, carried_arguments, readable
 from paceline.cli.importing.command import Launch, launch, literals
-from paceline.cli.importing.environment import KEYS, Environment, environment, secret_of
+from paceline.cli.importing.environment import KEYS, Environment, secret_of, split_environment
 from paceline.cli.importing.hidden import hide, masked, secrets
-from paceline.cli.importing.models import cache, mounts, source
-from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, placed, pod_template, unread
+from paceline.cli.importing.models import claim_of_model, mounts, source
+from paceline.cli.importing.pod import (
+    RequestedAccelerator,
+    accelerator,
+    carried_template,
+    longest_start,
+    placed,
+    unread,
+)
 from paceline.cli.importing.pruned import pruned
 from paceline.cli.importing.secret import HIDDEN
-from paceline.cli.importing.speculation import proposed, speculation
+from paceline.cli.importing.speculation import proposed, read_speculation
 from paceline.core import PromotionSpec, Scheme
+from paceline.core.manifest import Manifest
 from paceline.core.text import duration_text
 from paceline.engines import ENGINES
 from paceline.engines.arguments import one_word
@@ -24,8 +32,7 @@ from paceline.engines.images import RELEASE
 from paceline.engines.importing import Note, Speculating, UnansweredError
 
 T = TypeVar("T")
-Manifest = dict[str, Any]
-API_VERSION = "paceline.dev/v1alpha1"
+_API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]
 """Repositories of images whose tags are an engine's versions; the tag of another may count its own releases."""
@@ -111,9 +118,9 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     pod, at = template["spec"], f"containers[{container['name']}]"
     image = str(container.get("image", ""))
     version = options.engine_version or answered(lambda: _version(run.engine, image), UNKNOWN_RELEASE)
-    said = told(run.engine, version, [one_word(word) or word for word in run.args], options.target)
+    said = carried_arguments(run.engine, version, [one_word(word) or word for word in run.args], options.target)
     variables = _variables(run, container)
-    env = environment(run.engine, variables, f"{at}.env")
+    env = split_environment(run.engine, variables, f"{at}.env")
     found = mounts(pod, container)
     literal = literals(variables)
     name = options.name or _named(str(deployment["metadata"]["name"]))
@@ -123,14 +130,14 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     if model := options.target or _of_this_hub(literal, said.model, questions):
         target = answered(lambda: place(model, "--target"), UNKNOWN_MODEL)
     served = answered(lambda: _served(said, target, options), "unknown")
-    where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
+    where = claim_of_model(name, target, found, literal, options.cache_claim, options.cache_size)
     none = Speculating()
     drafts = answered(
         lambda: _speculation(run.engine, version, said, options, lambda named: place(named, "--head")), none
     )
     kept = [word for words in said.args for word in words] + [word for one in said.speculative for word in one.values]
     kept += [str(one.get("value", "")) for one in env.env]
-    overlay, notes = pod_template(template, container, (run.engine, version), taken, where.mount, kept)
+    overlay, notes = carried_template(template, container, (run.engine, version), taken, where.mount, kept)
     keys, unkeyed = _keys(run.engine, said, variables, env, options.api_key_secret)
     revisions, draft = dict(run.downloads.values()), drafts.draft or {}
     spec: Manifest = {
@@ -148,7 +155,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         **_promotion(longest_start(deployment, container)),
     }
     metadata = _filled({"name": name, "namespace": deployment["metadata"].get("namespace", "")})
-    manifest = {"apiVersion": API_VERSION, "kind": "SpeculativeDeployment", "metadata": metadata, "spec": spec}
+    manifest = {"apiVersion": _API_VERSION, "kind": "SpeculativeDeployment", "metadata": metadata, "spec": spec}
     manifest, out, left = pruned(manifest)
     every = (
         *run.notes,
@@ -234,7 +241,7 @@ def _named(name: str) -> str:
 
 def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculating:
     """What the Deployment has, and what `--head` names beside it."""
-    found = speculation(engine, version, said.speculative, place, said.model)
+    found = read_speculation(engine, version, said.speculative, place, said.model)
     if found.draft and not options.head:
         return found
     offered = proposed(engine, options.head, options.algorithm)
@@ -283,7 +290,7 @@ def _plain(variables: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     return [dict(one) for one in variables]
 
 
-def _accelerator(taken: Accelerator, said: Told) -> Manifest:
+def _accelerator(taken: RequestedAccelerator, said: Told) -> Manifest:
     count = taken.field["count"]
     return {**taken.field, **({} if said.tensor_parallel == count else {"tensorParallelSize": said.tensor_parallel})}
 

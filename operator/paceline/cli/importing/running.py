@@ -17,7 +17,7 @@ from paceline.engines.importing import Note, UnansweredError
 from paceline.kube import ApiError, Forbidden, Manifest, Ref, Resource, Transport, selector
 from paceline.kube.resources import DEPLOYMENT, POD, REPLICA_SET
 
-SECRET = Resource("", "v1", "secrets", "Secret")
+_SECRET = Resource("", "v1", "secrets", "Secret")
 READ = (
     'for f in $1; do [ -e "$f" ] || continue; printf "%s%s\\n" "$0" "$f"; '
     'readlink "$f" || head -c 2000000 "$f"; done 2>/dev/null; exit 0'
@@ -34,7 +34,7 @@ WRITE = "write the words into the container's args, and import the Deployment as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class EngineProcess:
     pid: int
     parent: int
     words: tuple[str, ...]
@@ -63,7 +63,7 @@ async def running(
     deployment, template = await _owner(api, ref, pod)
     engine = _container(ref, template["spec"]["containers"], container)
     _must_run(ref, pod, engine["name"])
-    found = process(processes(await _files(api, ref, engine["name"], PROCESSES)), f"{engine['name']} of {ref}")
+    found = topmost_engine(processes(await _files(api, ref, engine["name"], PROCESSES)), f"{engine['name']} of {ref}")
     cwd, environ, own = f"/proc/{found.pid}/cwd", f"/proc/{found.pid}/environ", "/proc/self/environ"
     relative = dict(_relative(found.engine))
     spaces = [f"/proc/{one}/ns/mnt" for one in (found.pid, "self")]
@@ -164,19 +164,19 @@ async def _files(api: Transport, ref: Ref, container: str, globs: Sequence[str])
     return {name.decode(): content for name, _, content in parts}
 
 
-def processes(files: Mapping[str, bytes]) -> dict[int, Process]:
+def processes(files: Mapping[str, bytes]) -> dict[int, EngineProcess]:
     """Pid → process; without the one that reads."""
-    found = dict[int, Process]()
+    found = dict[int, EngineProcess]()
     for name, content in files.items():
         pid, file = name.split("/")[2:4]
         stat = files.get(f"/proc/{pid}/stat", b"").rpartition(b")")[2].split()
         words = tuple(content.removesuffix(b"\0").decode(errors="replace").split("\0")) if content else ()
         if file == "cmdline" and stat and READ not in words:
-            found[int(pid)] = Process(pid=int(pid), parent=int(stat[1]), words=words)
+            found[int(pid)] = EngineProcess(pid=int(pid), parent=int(stat[1]), words=words)
     return found
 
 
-def process(seen: Mapping[int, Process], where: str) -> Process:
+def topmost_engine(seen: Mapping[int, EngineProcess], where: str) -> EngineProcess:
     """The topmost engine: its workers may have its words. Raises UnansweredError without the words of any process."""
     engines = {pid: one for pid, one in seen.items() if one.engine or one.retitled}
     top = [one for one in engines.values() if not any(pid in engines for pid in _ancestors(one, seen))]
@@ -194,7 +194,7 @@ def process(seen: Mapping[int, Process], where: str) -> Process:
             raise UnansweredError(f"{where}: the processes {pids} are engines that do not start each other; {WRITE}")
 
 
-def _ancestors(one: Process, seen: Mapping[int, Process]) -> Iterator[int]:
+def _ancestors(one: EngineProcess, seen: Mapping[int, EngineProcess]) -> Iterator[int]:
     while (above := seen.get(one.parent)) and above.pid != one.pid:
         yield above.pid
         one = above
@@ -208,7 +208,7 @@ def _relative(words: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield i, value
 
 
-def _of_process(ref: Ref, found: Process) -> Note:
+def _of_process(ref: Ref, found: EngineProcess) -> Note:
     text = f"the engine's words are those of process {found.pid}; the container's command and args were not read"
     return Note(path=str(ref), text=text)
 
@@ -224,7 +224,7 @@ async def _of_secrets(api: Transport, namespace: str, container: Manifest) -> di
     for one in container.get("envFrom") or ():
         name = (one.get("secretRef") or {}).get("name")
         try:
-            secret = await api.get(Ref(SECRET, namespace, name)) if name else None
+            secret = await api.get(Ref(_SECRET, namespace, name)) if name else None
         except Forbidden as error:
             text = f"envFrom takes variables from the Secret {name}, and you may not read which: ask for get of secrets"
             raise ValueError(f"{text} in namespace {namespace}, or {WRITE}") from error

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-IGNORED = re.compile(r"(?:[ \t]|\\\n)+|#[^\n]*")
+_IGNORED = re.compile(r"(?:[ \t]|\\\n)+|#[^\n]*")
 """Between words, where alone # begins a comment."""
 OPERATOR = re.compile(r"&&|\|(?![|&])|;(?![;&])|\n|\d*(?:>>|>\||[<>]&|<>|>(?!\()|<(?![<(]))")
 _VARIABLE = (
@@ -20,19 +20,19 @@ OUTSIDE = re.compile(
     % r"""(?::-(?:(?P<default>[^"'`$\\{}~]*)|"(?P<quoted>[^"`$\\]*)"))?""",
     re.DOTALL | re.ASCII,
 )
-INSIDE = re.compile(
+_INSIDE = re.compile(
     r"""(?P<joined>\\\n)|\\(?P<escaped>[$`"\\])|(?P<plain>[^$`\\]+|\\(?![$`"\\\n])|\$(?![\w{(\[@*#?$!-]))|"""
     + _VARIABLE % r"""(?::-(?P<quoted>[^"'`$\\{}]*))?""",
     re.DOTALL | re.ASCII,
 )
 """A part of a word outside of quotes, and inside of double ones."""
-UNREAD = re.compile(r"\$\(\(?|\$\{[!#]?\w*[^\w}]{0,2}|\$.|&&|\|\||[|;&<]{2}|.", re.DOTALL)
+_UNREAD = re.compile(r"\$\(\(?|\$\{[!#]?\w*[^\w}]{0,2}|\$.|&&|\|\||[|;&<]{2}|.", re.DOTALL)
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\[|\+?=)", re.ASCII)
 FILES, OWN = re.compile(r"[*?[]"), re.compile(r"[*?[~{}]")
 """What a shell matches with files or fills in: in what a variable holds, and where it is written."""
 
 
-class UnreadableError(ValueError):
+class ShellOnlyError(ValueError):
     """What of a script only a shell can follow; its text goes on from "the script"."""
 
 
@@ -50,7 +50,7 @@ Word = tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ShellCommand:
     """`assigned` are variables set before its words; `after` is the operator before it, && or |, or "" where it runs
     whatever happened before; `piped`: it is joined with another by |."""
 
@@ -61,7 +61,7 @@ class Command:
     redirected: bool
 
 
-def commands(script: str, kubelets: Collection[str]) -> Iterator[Command]:
+def commands(script: str, kubelets: Collection[str]) -> Iterator[ShellCommand]:
     """`kubelets` are variables that $(NAME) stands for: the kubelet fills those in before the shell runs."""
     words, after, redirected, target = list[Word](), "", False, False
     for token in (*_tokens(script, kubelets), "\n"):
@@ -72,7 +72,7 @@ def commands(script: str, kubelets: Collection[str]) -> Iterator[Command]:
             redirected = target = True
         elif words or redirected:
             assigned, piped = tuple(_assigned(words)), "|" in (after, token)
-            yield Command(assigned=assigned, words=tuple(words), after=after, piped=piped, redirected=redirected)
+            yield ShellCommand(assigned=assigned, words=tuple(words), after=after, piped=piped, redirected=redirected)
             words, after, redirected = [], "" if token in ";\n" else token, False
 
 
@@ -89,7 +89,7 @@ def assignment(word: Word) -> tuple[str, Word] | None:
     if first.quoted or not (match := ASSIGNED.match(first.text)):
         return None
     if match[2] != "=" or match[1] == "IFS":
-        raise UnreadableError(f"has `{match[0]}`")
+        raise ShellOnlyError(f"has `{match[0]}`")
     return match[1], (Piece(text=first.text[match.end() :], quoted=False), *others)
 
 
@@ -97,7 +97,7 @@ def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
     """Words, and operators as they are written."""
     at, pieces = 0, list[Piece]()
     while at < len(script):
-        if not pieces and (match := IGNORED.match(script, at)):
+        if not pieces and (match := _IGNORED.match(script, at)):
             pass
         elif not pieces and (match := OPERATOR.match(script, at)):
             yield match[0]
@@ -116,11 +116,11 @@ def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
 
 def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
     kind, found = str(match.lastgroup), match.groupdict()
-    text, quoted, at = str(found[kind]), match.re is INSIDE or kind != "plain", 0
+    text, quoted, at = str(found[kind]), match.re is _INSIDE or kind != "plain", 0
     if kind == "double":
         yield Piece(quoted=True)
         while at < len(text):
-            if (inner := INSIDE.match(text, at)) is None:
+            if (inner := _INSIDE.match(text, at)) is None:
                 raise _unreadable(text, at)
             yield from _pieces(inner, kubelets)
             at = inner.end()
@@ -129,17 +129,17 @@ def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
         default = next(
             (Piece(text=said, quoted=key == "quoted") for key, said in written.items() if said is not None), None
         )
-        yield Piece(quoted=match.re is INSIDE, name=name, default=default)
+        yield Piece(quoted=match.re is _INSIDE, name=name, default=default)
     elif kind == "variable" and found["kubelets"] not in kubelets:
-        raise UnreadableError("has `$(`")
+        raise ShellOnlyError("has `$(`")
     elif kind != "joined":
         yield Piece(text=text, quoted=quoted)
 
 
-def _unreadable(script: str, at: int) -> UnreadableError:
-    match = UNREAD.match(script, at)
+def _unreadable(script: str, at: int) -> ShellOnlyError:
+    match = _UNREAD.match(script, at)
     assert match
-    return UnreadableError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
+    return ShellOnlyError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
 
 
 def literal(word: Word) -> str:
@@ -147,20 +147,20 @@ def literal(word: Word) -> str:
     return "".join(piece.text for piece in word)
 
 
-def value(word: Word, known: Mapping[str, str | None]) -> str:
+def assigned_value(word: Word, known: Mapping[str, str | None]) -> str:
     """What a variable holds that is set to the word. `known` holds None for a variable whose value is not known."""
     if any("~" in piece.text and not piece.quoted for piece in word):
-        raise UnreadableError("has `~` without quotes")
+        raise ShellOnlyError("has `~` without quotes")
     return "".join(_filled(piece, known).text for piece in word)
 
 
-def fields(word: Word, known: Mapping[str, str | None]) -> list[str]:
+def shell_words(word: Word, known: Mapping[str, str | None]) -> list[str]:
     """The words that a shell makes of it: what a variable outside of quotes holds is split at blanks."""
     found, last = list[str](), None
     for piece in word:
         filled = _filled(piece, known)
         if not filled.quoted and (match := (FILES if piece.name else OWN).search(filled.text)):
-            raise UnreadableError(f"has `{match[0]}` without quotes in the engine's words")
+            raise ShellOnlyError(f"has `{match[0]}` without quotes in the engine's words")
         if filled.quoted or not piece.name:
             last = (last or "") + filled.text
             continue
@@ -181,5 +181,5 @@ def _filled(piece: Piece, known: Mapping[str, str | None]) -> Piece:
     if piece.default and (text == "" or piece.name not in known):
         return piece.default
     if text is None:
-        raise UnreadableError(f"uses ${piece.name}, and the Deployment does not say what that is")
+        raise ShellOnlyError(f"uses ${piece.name}, and the Deployment does not say what that is")
     return Piece(text=text, quoted=piece.quoted)

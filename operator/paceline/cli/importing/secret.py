@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-SECRET = re.compile(
+_SECRET = re.compile(
     r"(^|[_-])((API|AUTH|ACCESS)?(TOKEN|KEY)|SECRET|PASS(WORD|WD|PHRASE)?|PWD|CREDENTIALS?)$", re.IGNORECASE
 )
 """Names of variables and flags whose values are nobody's to read."""
@@ -12,10 +12,10 @@ HIDDEN = "…"
 
 
 def is_secret(name: str) -> bool:
-    return bool(SECRET.search(name))
+    return bool(_SECRET.search(name))
 
 
-def shown(variable: Mapping[str, Any]) -> str:
+def without_secret_value(variable: Mapping[str, Any]) -> str:
     """A variable's value, or where it comes from, without a secret."""
     if "valueFrom" in variable:
         return str(dict(variable["valueFrom"]))

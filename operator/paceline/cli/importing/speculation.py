@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from paceline.engines import ENGINES
 from paceline.engines.arguments import ParsedFlag
-from paceline.engines.importing import CURRENT, Note, Place, Speculating, UnansweredError
+from paceline.engines.importing import CURRENT, Note, SourceOf, Speculating, UnansweredError
 
-CHAINS = {"three": 3, "five": 5}
+_CHAINS = {"three": 3, "five": 5}
 """Candidates of a head → their depths."""
 
 
-def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: Place, target: str) -> Speculating:
+def read_speculation(
+    engine: str, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str
+) -> Speculating:
     """`target` as the Deployment names it."""
     found = ENGINES[engine].importing.speculating(version, flags, place, target)
     if found.draft is None:
@@ -24,7 +26,7 @@ def proposed(engine: str, head: str, algorithm: str) -> Speculating:
     """For a Deployment without speculation: a resource needs something to compare. Chains, which go with every
     attention backend. Raises UnansweredError where there is nothing without a head."""
     if head:
-        chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in CHAINS.items()}
+        chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in _CHAINS.items()}
         candidates = tuple({"name": name, "tree": shape} for name, shape in chains.items())
         text = "the chains are a beginning: docs/searching.md finds what is faster"
         return Speculating(

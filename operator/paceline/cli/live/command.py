@@ -14,7 +14,7 @@ from paceline.kube import ApiError, Transport
 
 Command = Callable[[Transport, str, argparse.Namespace], Awaitable[int]]
 """With the API server and the namespace; gives the exit code."""
-NEEDS = "this view needs rich: pip install rich; -o json does without"
+_NEEDS = "this view needs rich: pip install rich; -o json does without"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(command: Command, args: argparse.Namespace) -> int:
     except ApiError as error:
         return _failed(args, said(error))
     except ImportError as error:
-        return _failed(args, f"{NEEDS} ({error})")
+        return _failed(args, f"{_NEEDS} ({error})")
     except ValueError as error:
         return _failed(args, " ".join(str(error).split()))
     except KeyboardInterrupt:

@@ -3,20 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from paceline.api.status import Condition, PoolStatus
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.cli.live.progress import Progress, progress
 from paceline.core import MAIN
+from paceline.core.manifest import Object
 from paceline.core.record import from_status
-from paceline.engines.images import told
-
-Manifest = Mapping[str, Any]
+from paceline.engines.images import engine_and_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class ObservedPool:
     """One pool. `asked` is None where an autoscaler decides."""
 
     name: str
@@ -26,7 +24,7 @@ class Pool:
     """Of the run under way; None if there is none."""
     emulated: frozenset[str]
     """Names of runs in which no model ran."""
-    stored: Manifest
+    stored: Object
     """Its entry in status as the API server holds it; empty if there is none."""
 
     def condition(self, kind: str) -> Condition | None:
@@ -34,7 +32,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class ObservedDeployment:
     namespace: str
     name: str
     uid: str
@@ -45,10 +43,10 @@ class Deployment:
     manual: bool
     """promotion.mode is Manual."""
     status: Status
-    pools: tuple[Pool, ...]
-    stored: Manifest
+    pools: tuple[ObservedPool, ...]
+    stored: Object
     """The status as the API server holds it."""
-    manifest: Manifest
+    manifest: Object
     """The whole object."""
 
     @property
@@ -64,7 +62,7 @@ class Deployment:
         decided = self.condition("Decided")
         return self.seen and decided is not None and decided.observed_generation in (None, self.generation)
 
-    def chosen(self, pool: str | None) -> tuple[Pool, ...]:
+    def chosen(self, pool: str | None) -> tuple[ObservedPool, ...]:
         """The pool of that name, or all. Raises ValueError with the names that there are."""
         found = tuple(one for one in self.pools if pool in (None, one.name))
         if not found:
@@ -93,9 +91,9 @@ def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
     return replace(found, waits=step.message.removeprefix(f"{found.run} ").rstrip(".") or found.waits)
 
 
-def deployment(
-    manifest: Manifest, runs: Sequence[Manifest], started: Mapping[str, datetime], now: datetime
-) -> Deployment:
+def observe_deployment(
+    manifest: Object, runs: Sequence[Object], started: Mapping[str, datetime], now: datetime
+) -> ObservedDeployment:
     """`runs` are those of its pools, in any order; `started`: Job of a round under way → when its pod began."""
     spec, metadata = manifest.get("spec") or {}, manifest["metadata"]
     status = from_status(Status, manifest.get("status"))
@@ -109,7 +107,7 @@ def deployment(
         entry = entries.pop(name, PoolStatus(name=name))
         run = by_name.get(entry.benchmark_run)
         pools.append(
-            Pool(
+            ObservedPool(
                 name=name,
                 asked=asked.get("replicas"),
                 status=entry,
@@ -119,8 +117,8 @@ def deployment(
             )
         )
     written = spec.get("engine") or {}
-    engine, version = told(written.get("type"), written.get("version"), written.get("image", ""))
-    return Deployment(
+    engine, version = engine_and_version(written.get("type"), written.get("version"), written.get("image", ""))
+    return ObservedDeployment(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
         uid=metadata.get("uid", ""),

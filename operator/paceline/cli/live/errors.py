@@ -5,8 +5,8 @@ import re
 from paceline.core.text import printable
 from paceline.kube import ApiError, Forbidden, NotFound, Unavailable
 
-CANNOT = re.compile(r'cannot (?P<verb>\w+) resource "(?P<what>[\w./]+)"(?:.*in the namespace "(?P<namespace>[^"]+)")?')
-ROLES = {"get": "view", "list": "view", "watch": "view", "patch": "edit"}
+_CANNOT = re.compile(r'cannot (?P<verb>\w+) resource "(?P<what>[\w./]+)"(?:.*in the namespace "(?P<namespace>[^"]+)")?')
+_ROLES = {"get": "view", "list": "view", "watch": "view", "patch": "edit"}
 """Verb → the chart's ClusterRole that has it, and the built-in one that it is part of."""
 
 
@@ -36,13 +36,13 @@ def _said(error: ApiError) -> str:
 
 def _forbidden(message: str) -> str:
     """An admission policy's refusal names its way out itself."""
-    found = CANNOT.search(message)
+    found = _CANNOT.search(message)
     if not found:
         return " ".join(message.split())
     verb, resource, namespace = found["verb"], found["what"], found["namespace"]
     where = f" in namespace {namespace}" if namespace else ""
     if resource == "pods/exec":
         return f"no permission to {verb} {resource}{where}: ask for get and create of it, which the role edit has"
-    role = ROLES.get(verb)
+    role = _ROLES.get(verb)
     ask = f"ask for the built-in role {role}, or the chart's paceline-{role}" if role and "/" not in resource else ""
     return f"no permission to {verb} {resource}{where}: {ask or 'ask for a role that may'}"

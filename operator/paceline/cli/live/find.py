@@ -6,9 +6,10 @@ from typing import Any
 
 from paceline.api.round import with_rounds
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
-from paceline.cli.live.deployment import Deployment, Manifest, deployment
+from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
 from paceline.cli.live.words import time_of
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.manifest import Object
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.core.record import from_status
 from paceline.core.text import in_all_texts, printable_lines
@@ -17,7 +18,7 @@ from paceline.kube.resources import JOB
 from paceline.plan import objects
 
 
-async def named(api: Api, namespace: str, name: str | None) -> str:
+async def find_name(api: Api, namespace: str, name: str | None) -> str:
     """The name that is meant. Raises ValueError with the names that there are; NotFound where the kind is not
     installed."""
     if name and await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name)):
@@ -38,22 +39,24 @@ def clock() -> datetime:
     return datetime.now(UTC)
 
 
-async def load(api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock) -> Deployment:
+async def load_deployment(
+    api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock
+) -> ObservedDeployment:
     """As it is now. Raises ValueError if it is not there any more."""
     manifest = await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name))
     if manifest is None:
         raise ValueError(f"the SpeculativeDeployment {name} of namespace {namespace} has been deleted")
     runs = (await api.list(BENCHMARK_RUN, namespace, selector({DEPLOYMENT_LABEL: name}))).items
     safe = in_all_texts([manifest, *runs], printable_lines)
-    return deployment(safe[0], safe[1:], await _started(api, namespace, runs), now())
+    return observe_deployment(safe[0], safe[1:], await _started(api, namespace, runs), now())
 
 
-async def measured(api: Api, namespace: str, mine: str) -> list[dict[str, Any]]:
+async def load_runs(api: Api, namespace: str, mine: str) -> list[dict[str, Any]]:
     """The runs with the labels `mine`, with their rounds."""
     return await joined(api, namespace, (await api.list(BENCHMARK_RUN, namespace, mine)).items, mine)
 
 
-async def joined(api: Api, namespace: str, runs: Sequence[Manifest], mine: str) -> list[dict[str, Any]]:
+async def joined(api: Api, namespace: str, runs: Sequence[Object], mine: str) -> list[dict[str, Any]]:
     """The runs with their rounds, which have the labels `mine`; without them for who may not read rounds."""
     try:
         rounds = (await api.list(BENCHMARK_ROUND, namespace, mine)).items
@@ -62,7 +65,7 @@ async def joined(api: Api, namespace: str, runs: Sequence[Manifest], mine: str) 
     return [with_rounds(run, rounds) for run in runs]
 
 
-async def _started(api: Api, namespace: str, runs: Sequence[Manifest]) -> Mapping[str, datetime]:
+async def _started(api: Api, namespace: str, runs: Sequence[Object]) -> Mapping[str, datetime]:
     """Of the Jobs of rounds under way. Who may not read Jobs sees the times of finished rounds only."""
     started: dict[str, datetime] = {}
     for run in runs:

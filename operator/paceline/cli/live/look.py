@@ -4,21 +4,21 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 
-from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.deployment import ObservedDeployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import load
+from paceline.cli.live.find import load_deployment
 from paceline.kube import Api, TooManyRequests, Unavailable
 
-SECONDS = 2.0
+_SECONDS = 2.0
 """Between two looks."""
 
 
-async def looks(api: Api, namespace: str, name: str, every: float = SECONDS) -> AsyncIterator[Deployment]:
+async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) -> AsyncIterator[ObservedDeployment]:
     """The deployment as it is, every so many seconds. An API server that does not answer is asked again."""
     silent = False
     while True:
         try:
-            yield await load(api, namespace, name)
+            yield await load_deployment(api, namespace, name)
             silent = False
         except (Unavailable, TooManyRequests) as error:
             if not silent:

@@ -13,32 +13,33 @@ from rich.text import Text
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.cli.live import searching
 from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
-from paceline.cli.live.words import marked, span
+from paceline.cli.live.words import marked, span_text
 from paceline.core import Bounds, Purpose, RunSpec
+from paceline.core.manifest import Object
 from paceline.core.record import from_status
 from paceline.measure.rounds import Moment
-from paceline.report import report
-from paceline.report.model import PROVISIONAL, Candidate, Manifest
-from paceline.report.tables import searched, speed_ups
+from paceline.report import build_report
+from paceline.report.model import PROVISIONAL, CandidateView
+from paceline.report.tables import searched_table, speed_ups
 
 WIDTH = 40
 """Columns of a bar."""
 RULERS = 6
 """Arms of a search that are drawn: the best that may be the best."""
-STEPS = (": ready after ", " tok/s")
+_STEPS = (": ready after ", " tok/s")
 """In the client's lines: a server has started, a workload is measured."""
 
 
 def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool) -> RenderableType:
     """The run, its round under way, and `lines` below: each candidate's interval as far as it is known."""
     name = Text(marked(moment.run["metadata"]["name"], emulated=emulated), style="bold")
-    at = seen(moment, now)
+    at = progress_view(moment, now)
     if at is None:
         return Group(name)
     bars = Table.grid(padding=(0, 1))
     if moment.plan is not None and moment.began is not None:
         done, total = steps(moment)
-        since = span((now - moment.began).total_seconds())
+        since = span_text((now - moment.began).total_seconds())
         bars.add_row(rounds(at), ProgressBar(total=total, completed=done, width=WIDTH), f"{doing(moment)}, {since}")
     if at.search is not None:
         bars.add_row("search", cells(at), f"{time_left(at)}; {spent(at)}")
@@ -48,7 +49,7 @@ def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool
     return Group(name, bars, *map(Text, lines))
 
 
-def seen(moment: Moment, now: datetime) -> Progress | None:
+def progress_view(moment: Moment, now: datetime) -> Progress | None:
     """None once the run has ended."""
     job = ((moment.run.get("status") or {}).get("progress") or {}).get("job", "")
     return progress(moment.run, {job: moment.began} if moment.began else {}, now)
@@ -57,7 +58,7 @@ def seen(moment: Moment, now: datetime) -> Progress | None:
 def steps(moment: Moment) -> tuple[int, int]:
     """Of the round: done, and in all. Each server starts once and is measured on its workloads."""
     assert moment.plan
-    done = sum(any(step in line for step in STEPS) for line in moment.said)
+    done = sum(any(step in line for step in _STEPS) for line in moment.said)
     return done, sum(1 + len(moment.plan.workloads_of(arm)) for arm in moment.plan.arms)
 
 
@@ -65,24 +66,26 @@ def doing(moment: Moment) -> str:
     return moment.said[-1] if moment.said else "starting"
 
 
-def so_far(run: Manifest) -> tuple[Candidate, ...]:
+def intervals_so_far(run: Object) -> tuple[CandidateView, ...]:
     """The candidates of a gate that have an interval; those of a Sweep or a Search are held against nothing."""
-    (page,) = report([run]).runs
+    (page,) = build_report([run]).runs
     return tuple(one for one in page.candidates if one.mean and page.asks)
 
 
-def standing(spec: RunSpec, run: Manifest, candidates: Sequence[Candidate], *, going_on: bool = False) -> Iterator[str]:
+def known_so_far(
+    spec: RunSpec, run: Object, candidates: Sequence[CandidateView], *, going_on: bool = False
+) -> Iterator[str]:
     """What is known so far: of a comparison the intervals of `candidates`; of a search which arms are left."""
     if spec.purpose is not Purpose.SEARCH:
         yield from intervals(candidates, 1 + spec.gate.min_improvement)
         return
     search = from_status(BenchmarkRunStatus, run.get("status")).search
     if search is not None:
-        yield from rulers(dict(itertools.islice(searching.in_question(search).items(), RULERS)))
-        yield from searching.standing(search, going_on=going_on)
+        yield from rulers(dict(itertools.islice(searching.remaining_intervals(search).items(), RULERS)))
+        yield from searching.standing_lines(search, going_on=going_on)
 
 
-def intervals(candidates: Sequence[Candidate], least: float) -> Iterator[str]:
+def intervals(candidates: Sequence[CandidateView], least: float) -> Iterator[str]:
     """A line for each candidate: its ratio, its bounds on a ruler; then what is asked, and whether they decide."""
     means = {one.name: one.mean.bounds for one in candidates if one.mean}
     if not means:
@@ -119,10 +122,10 @@ def _ruler(mean: Bounds, low: float, high: float) -> str:
     return "".join(drawn)
 
 
-def verdict(run: Manifest) -> RenderableType:
+def verdict_lines(run: Object) -> RenderableType:
     """The table of what was found, and the verdict's sentence."""
-    page = report([run]).runs[0]
-    found = searched(page.search) if page.search else speed_ups(page)
+    page = build_report([run]).runs[0]
+    found = searched_table(page.search) if page.search else speed_ups(page)
     drawn = Table(*found.head, box=None, pad_edge=False, header_style="dim")
     for number, column in enumerate(drawn.columns):
         column.overflow = "fold"  # a number that is cut off is another number

@@ -4,19 +4,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.api.status import Change, Condition, Evidence
+from paceline.api.status import Change, Condition, ServingEvidence
 from paceline.cli.live.advice import advice
-from paceline.cli.live.deployment import Deployment, Manifest, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.progress import cells, rounds, spent, time_left
-from paceline.cli.live.searching import standing
+from paceline.cli.live.searching import standing_lines
 from paceline.cli.live.traffic import Speed, Traffic
-from paceline.cli.live.words import held, when
+from paceline.cli.live.words import hold_text, when
 from paceline.core import BASELINE, Purpose, purpose_of
+from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
 from paceline.report import deployment_model as said
 from paceline.report import read
-from paceline.report.model import Run
+from paceline.report.model import RunView
 from paceline.report.text import count
 
 GOOD, BAD, OPEN = "good", "bad", "open"
@@ -26,30 +27,30 @@ FAVOURABLE = {"Ready": "True", "CacheReady": "True", "Reconciling": "False", "St
 """Condition → its status while all is well; of others neither is better."""
 NEEDS_SOMEBODY = ("Ready", "Stalled", "SpeculationDegraded")
 """Of these the ones that are trouble where they are not so."""
-TONES = {
+_TONES = {
     **dict.fromkeys(("Promoted", "PromotedAnyway"), GOOD),
     **dict.fromkeys(("Demoted", "TakenDown", "Fallback", "RolledBack", "Aborted", "Stopped"), BAD),
 }
 
 
 def page(
-    deployment: Deployment,
-    runs: Sequence[Run],
-    manifests: Sequence[Manifest],
+    deployment: ObservedDeployment,
+    runs: Sequence[RunView],
+    manifests: Sequence[Object],
     *,
     revisions: Collection[str] | None = None,
     traffic: Mapping[str, Traffic] | None = None,
     unread: str = "",
-) -> said.Deployment:
+) -> said.DeploymentView:
     """`runs` are what the report says of `manifests`, the deployment's runs. `revisions`: those of which a
     ControllerRevision is kept, None if not known. `traffic` by pool; `unread`: why there is none."""
     of_run = {run.name: (run, manifest) for run, manifest in zip(runs, manifests, strict=True)}
 
-    def pool(each: Pool) -> said.Pool:
+    def pool(each: ObservedPool) -> said.PoolView:
         mine = [pair for pair in of_run.values() if pair[1]["spec"]["pool"] == each.name]
         return _pool(deployment, each, mine, revisions, (traffic or {}).get(each.name), unread)
 
-    return said.Deployment(
+    return said.DeploymentView(
         name=deployment.name,
         namespace=deployment.namespace,
         state=deployment.status.state or "no status yet",
@@ -62,7 +63,7 @@ def page(
     )
 
 
-def shown(deployment: said.Deployment, names: Collection[str]) -> list[str]:
+def shown_runs(deployment: said.DeploymentView, names: Collection[str]) -> list[str]:
     """Of these runs the ones that a page about the deployment has in full, in the order of its pools: what each pool
     rests on, what answers its question, and what is being measured."""
     asked = [
@@ -74,14 +75,14 @@ def shown(deployment: said.Deployment, names: Collection[str]) -> list[str]:
     return list(dict.fromkeys(asked))
 
 
-def _tone(deployment: Deployment) -> str:
+def _tone(deployment: ObservedDeployment) -> str:
     ready = deployment.condition("Ready")
     if any(one.type != "Ready" and _of_condition(one) == BAD for one in deployment.status.conditions):
         return BAD
     return GOOD if ready and ready.status == "True" else OPEN
 
 
-def _remarks(deployment: Deployment) -> Iterator[str]:
+def _remarks(deployment: ObservedDeployment) -> Iterator[str]:
     if not deployment.stored:
         yield "The operator has written no status yet: is it running?"
     elif not deployment.seen:
@@ -110,31 +111,33 @@ def _of_condition(one: Condition) -> str:
     return BAD if one.type in NEEDS_SOMEBODY and one.status in ("True", "False") else OPEN
 
 
-Pairs = Sequence[tuple[Run, Manifest]]
+Pairs = Sequence[tuple[RunView, Object]]
 
 
 def _pool(
-    deployment: Deployment,
-    pool: Pool,
+    deployment: ObservedDeployment,
+    pool: ObservedPool,
     runs: Pairs,
     revisions: Collection[str] | None,
     traffic: Traffic | None,
     unread: str,
-) -> said.Pool:
+) -> said.PoolView:
     serving, verdict, progress = pool.status.serving, pool.status.verdict, pool.progress
-    evidence = serving.evidence if serving else Evidence()
+    evidence = serving.evidence if serving else ServingEvidence()
     answered = verdict is not None and verdict.evidence.run == evidence.run != ""
     searches = sorted(
         (m for _, m in runs if purpose_of(m["spec"]) is Purpose.SEARCH),
         key=lambda m: m["metadata"].get("creationTimestamp", ""),
     )
-    return said.Pool(
+    return said.PoolView(
         name=pool.name,
         arm=serving.arm if serving else "",
         revision=serving.revision if serving else "",
         since=when(serving.start_time) if serving else "",
         speed_up=finite(evidence.speedup),
-        bounds=read.bounds(verdict.evidence.speedup, verdict.lower, verdict.upper) if verdict and answered else None,
+        bounds=read.ordered_bounds(verdict.evidence.speedup, verdict.lower, verdict.upper)
+        if verdict and answered
+        else None,
         emulated=_emulated(pool),
         imported=evidence.imported,
         ready=pool.status.ready_replicas or 0,
@@ -155,13 +158,13 @@ def _pool(
     )
 
 
-def _emulated(pool: Pool) -> bool:
+def _emulated(pool: ObservedPool) -> bool:
     serving, verdict = pool.status.serving, pool.status.verdict
     named = {one.evidence.run for one in (serving, verdict) if one}
     return bool(named & pool.emulated) or bool(pool.progress and pool.progress.emulated)
 
 
-def _marks(pool: Pool) -> Iterator[tuple[str, str]]:
+def _marks(pool: ObservedPool) -> Iterator[tuple[str, str]]:
     if pool.status.degraded:
         yield "Degraded", BAD
     for hold in pool.status.holds:
@@ -170,7 +173,7 @@ def _marks(pool: Pool) -> Iterator[tuple[str, str]]:
         yield "Waiting" if pool.progress.waits else "Searching" if pool.progress.search else "Measuring", OPEN
 
 
-def _progress(pool: Pool) -> Iterator[str]:
+def _progress(pool: ObservedPool) -> Iterator[str]:
     if (progress := pool.progress) is None:
         if (step := pool.status.progress) and step.step != "Decided" and step.message:
             yield step.message
@@ -178,10 +181,10 @@ def _progress(pool: Pool) -> Iterator[str]:
     yield f"{cells(progress)} {rounds(progress)}"
     yield f"{time_left(progress)}; {spent(progress)}"
     if progress.search is not None:
-        yield from standing(progress.search, going_on=progress.going_on)
+        yield from standing_lines(progress.search, going_on=progress.going_on)
 
 
-def _guard(pool: Pool) -> str:
+def _guard(pool: ObservedPool) -> str:
     if degraded := pool.status.degraded:
         return f"{degraded.reason} since {when(degraded.since)}: {degraded.message}."
     watched = pool.condition("SpeculationDegraded")
@@ -191,7 +194,7 @@ def _guard(pool: Pool) -> str:
     return f"{watched.reason}: {watched.message}." if watched.message else watched.reason
 
 
-def _rates(pool: Pool, traffic: Traffic) -> Iterator[said.Rates]:
+def _rates(pool: ObservedPool, traffic: Traffic) -> Iterator[said.Rates]:
     if traffic.now:
         yield _rate(f"now, mean of {count(traffic.servers, 'server')}", traffic.now, emulated=False)
     for one in traffic.measured:
@@ -213,22 +216,22 @@ def _rate(of: str, speed: Speed, *, emulated: bool) -> said.Rates:
 # What came before.
 
 
-def _history(pool: Pool, runs: Pairs, revisions: Collection[str] | None) -> tuple[said.Event, ...]:
+def _history(pool: ObservedPool, runs: Pairs, revisions: Collection[str] | None) -> tuple[said.EventView, ...]:
     """Of one time what follows from the other stands above it: a verdict comes before its promotion."""
     events = [event for tell in TOLD for event in tell(pool, runs)]
     known = [_kept(event, revisions) for event in events]
     return tuple(sorted(known, key=lambda event: event.time, reverse=True))
 
 
-def _kept(event: said.Event, revisions: Collection[str] | None) -> said.Event:
+def _kept(event: said.EventView, revisions: Collection[str] | None) -> said.EventView:
     return event if revisions is None or not event.revision else replace(event, kept=event.revision in revisions)
 
 
-def _changes(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+def _changes(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
     yield from (_change(pool, change) for change in pool.status.history)
 
 
-def _change(pool: Pool, change: Change) -> said.Event:
+def _change(pool: ObservedPool, change: Change) -> said.EventView:
     evidence = change.evidence
     return _event(
         change.time,
@@ -241,16 +244,16 @@ def _change(pool: Pool, change: Change) -> said.Event:
         run=evidence.run,
         revision=change.revision,
         request=change.request,
-        tone=TONES.get(change.reason or "", ""),
+        tone=_TONES.get(change.reason or "", ""),
     )
 
 
-def _holds(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+def _holds(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
     for hold in pool.status.holds:
         yield _event(
             hold.start_time,
             f"Held: {hold.reason or 'by a person'}",
-            arm=hold.arm or held(hold),
+            arm=hold.arm or hold_text(hold),
             why=hold.message,
             run=hold.run,
             revision=hold.revision,
@@ -259,13 +262,13 @@ def _holds(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
         )
 
 
-def _watched(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+def _watched(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
     if degraded := pool.status.degraded:
         arm = pool.status.serving.arm if pool.status.serving else ""
         yield _event(degraded.since, f"Degraded: {degraded.reason}", arm=arm, why=degraded.message, tone=BAD)
 
 
-def _taken_down(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+def _taken_down(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
     """Those of which `history` has no line, as the servers before had never stopped."""
     told = {change.revision for change in pool.status.history}
     for one in pool.status.taken_down:
@@ -274,7 +277,7 @@ def _taken_down(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
             yield _event(one.since, f"Taken down: {one.reason}{times}", arm=one.arm, tone=BAD)
 
 
-def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+def _verdicts(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
     """Of every run that has ended, those that promoted nothing above all. The ratio of the best of many candidates is
     no speed-up that a gate has shown."""
     for run, manifest in runs:
@@ -309,8 +312,8 @@ def _event(
     revision: str = "",
     request: str = "",
     tone: str = "",
-) -> said.Event:
-    return said.Event(
+) -> said.EventView:
+    return said.EventView(
         time=time,
         when=when(time),
         what=what,
@@ -327,7 +330,7 @@ def _event(
     )
 
 
-TOLD: tuple[Callable[[Pool, Pairs], Iterator[said.Event]], ...] = (
+TOLD: tuple[Callable[[ObservedPool, Pairs], Iterator[said.EventView]], ...] = (
     _watched,
     _holds,
     _changes,

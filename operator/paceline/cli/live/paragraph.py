@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from paceline import api
-from paceline.api.status import Evidence, Hold, PoolVerdict
-from paceline.cli.live.advice import UNDECIDED, advice, promotable
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.api.status import Hold, PoolVerdict, ServingEvidence
+from paceline.cli.live.advice import UNDECIDED, advice, asked_to_promote
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds, time_left
-from paceline.cli.live.searching import in_short
-from paceline.cli.live.words import faster, held, marked, since
+from paceline.cli.live.searching import standing_clause
+from paceline.cli.live.words import faster, hold_text, marked, since_text
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
 from paceline.core.record import finite
-from paceline.engines import known_problems
+from paceline.engines import ENGINES, known_problems
 from paceline.plan.deployment.holds import BY_A_PERSON
 from paceline.report.text import capital, count
 
 Sentences = Iterator[str]
 
 
-def paragraph(deployment: Deployment, pool: Pool, now: datetime | None) -> str:
+def paragraph(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> str:
     """`now` is None for a page, which is read at any time, and has the evidence and what can be done beside it."""
     serving, target = pool.status.serving, pool.status.target
     by_evidence = serving and target and not target.request and target.message.startswith(f"{serving.evidence.run}: ")
@@ -28,35 +28,36 @@ def paragraph(deployment: Deployment, pool: Pool, now: datetime | None) -> str:
     return " ".join(sentence for say in SAID if say not in left_out for sentence in say(deployment, pool, now))
 
 
-def _unread(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _unread(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     if not deployment.stored:
         yield f"The operator has written no status of {deployment.name} yet: is it running?"
     elif not deployment.seen:
         yield f"Generation {deployment.generation} of the spec is not read yet; this is of an earlier one."
 
 
-def _stalled(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _stalled(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     stalled = deployment.condition("Stalled")
     if stalled:
         yield f"A person must act ({stalled.reason}): {stalled.message}."
 
 
-def _serves(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     serving = pool.status.serving
     if serving is None or not serving.revision:
         yield f"{pool.name} has not served anything yet{_not_ready(deployment)}."
     else:
-        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.start_time, now)}."
+        since = since_text(serving.start_time, now)
+        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since}."
 
 
-def _chosen(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _chosen(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     serving, target = pool.status.serving, pool.status.target
     if serving and serving.revision and target and target.revision == serving.revision and target.message:
         asked = f", as asked for by {target.request}" if target.request else ""
         yield f"It was chosen because {target.message.removeprefix(f'{serving.evidence.run}: ')}{asked}."
 
 
-def _to_come(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _to_come(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     serving, target = pool.status.serving, pool.status.target
     if serving and serving.revision and pool.asked and not pool.status.ready_replicas:
         yield f"None of its servers is ready{_not_ready(deployment)}."
@@ -64,14 +65,14 @@ def _to_come(deployment: Deployment, pool: Pool, now: datetime | None) -> Senten
         yield f"It is to serve {target.arm} (revision {target.revision}), because {target.message}."
 
 
-def _not_ready(deployment: Deployment) -> str:
+def _not_ready(deployment: ObservedDeployment) -> str:
     ready = deployment.condition("Ready")
     return f": {ready.message}" if ready and ready.status != "True" else ""
 
 
-def _evidence(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _evidence(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     serving, verdict = pool.status.serving, pool.status.verdict
-    evidence = serving.evidence if serving else Evidence()
+    evidence = serving.evidence if serving else ServingEvidence()
     if evidence.run:
         speed = f", {faster(evidence.speedup)} the baseline's throughput" if finite(evidence.speedup) else ""
         yield f"Its evidence is {evidence.run}{speed}{_interval(evidence.run, verdict)}."
@@ -81,7 +82,7 @@ def _evidence(deployment: Deployment, pool: Pool, now: datetime | None) -> Sente
             yield "Rounds of it were measured without a cluster, and applied by a person."
 
 
-def _verdict(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _verdict(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     serving, verdict = pool.status.serving, pool.status.verdict
     if verdict and not (serving and serving.evidence.run == verdict.evidence.run):
         name = verdict.evidence.run
@@ -97,36 +98,36 @@ def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
     return f" ({lower:.2f}–{upper:.2f})" if lower is not None and upper is not None else ""
 
 
-def _degraded(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     if degraded := pool.status.degraded:
-        yield f"Since {since(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
+        yield f"Since {since_text(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
     if pool.status.borrowed and (loan := pool.status.loan):
         yield f"{capital(count(pool.status.borrowed, 'server'))} of it is lent to {loan.run}, until that has measured."
 
 
-def _held(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _held(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     for hold in pool.status.holds:
-        yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.start_time, now)}: {hold.message}."
+        yield f"Held is {hold_text(hold)} ({hold.reason}) since {since_text(hold.start_time, now)}: {hold.message}."
 
 
 # What would change it.
 
 
-def _change(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _change(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     yield from next(found for ask in CHANGES if (found := tuple(ask(deployment, pool))))
 
 
-def _suspended(deployment: Deployment, pool: Pool) -> Sentences:
+def _suspended(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     if deployment.suspended:
         yield "spec.suspend is set: nothing is measured or rolled out until it is removed."
 
 
-def _measuring(deployment: Deployment, pool: Pool) -> Sentences:
+def _measuring(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     progress = pool.progress
     if progress:
         yield f"{progress.run} {'waits' if progress.waits else 'measures'} ({rounds(progress)}; {time_left(progress)})."
         if progress.search is not None:
-            yield f"It searches for the best candidate: {in_short(progress.search)}."
+            yield f"It searches for the best candidate: {standing_clause(progress.search)}."
             yield "What it finds is then compared with the baseline by a gate; nothing is served on a search alone."
         elif deployment.manual:
             yield "A winner waits for a person: promotion.mode is Manual."
@@ -134,14 +135,14 @@ def _measuring(deployment: Deployment, pool: Pool) -> Sentences:
             yield "If it shows a candidate to be faster, that one is served."
 
 
-def _awaiting(deployment: Deployment, pool: Pool) -> Sentences:
-    if revision := promotable(pool):
+def _awaiting(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
+    if revision := asked_to_promote(pool):
         yield f"Revision {revision} waits for a person: {advice(deployment, pool)}."
 
 
-def _released(deployment: Deployment, pool: Pool) -> Sentences:
+def _released(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     for hold in pool.status.holds:
-        yield f"The hold of {held(hold)} ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
+        yield f"The hold of {hold_text(hold)} ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
 
 
 def _end_of(hold: Hold) -> str:
@@ -150,13 +151,13 @@ def _end_of(hold: Hold) -> str:
     return "a spec that renders another server" if hold.arm == BASELINE else "another question, newer evidence"
 
 
-def _not_decided(deployment: Deployment, pool: Pool) -> Sentences:
+def _not_decided(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     verdict = pool.status.verdict
     if verdict and verdict.outcome in UNDECIDED:
         yield f"Another spec, or another attempt, may decide it: {advice(deployment, pool)}."
 
 
-def _decided(deployment: Deployment, pool: Pool) -> Sentences:
+def _decided(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     serving = pool.status.serving
     if pool.status.verdict and serving and serving.arm != BASELINE:
         yield (
@@ -167,12 +168,12 @@ def _decided(deployment: Deployment, pool: Pool) -> Sentences:
         yield "Another candidate, target, image or gate in the spec is a new question, and is measured."
 
 
-def _waiting(deployment: Deployment, pool: Pool) -> Sentences:
+def _waiting(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     step = pool.status.progress
     yield f"Nothing is measured yet{f': {step.message}' if step and step.message else ''}."
 
 
-CHANGES: tuple[Callable[[Deployment, Pool], Sentences], ...] = (
+CHANGES: tuple[Callable[[ObservedDeployment, ObservedPool], Sentences], ...] = (
     _suspended,
     _measuring,
     _awaiting,
@@ -184,16 +185,18 @@ CHANGES: tuple[Callable[[Deployment, Pool], Sentences], ...] = (
 """The first that has something to say says what comes next."""
 
 
-def _known(deployment: Deployment, pool: Pool, now: datetime | None) -> Sentences:
+def _known(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     """Nothing of a spec that the API server would not take any more."""
     if wrong(deployment.manifest):
         return
     spec = api.deployment(deployment.manifest)
     arms = next((one.arms for one in spec.pools if one.name == pool.name), ())
-    yield from (f"A known problem of this release, {problem}." for problem in known_problems.found(spec.server, arms))
+    problems = ENGINES[spec.server.engine.type].known_problems
+    for problem in known_problems.found(problems, spec.server, arms):
+        yield f"A known problem of this release, {problem}."
 
 
-SAID: tuple[Callable[[Deployment, Pool, datetime | None], Sentences], ...] = (
+SAID: tuple[Callable[[ObservedDeployment, ObservedPool, datetime | None], Sentences], ...] = (
     _unread,
     _stalled,
     _serves,

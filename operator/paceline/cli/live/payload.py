@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import Progress
 from paceline.core.record import to_camel, to_status
 
@@ -20,7 +20,7 @@ COMPUTED = (
 )
 
 
-def payload(deployment: Deployment) -> dict[str, Any]:
+def payload(deployment: ObservedDeployment) -> dict[str, Any]:
     """All of status, and `pools` as `pool_payload` has them."""
     return {
         "namespace": deployment.namespace,
@@ -32,7 +32,7 @@ def payload(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def pool_payload(pool: Pool) -> dict[str, Any]:
+def pool_payload(pool: ObservedPool) -> dict[str, Any]:
     """Its entry in status, with `replicas` (asked for), `run` (the run under way, or null) and `emulated` (whether what
     serves was promoted by a run in which no model ran)."""
     return {
@@ -44,7 +44,7 @@ def pool_payload(pool: Pool) -> dict[str, Any]:
     }
 
 
-def on_emulated_evidence(pool: Pool) -> bool:
+def on_emulated_evidence(pool: ObservedPool) -> bool:
     return pool.status.serving is not None and pool.status.serving.evidence.run in pool.emulated
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.api.run_status import BenchmarkRunStatus, Cost, RunProgress, SearchProgress
-from paceline.cli.live.words import gpu_hours, marked, span, time_of
+from paceline.api.run_status import BenchmarkRunStatus, RunCost, RunProgress, SearchProgress
+from paceline.cli.live.words import gpu_hours, marked, span_text, time_of
 from paceline.core import Purpose, purpose_of
 from paceline.core.record import from_status
 from paceline.plan import objects
 from paceline.report import read
 
-WAITS = ("WaitingForCapacity", "PodRefused", "Suspended")
+_WAITS = ("WaitingForCapacity", "PodRefused", "Suspended")
 """Reasons of a run's condition Complete for which no round goes on."""
 
 
@@ -54,7 +54,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
         return None
     at = status.progress or RunProgress()
     complete = next((condition for condition in status.conditions if condition.type == "Complete"), None)
-    waits = (at.message or complete.message).rstrip(".") if complete and complete.reason in WAITS else ""
+    waits = (at.message or complete.message).rstrip(".") if complete and complete.reason in _WAITS else ""
     since = started.get(at.job) if at.job and not waits else None
     spent = max(0, round((now - since).total_seconds())) if since else 0
     searches = purpose_of(run["spec"]) is Purpose.SEARCH
@@ -72,7 +72,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
         seconds_per_round=each,
         seconds_to_next_look=_left(following - rounds, each, spent) if known else None,
         seconds_to_last_look=_left(last - rounds, each, spent) if known else None,
-        gpu_seconds=((status.cost or Cost()).gpu_seconds or 0) + spent * accelerator["count"],
+        gpu_seconds=((status.cost or RunCost()).gpu_seconds or 0) + spent * accelerator["count"],
         emulated=bool(status.emulated),
         waits=waits,
         message=at.message,
@@ -114,14 +114,14 @@ def time_left(progress: Progress) -> str:
         return f"waits: {progress.waits}"
     if progress.search is not None:
         each = progress.seconds_per_round
-        return f"a round takes about {span(each)}" if each else "how long a round takes is known after the first"
+        return f"a round takes about {span_text(each)}" if each else "how long a round takes is known after the first"
     soon, late = progress.seconds_to_next_look, progress.seconds_to_last_look
     if soon is None or late is None:
         return "the time left is known after the first round"
-    least = f"about {span(soon)} to the look after round {progress.next_look}"
-    return least if soon == late else f"{least}, {span(late)} if it goes to the last one"
+    least = f"about {span_text(soon)} to the look after round {progress.next_look}"
+    return least if soon == late else f"{least}, {span_text(late)} if it goes to the last one"
 
 
 def spent(progress: Progress) -> str:
-    took = f"{span(progress.seconds)} and " if progress.search is not None and progress.seconds else ""
+    took = f"{span_text(progress.seconds)} and " if progress.search is not None and progress.seconds else ""
     return marked(f"{took}{gpu_hours(progress.gpu_seconds)} so far", emulated=progress.emulated)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.kube import Api
 
-MANAGER = "kubectl-paceline"
+_MANAGER = "kubectl-paceline"
 """Each request has a field manager of its own, so that it can be taken back and takes no other away."""
 
 
@@ -29,7 +29,7 @@ class Asked:
         return f"{self.key}={self.value}"
 
 
-def value(revision: str, token: str, *, names_revision: bool) -> str:
+def request_value(revision: str, token: str, *, names_revision: bool) -> str:
     """[REVISION]@TOKEN, or the token alone where a request has no revision."""
     return f"{revision}@{token}" if names_revision else token
 
@@ -39,15 +39,15 @@ def fresh_token(now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
-async def write(api: Api, deployment: Deployment, asked: Asked) -> None:
+async def write(api: Api, deployment: ObservedDeployment, asked: Asked) -> None:
     await _apply(api, deployment, asked, {asked.key: asked.value})
 
 
-async def take_back(api: Api, deployment: Deployment, asked: Asked) -> None:
+async def take_back(api: Api, deployment: ObservedDeployment, asked: Asked) -> None:
     await _apply(api, deployment, asked, {})
 
 
-async def _apply(api: Api, deployment: Deployment, asked: Asked, annotations: Mapping[str, str]) -> None:
+async def _apply(api: Api, deployment: ObservedDeployment, asked: Asked, annotations: Mapping[str, str]) -> None:
     """With the uid: a deployment of that name that was made since is not meant."""
     metadata: dict[str, Any] = {"name": deployment.name, "namespace": deployment.namespace, "uid": deployment.uid}
     manifest = {
@@ -55,29 +55,29 @@ async def _apply(api: Api, deployment: Deployment, asked: Asked, annotations: Ma
         "kind": SPECULATIVE_DEPLOYMENT.kind,
         "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
     }
-    await api.apply(manifest, manager=f"{MANAGER}-{asked.verb}-{asked.pool}")
+    await api.apply(manifest, manager=f"{_MANAGER}-{asked.verb}-{asked.pool}")
 
 
-async def answer(seen: AsyncIterator[Deployment], asked: Asked) -> Deployment:
+async def answer(seen: AsyncIterator[ObservedDeployment], asked: Asked) -> ObservedDeployment:
     """The deployment once the request is carried out or refused. Without an operator it waits forever."""
     async for deployment in seen:
-        if handled(deployment, asked) or refusal(deployment, asked):
+        if handled(deployment, asked) or refusal_reason(deployment, asked):
             return deployment
     raise AssertionError("who looks again and again does not end")
 
 
-def handled(deployment: Deployment, asked: Asked) -> bool:
+def handled(deployment: ObservedDeployment, asked: Asked) -> bool:
     (pool,) = deployment.chosen(asked.pool)
     return getattr(pool.status.handled, asked.verb.replace("-", "_"), "") == asked.value
 
 
-def refusal(deployment: Deployment, asked: Asked) -> str:
+def refusal_reason(deployment: ObservedDeployment, asked: Asked) -> str:
     """Why it was refused; "" if it was not."""
     begins = f"{asked}: "
     return next((text.removeprefix(begins) for text in deployment.status.refused if text.startswith(begins)), "")
 
 
-def effect(before: Pool, after: Pool) -> str:
+def effect(before: ObservedPool, after: ObservedPool) -> str:
     """What a request has changed, in a sentence without its full stop."""
     was, now = before.status, after.status
     changes = []

@@ -14,15 +14,15 @@ def draws_in_place() -> bool:
     return sys.stdout.isatty() and not Console().is_dumb_terminal
 
 
-def show(what: RenderableType) -> None:
+def print_styled(what: RenderableType) -> None:
     """rich leaves colours out for NO_COLOR and a dumb terminal by itself."""
     if sys.stdout.isatty():
         Console(highlight=False).print(what)
     else:
-        print(plain(what))
+        print(plain_text(what))
 
 
-def plain(what: RenderableType, width: int = UNBOUNDED) -> str:
+def plain_text(what: RenderableType, width: int = UNBOUNDED) -> str:
     """Without colours, and without spaces at the end of lines."""
     written = io.StringIO()
     Console(file=written, width=width, color_system=None, highlight=False, legacy_windows=False).print(what)

@@ -5,28 +5,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from paceline.api.run_status import SearchedArm, SearchProgress
 from paceline.core import BASELINE, Bounds
 from paceline.report import read
-from paceline.report.text import change, count, interval, ratio
+from paceline.report.text import change, count, interval_text, ratio_text
 
 BEST, OPEN, BEHIND, FEW, FAILED = "best", "may be best", "behind", "too few points", "failed"
 """As `paceline.search.so_far.State`, which needs numpy."""
-MOST = 6
+_MOST = 6
 """Arms of a kind that are named; the others are counted."""
 
 
-def standing(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]:
+def standing_lines(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]:
     """A line for what was measured, for the arms of each kind, and for what the round under way, if one is `going_on`,
     or else the next one is for."""
-    yield measured(search)
+    yield _measured(search)
     if best := _leader(search):
         yield f"{'best' if best.state == BEST else 'ahead'} so far: {_arm(best, None)}"
-    for state, says in KINDS.items():
+    for state, says in _KINDS.items():
         if arms := [arm for arm in search.arms if arm.state == state and arm != best and arm.arm != BASELINE]:
             yield f"{says}: {_listed(arms, best.ratio if best and state == BEHIND else None)}"
     if search.next:
         yield f"{'this round' if going_on else 'next'}: {search.next}"
 
 
-KINDS: Mapping[str, str] = {
+_KINDS: Mapping[str, str] = {
     OPEN: "may be best",
     BEHIND: "out, behind the best by more than the noise of their points",
     FEW: "measured once",
@@ -34,23 +34,23 @@ KINDS: Mapping[str, str] = {
 }
 
 
-def measured(search: SearchProgress) -> str:
+def _measured(search: SearchProgress) -> str:
     """How much of the grid."""
     arms = sum(arm.arm != BASELINE for arm in search.arms)
     of = f"{arms} of {search.candidates} candidates measured"
     return f"{of}, in {count(search.points, 'point')} of {count(search.server_starts, 'server start')}"
 
 
-def in_short(search: SearchProgress) -> str:
+def standing_clause(search: SearchProgress) -> str:
     """The same and the best, in one clause."""
     best = _leader(search)
-    return f"{measured(search)}; ahead so far: {_arm(best, None)}" if best else measured(search)
+    return f"{_measured(search)}; ahead so far: {_arm(best, None)}" if best else _measured(search)
 
 
-def in_question(search: SearchProgress) -> Mapping[str, Bounds]:
+def remaining_intervals(search: SearchProgress) -> Mapping[str, Bounds]:
     """Arm → its interval, of those that may still be the best, the best first."""
     arms = [arm for arm in search.arms if arm.state in (BEST, OPEN)]
-    bounds = {arm.arm: read.bounds(arm.ratio, arm.lower, arm.upper) for arm in arms}
+    bounds = {arm.arm: read.ordered_bounds(arm.ratio, arm.lower, arm.upper) for arm in arms}
     return {name: found for name, found in bounds.items() if found}
 
 
@@ -62,8 +62,8 @@ def _leader(search: SearchProgress) -> SearchedArm | None:
 
 
 def _listed(arms: list[SearchedArm], best: float | None) -> str:
-    more = [f"and {len(arms) - MOST} more"] if len(arms) > MOST else []
-    return ", ".join([*(_arm(arm, best) for arm in arms[:MOST]), *more])
+    more = [f"and {len(arms) - _MOST} more"] if len(arms) > _MOST else []
+    return ", ".join([*(_arm(arm, best) for arm in arms[:_MOST]), *more])
 
 
 def _arm(arm: SearchedArm, best: float | None) -> str:
@@ -75,7 +75,7 @@ def _said(arm: SearchedArm, best: float | None) -> Iterable[str]:
     if arm.why:
         yield f"({arm.why})"
         return
-    if bounds := read.bounds(arm.ratio, arm.lower, arm.upper):
-        yield f"{ratio(bounds.ratio)} ({interval(bounds)})"
+    if bounds := read.ordered_bounds(arm.ratio, arm.lower, arm.upper):
+        yield f"{ratio_text(bounds.ratio)} ({interval_text(bounds)})"
         if best:
             yield f"{change(bounds.ratio / best - 1)}"

@@ -8,15 +8,15 @@ from rich.text import Text
 
 from paceline.cli.live.traffic import Speed, Traffic
 from paceline.cli.live.words import marked
-from paceline.report.text import count, number
+from paceline.report.text import count, significant
 
-COLUMNS = ("pool", "", "requests", "tokens/s", "acceptance", "TTFT", "per token")
-NONE = "–"
+_COLUMNS = ("pool", "", "requests", "tokens/s", "acceptance", "TTFT", "per token")
+_NONE = "–"
 
 
-def speeds(pools: Sequence[Traffic]) -> RenderableType:
+def speeds_table(pools: Sequence[Traffic]) -> RenderableType:
     """All numbers are of one server: their mean now, and those of the evidence."""
-    drawn = Table(*COLUMNS, box=None, pad_edge=False, header_style="dim")
+    drawn = Table(*_COLUMNS, box=None, pad_edge=False, header_style="dim")
     for column in drawn.columns[2:]:
         column.justify = "right"
     for pool in pools:
@@ -46,8 +46,8 @@ def _cells(speed: Speed) -> tuple[str, ...]:
 
 
 def _shown(value: float | None) -> str:
-    return NONE if value is None else number(value)
+    return _NONE if value is None else significant(value)
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return NONE if seconds is None else f"{number(1000 * seconds)} ms"
+    return _NONE if seconds is None else f"{significant(1000 * seconds)} ms"

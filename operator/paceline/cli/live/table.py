@@ -7,32 +7,32 @@ from rich.padding import Padding
 from rich.text import Text
 
 from paceline.api.status import Change
-from paceline.cli.live.deployment import Pool
+from paceline.cli.live.deployment import ObservedPool
 from paceline.cli.live.words import faster, marked, when
 
-COLUMNS = ("since", "pool", "how", "serves", "speed-up", "revision")
-GAP = "  "
+_COLUMNS = ("since", "pool", "how", "serves", "speed-up", "revision")
+_GAP = "  "
 
 
-def history(pools: Sequence[Pool]) -> RenderableType:
+def history_lines(pools: Sequence[ObservedPool]) -> RenderableType:
     """The latest change first, pool by pool; below each why it came to."""
     changes = [(pool, change) for pool in pools for change in pool.status.history]
     rows = [_cells(pool, change) for pool, change in changes]
-    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-    drawn: list[RenderableType] = [Text(_aligned(COLUMNS, widths), style="dim")]
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
+    drawn: list[RenderableType] = [Text(_aligned(_COLUMNS, widths), style="dim")]
     for (_, change), cells in zip(changes, rows, strict=True):
-        drawn += [Text(_aligned(cells, widths)), Padding(Text(_why(change)), (0, 0, 0, widths[0] + len(GAP)))]
+        drawn += [Text(_aligned(cells, widths)), Padding(Text(_why(change)), (0, 0, 0, widths[0] + len(_GAP)))]
     return Group(*drawn)
 
 
-def in_short(pool: Pool, change: Change) -> str:
+def change_line(pool: ObservedPool, change: Change) -> str:
     """A change in one line."""
     asked = f", asked for by {change.request}" if change.request else ""
     time, _, *words, _ = _cells(pool, change)
     return " ".join(filter(None, (time, *words))) + asked
 
 
-def _cells(pool: Pool, change: Change) -> tuple[str, ...]:
+def _cells(pool: ObservedPool, change: Change) -> tuple[str, ...]:
     evidence = change.evidence
     emulated = evidence.run in pool.emulated
     speed = marked(faster(evidence.speedup), emulated=emulated, imported=evidence.imported)
@@ -40,7 +40,7 @@ def _cells(pool: Pool, change: Change) -> tuple[str, ...]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return _GAP.join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _why(change: Change) -> str:

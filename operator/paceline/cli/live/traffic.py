@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.api.round import rounds_of
-from paceline.cli.live.deployment import Deployment, Manifest, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
+from paceline.core.manifest import Object
 from paceline.core.record import decimal, to_camel
 from paceline.engines import ENGINES, Counts
 from paceline.report import measured, read
-from paceline.watch.windows import increase
-from paceline.watch.windows import read as one_more
+from paceline.watch.windows import add_reading as one_more
+from paceline.watch.windows import window_increase
 
 LONG_AGO = 1e9
 """Seconds: two readings are a window, however far apart."""
-METRICS = {
+_METRICS = {
     "acceptLength": "accept_length",
     "outputThroughput": "tokens_per_second",
     "meanTTFT": "ttft_seconds",
@@ -35,7 +36,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class TrafficMeasured:
     workload: str
     speed: Speed
 
@@ -48,7 +49,7 @@ class Traffic:
     arm: str
     servers: int
     now: Speed | None
-    measured: tuple[Measured, ...]
+    measured: tuple[TrafficMeasured, ...]
     evidence: str
     emulated: bool
     errors: tuple[str, ...]
@@ -59,9 +60,9 @@ Page = Counts | str
 
 
 def traffic(
-    deployment: Deployment,
-    pool: Pool,
-    runs: Sequence[Manifest],
+    deployment: ObservedDeployment,
+    pool: ObservedPool,
+    runs: Sequence[Object],
     before: Mapping[str, Page],
     after: Mapping[str, Page],
     seconds: float,
@@ -85,13 +86,13 @@ def traffic(
     )
 
 
-def _now(deployment: Deployment, counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
+def _now(deployment: ObservedDeployment, counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
     monitor = ENGINES[deployment.engine].monitor(deployment.version)
     windows = [
         one_more(one_more(None, monitor, one, 0.0, LONG_AGO), monitor, other, seconds, LONG_AGO)
         for one, other in counted
     ]
-    grown = increase(window.readings for window in windows)
+    grown = window_increase(window.readings for window in windows)
     return Speed(
         requests_under_way=grown.under_way,
         tokens_per_second=(grown.first_tokens + grown.later_tokens) / seconds / len(windows),
@@ -101,7 +102,7 @@ def _now(deployment: Deployment, counted: Sequence[tuple[Counts, Counts]], secon
     )
 
 
-def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
+def _measured(run: Object, arm: str) -> Iterator[TrafficMeasured]:
     spec = run["spec"]
     rounds = rounds_of(run)
     arms, workloads = [each["name"] for each in spec["arms"]], [read.workload(each) for each in spec["workloads"]]
@@ -109,11 +110,11 @@ def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
     typical = {(value.workload, value.metric): value.typical for value in values if value.arm == arm}
     for workload in spec["workloads"]:
         name = read.workload(workload)
-        found = {field: typical[name, metric] for metric, field in METRICS.items() if (name, metric) in typical}
-        yield Measured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
+        found = {field: typical[name, metric] for metric, field in _METRICS.items() if (name, metric) in typical}
+        yield TrafficMeasured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
 
 
-def _expected(pool: Pool) -> Iterator[Measured]:
+def _expected(pool: ObservedPool) -> Iterator[TrafficMeasured]:
     """What status keeps of a run that was deleted."""
     expected, serving = pool.status.expected, pool.status.serving
     if expected and serving and expected.revision == serving.revision:
@@ -124,15 +125,15 @@ def _expected(pool: Pool) -> Iterator[Measured]:
                 ttft_seconds=load.mean_ttft,
                 itl_seconds=load.mean_tpot,
             )
-            yield Measured(workload=load.workload, speed=speed)
+            yield TrafficMeasured(workload=load.workload, speed=speed)
 
 
-def _load(workload: Manifest) -> float | None:
+def _load(workload: Object) -> float | None:
     """Of a closed loop at one concurrency; at a rate as many are under way as there come to be."""
     return float(workload["concurrency"]) if read.at_one_load(workload) else None
 
 
-def payload(deployment: Deployment, pools: Sequence[Traffic]) -> dict[str, Any]:
+def traffic_payload(deployment: ObservedDeployment, pools: Sequence[Traffic]) -> dict[str, Any]:
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,

@@ -9,11 +9,11 @@ from rich.tree import Tree
 
 from paceline.api.status import Condition
 from paceline.cli.live.advice import advice
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
-from paceline.cli.live.searching import standing
-from paceline.cli.live.table import in_short
-from paceline.cli.live.words import faster, held, marked, since, span, time_of
+from paceline.cli.live.searching import standing_lines
+from paceline.cli.live.table import change_line
+from paceline.cli.live.words import faster, hold_text, marked, since_text, span_text, time_of
 from paceline.report.text import count
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
@@ -23,35 +23,35 @@ AT_REST = {("Ready", "Serving"), ("CacheReady", "Cached")}
 OF_POOLS = ("Measuring", "Decided", "Promoted", "SpeculationDegraded")
 """Conditions of which the lines of each pool say more."""
 
-IDLE = {"Suspended": "suspended: spec.suspend is set"}
+_IDLE = {"Suspended": "suspended: spec.suspend is set"}
 """Step of a pool that has no message → what it means."""
-PATIENCE = 120
+_PATIENCE = 120
 """Seconds without progress of a roll-out that are nothing to speak of."""
 TAIL = 3
 """Changes that the tree shows."""
-LABEL = 9
+_LABEL = 9
 """Characters of the longest label."""
 
 
-def tree(deployment: Deployment, now: datetime) -> Tree:
+def tree(deployment: ObservedDeployment, now: datetime) -> Tree:
     root = Tree(_title(deployment), guide_style=FAINT)
     for line in _general(deployment, now):
         root.add(line)
     for pool in deployment.pools:
         branch = root.add(Text(pool.name, style="bold"))
-        for label, say in PARTS.items():
+        for label, say in _PARTS.items():
             if lines := tuple(say(deployment, pool, now)):
                 branch.add(_part(label, *lines))
     return root
 
 
-def _title(deployment: Deployment) -> Text:
+def _title(deployment: ObservedDeployment) -> Text:
     state = deployment.status.state or "no status yet"
     where = f"{deployment.namespace}/{deployment.name}"
     return Text.assemble((where, "bold"), "  ", (state, _style_of(deployment)), "  ", deployment.status.summary)
 
 
-def _style_of(deployment: Deployment) -> str:
+def _style_of(deployment: ObservedDeployment) -> str:
     ready = deployment.condition("Ready")
     if deployment.condition("Stalled"):
         return BAD
@@ -61,14 +61,14 @@ def _style_of(deployment: Deployment) -> str:
 def _part(label: str, *lines: tuple[str, str]) -> Table:
     """Lines, each a text and its style, beside their label: what is too long for a terminal goes on below itself."""
     grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(min_width=LABEL, style=FAINT)
+    grid.add_column(min_width=_LABEL, style=FAINT)
     grid.add_column()
     for number, (text, style) in enumerate(lines):
         grid.add_row("" if number else label, Text(text, style=style))
     return grid
 
 
-def _general(deployment: Deployment, now: datetime) -> Iterator[Table]:
+def _general(deployment: ObservedDeployment, now: datetime) -> Iterator[Table]:
     """What concerns all pools."""
     status = deployment.status
     if not deployment.stored:
@@ -92,7 +92,7 @@ def _general(deployment: Deployment, now: datetime) -> Iterator[Table]:
 
 
 def _age(condition: Condition, now: datetime) -> str:
-    return since(condition.last_transition_time, now)
+    return since_text(condition.last_transition_time, now)
 
 
 def _colour(condition: Condition) -> str:
@@ -107,7 +107,7 @@ Lines = Iterator[tuple[str, str]]
 """Text and style."""
 
 
-def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     serving, ready = pool.status.serving, pool.status.ready_replicas or 0
     asked = f"{ready} of {pool.asked} servers ready" if pool.asked is not None else f"{ready} servers ready"
     if serving is None or not serving.revision:
@@ -118,33 +118,33 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     speed = marked(faster(evidence.speedup), emulated=emulated, imported=evidence.imported)
     arm = " ".join(filter(None, (serving.arm, speed)))
     style = GOOD if pool.asked is None or ready >= pool.asked else BUSY
-    yield f"{arm} at {serving.revision}, since {since(serving.start_time, now)}; {asked}", style
+    yield f"{arm} at {serving.revision}, since {since_text(serving.start_time, now)}; {asked}", style
     if evidence.run:
         yield f"on the evidence of {evidence.run}", ""
 
 
-def _target(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _target(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     target, serving = pool.status.target, pool.status.serving
     if target and not (serving and serving.revision == target.revision):
         yield f"{target.arm} at {target.revision}, because {target.message}", BUSY
-        if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= PATIENCE:
-            yield f"no progress for {span(stood)}", BUSY
+        if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= _PATIENCE:
+            yield f"no progress for {span_text(stood)}", BUSY
 
 
-def _run(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _run(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     progress, step = pool.progress, pool.status.progress
     if progress is None:
         if step and step.step != "Decided":
-            yield step.message or IDLE.get(step.step, step.step), BUSY
+            yield step.message or _IDLE.get(step.step, step.step), BUSY
         return
     yield progress.run, ""
     yield f"{cells(progress)} {rounds(progress)}", BUSY
     yield f"{time_left(progress)}; {spent(progress)}", ""
     if progress.search is not None:
-        yield from ((line, "") for line in standing(progress.search, going_on=progress.going_on))
+        yield from ((line, "") for line in standing_lines(progress.search, going_on=progress.going_on))
 
 
-def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _verdict(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     verdict = pool.status.verdict
     if verdict:
         style = {"Promote": GOOD, "Reject": "", "Error": BAD}.get(verdict.outcome, BUSY)
@@ -155,39 +155,39 @@ def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
             yield verdict.crossing, BUSY
 
 
-def _degraded(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if degraded := pool.status.degraded:
-        yield f"{degraded.reason} since {since(degraded.since, now)}: {degraded.message}", BAD
+        yield f"{degraded.reason} since {since_text(degraded.since, now)}: {degraded.message}", BAD
 
 
-def _lent(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _lent(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if pool.status.borrowed and (loan := pool.status.loan):
-        yield f"{count(pool.status.borrowed, 'server')} to {loan.run} since {since(loan.since, now)}", BUSY
+        yield f"{count(pool.status.borrowed, 'server')} to {loan.run} since {since_text(loan.since, now)}", BUSY
 
 
-def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _hold(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     for hold in pool.status.holds:
-        yield f"{held(hold)}: {hold.reason} since {since(hold.start_time, now)}: {hold.message}", BAD
+        yield f"{hold_text(hold)}: {hold.reason} since {since_text(hold.start_time, now)}: {hold.message}", BAD
 
 
-def _next(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _next(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if command := advice(deployment, pool):
         yield command, "bold"
 
 
-def _history(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _history(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     """The latest changes; what serves since the last one stands above."""
     for change in pool.status.history[:TAIL]:
-        yield in_short(pool, change), FAINT
+        yield change_line(pool, change), FAINT
 
 
-def _address(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+def _address(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     if pool.status.endpoint:
         yield pool.status.endpoint, FAINT
 
 
-Part = Callable[[Deployment, Pool, datetime], Lines]
-PARTS: dict[str, Part] = {
+BranchLines = Callable[[ObservedDeployment, ObservedPool, datetime], Lines]
+_PARTS: dict[str, BranchLines] = {
     "serves": _serves,
     "target": _target,
     "degraded": _degraded,

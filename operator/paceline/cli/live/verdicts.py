@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.api.reasons import Reason
 from paceline.cli.live.advice import advice
-from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds
 from paceline.cli.live.words import EMULATED
 from paceline.core.record import decimal, finite
@@ -38,12 +38,12 @@ class PoolResult:
         return f"{self.pool}: {self.outcome}: {self.message}{by}{f' ({EMULATED})' if self.emulated else ''}"
 
 
-def results(deployment: Deployment, pool: str | None = None) -> tuple[PoolResult, ...]:
+def verdict_results(deployment: ObservedDeployment, pool: str | None = None) -> tuple[PoolResult, ...]:
     """One for each pool, or for that one."""
     return tuple(_result(deployment, each) for each in deployment.chosen(pool))
 
 
-def _result(deployment: Deployment, pool: Pool) -> PoolResult:
+def _result(deployment: ObservedDeployment, pool: ObservedPool) -> PoolResult:
     verdict, step, stalled = pool.status.verdict, pool.status.progress, deployment.condition("Stalled")
     if not deployment.seen:
         message = f"the operator has not read generation {deployment.generation} yet"
@@ -74,7 +74,7 @@ def _result(deployment: Deployment, pool: Pool) -> PoolResult:
     return PoolResult(pool=pool.name, outcome=UNDECIDED, message=_waits_for(deployment, pool))
 
 
-def _waits_for(deployment: Deployment, pool: Pool) -> str:
+def _waits_for(deployment: ObservedDeployment, pool: ObservedPool) -> str:
     if (step := pool.status.progress) and step.message and (deployment.judged or step.step != "Decided"):
         return step.message
     said = (deployment.condition(kind) for kind in ("Reconciling", "Measuring", "Ready"))
@@ -86,7 +86,7 @@ def exit_code(found: Sequence[PoolResult]) -> int:
     return max(EXIT[result.outcome] for result in found)
 
 
-def payload(deployment: Deployment, found: Sequence[PoolResult]) -> dict[str, Any]:
+def verdicts_payload(deployment: ObservedDeployment, found: Sequence[PoolResult]) -> dict[str, Any]:
     worst = max(found, key=lambda result: EXIT[result.outcome])
     return {
         "namespace": deployment.namespace,

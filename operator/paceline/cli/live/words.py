@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from paceline.api.status import Hold
 from paceline.core.record import finite
-from paceline.report.text import ratio
+from paceline.report.text import ratio_text
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 EMULATED = "emulated"
@@ -27,13 +27,13 @@ def when(text: str) -> str:
     return f"{time:%Y-%m-%d %H:%M} UTC" if time else text
 
 
-def since(text: str, now: datetime | None) -> str:
+def since_text(text: str, now: datetime | None) -> str:
     """2026-11-21 11:13 UTC (2 h ago)."""
     time = time_of(text)
-    return f"{when(text)} ({span((now - time).total_seconds())} ago)" if time and now else when(text)
+    return f"{when(text)} ({span_text((now - time).total_seconds())} ago)" if time and now else when(text)
 
 
-def span(seconds: float) -> str:
+def span_text(seconds: float) -> str:
     """44 s, 12 min, 3 h 20 min, 5 d."""
     whole = max(0, round(seconds))
     if whole < 2 * MINUTE:
@@ -46,7 +46,7 @@ def span(seconds: float) -> str:
     return f"{whole // DAY} d"
 
 
-def held(hold: Hold) -> str:
+def hold_text(hold: Hold) -> str:
     """What a hold keeps from being served."""
     return f"{hold.arm} at {hold.revision}" if hold.revision else "the run"
 
@@ -58,7 +58,7 @@ def gpu_hours(gpu_seconds: int) -> str:
 def faster(speedup: float | None) -> str:
     """1.36x; empty where nothing was measured."""
     value = finite(speedup)
-    return ratio(value) if value is not None else ""
+    return ratio_text(value) if value is not None else ""
 
 
 def marked(text: str, *, emulated: bool, imported: bool = False) -> str:

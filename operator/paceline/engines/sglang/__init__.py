@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
+from paceline.engines.arguments import read_data
 from paceline.engines.parallel import Parallelism
 from paceline.engines.sglang import custom, flags, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
@@ -23,7 +24,7 @@ from paceline.engines.sglang.variables import ignored
 from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 
 
-def eagle3_targets(version: str) -> frozenset[str] | None:
+def _eagle3_targets(version: str) -> frozenset[str] | None:
     """A newer release than all may have gained any."""
     return None if is_newer(version) else flags.eagle3_targets(version)
 
@@ -32,14 +33,14 @@ def eagle3_since(architecture: str) -> str | None:
     return next((one for one in flags.releases() if architecture in flags.eagle3_targets(one)), None)
 
 
-BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
+_BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
 
-def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), BOUNDS)
+def _bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), _BOUNDS)
 
 
-PARALLELISM = Parallelism(
+_PARALLELISM = Parallelism(
     copies=("--dp-size", "--data-parallel-size", "--pp-size", "--pipeline-parallel-size"),
     groups=(
         "--attn-dp-size",
@@ -65,13 +66,13 @@ ADAPTER = Adapter(
     compared=COMPARED,
     moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,
-    bounds=bounds,
+    bounds=_bounds,
     ignored=ignored,
-    parallel=lambda server: PARALLELISM.refusals(server, flag_list(server.engine.version)),
-    attention_groups=lambda server: PARALLELISM.attention_groups(server, flag_list(server.engine.version)),
-    eagle3_targets=eagle3_targets,
+    parallel=lambda server: _PARALLELISM.refusals(server, flag_list(server.engine.version)),
+    attention_groups=lambda server: _PARALLELISM.attention_groups(server, flag_list(server.engine.version)),
+    eagle3_targets=_eagle3_targets,
     eagle3_since=eagle3_since,
-    whole_models=lambda version: eagle3_targets(version) or frozenset(),
+    whole_models=lambda version: _eagle3_targets(version) or frozenset(),
     model_rules=MODEL_RULES,
     memory_flags=MemoryFlags(
         static_share="--mem-fraction-static",
@@ -89,6 +90,8 @@ ADAPTER = Adapter(
     monitor=monitor,
     jit_cache=JIT_CACHE,
     importing=IMPORTING,
+    variables=("SGLANG", "SGL"),
+    known_problems=tuple(read_data(__package__, "known-problems.json")),
     emulator=Emulator(module="paceline_emulator", releases=("0.4.5", "0.5.6")),
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",

@@ -17,7 +17,7 @@ from paceline.engines.sglang.versions import is_newer
 
 SPECULATIVE = "--speculative-"
 """How the flags begin that render a candidate's draft and shape."""
-MANAGED: Mapping[str, str] = {
+_MANAGED: Mapping[str, str] = {
     **managed_flags(
         "--model-path", "--model", "--revision", "--served-model-name", "--trust-remote-code", "--api-key",
         "--admin-api-key", "--tp-size", "--tensor-parallel-size", "--nnodes", "--node-rank", "--dist-init-addr",
@@ -86,9 +86,9 @@ MOVED = (
 """Resolved arguments that differ between arms which differ only in speculation, and so are not compared: speculation's
 own; features that speculation has to do without, which is part of what it costs; batch sizes of its CUDA graphs;
 the KV cache that a draft leaves; and the counters that 0.4.5 shows beside its arguments. Held to every release of
-`data/sglang-moves.json` and to captures: tests/contract/test_arguments.py."""
+`data/moves.json` and to captures: tests/contract/test_arguments.py."""
 
-RETIRED: Mapping[str, str] = {
+_RETIRED: Mapping[str, str] = {
     "--enable-ep-moe": "--ep-size",
     "--enable-deepep-moe": "--moe-a2a-backend=deepep",
     "--enable-flashmla": "--attention-backend=flashmla",
@@ -102,14 +102,14 @@ RETIRED: Mapping[str, str] = {
 def flag_list(version: str) -> FlagList:
     """A newer release may have added flags of speculation, which pass. A flag that is only deprecated works."""
     known, is_listed = flags(version), by_release.is_listed(version)
-    successors = {**by_release.successors(), **RETIRED}
+    successors = {**by_release.successors(), **_RETIRED}
     basis = "" if is_listed else f" (judged by {by_release.judged_by(version)})"
     return FlagList(
         source=f"SGLang {version}{basis}",
         flags=known,
         complete=not is_newer(version),
         exact=is_listed,
-        managed=MANAGED,
+        managed=_MANAGED,
         forbidden=LOSSY,
         own=TUNING | OWN_FLAGS,
         newer_own=SPECULATIVE,

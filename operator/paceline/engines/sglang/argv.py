@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Scalar
 from paceline.engines import command, keys
-from paceline.engines.adapter import Scalar
 from paceline.engines.arguments import flag_value
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
@@ -17,12 +17,12 @@ PROGRAM = ("python3", "-m", "sglang.launch_server")
 PORT = 30000
 JIT_CACHE = "/jit"
 
-RUNNING_REQUESTS = "--max-running-requests"
-FEWEST_RUNNING_REQUESTS = 48
+_RUNNING_REQUESTS = "--max-running-requests"
+_FEWEST_RUNNING_REQUESTS = 48
 """SGLang lowers max_running_requests to 48 as soon as it speculates and leaves the baseline unlimited: above a
 concurrency of 48 the arms would differ in more than the tree, so every arm gets the same number."""
 
-DECODE_LOG_INTERVAL = 10
+_DECODE_LOG_INTERVAL = 10
 """The default of 40 steps between two reports loses the tail of a short workload from the acceptance length."""
 
 SHAPE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
@@ -49,7 +49,7 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
         "served_model_name": server.served_name,
         "tp_size": server.accelerator.tensor_parallel_size,
         "random_seed": 0,
-        "decode_log_interval": DECODE_LOG_INTERVAL,
+        "decode_log_interval": _DECODE_LOG_INTERVAL,
         "max_running_requests": running_requests(server),
         **_expected_speculation(arm),
         **(custom.expected(server.engine.version, arm) if arm.custom else {}),
@@ -57,7 +57,7 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def running_requests(server: Server) -> int:
-    return command.running_requests(server, RUNNING_REQUESTS, FEWEST_RUNNING_REQUESTS)
+    return command.running_requests(server, _RUNNING_REQUESTS, _FEWEST_RUNNING_REQUESTS)
 
 
 def _common(server: Server) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def _common(server: Server) -> tuple[str, ...]:
         *keys.argv(server),
         "--enable-metrics",
         "--random-seed", "0",
-        "--decode-log-interval", str(DECODE_LOG_INTERVAL),
-        *command.unless_given(server, {RUNNING_REQUESTS: str(running_requests(server))}),
+        "--decode-log-interval", str(_DECODE_LOG_INTERVAL),
+        *command.unless_given(server, {_RUNNING_REQUESTS: str(running_requests(server))}),
     )  # fmt: skip
 
 

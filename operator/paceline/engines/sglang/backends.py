@@ -19,7 +19,7 @@ from paceline.engines.sglang.flags import Spans, flags, is_in
 
 MLA, GQA = "latent attention (MLA)", "heads of its own (GQA)"
 BOTH = frozenset({MLA, GQA})
-NONE: frozenset[str] = frozenset()
+_NONE: frozenset[str] = frozenset()
 FIRST_READ = "0.5.5"
 
 
@@ -32,7 +32,7 @@ class Backend:
     """
 
     attends: frozenset[str] = BOTH
-    branches: frozenset[str] = NONE
+    branches: frozenset[str] = _NONE
     hybrids: Spans = ()
     verifies: bool = True
     drafts: str = FIRST_READ
@@ -85,7 +85,7 @@ BACKENDS: Mapping[str, Backend] = {
 """All that the releases have but `qsa`, which the model alone chooses. What is not here is not judged."""
 PINNED_BY = (("--attention-backend",), ("--prefill-attention-backend", "--decode-attention-backend"))
 """Either of these leaves SGLang no choice of attention backend."""
-FLAGS = tuple(dict.fromkeys(flag for flags in PINNED_BY for flag in flags))
+_FLAGS = tuple(dict.fromkeys(flag for flags in PINNED_BY for flag in flags))
 OF_THE_DRAFT = "--speculative-draft-attention-backend"
 ON_A_BACKEND = ("EAGLE", "EAGLE3", "STANDALONE")
 """Algorithms whose worker has no backend of its own choice; DFLASH and DSPARK take another by themselves
@@ -100,7 +100,7 @@ def chains_only(backend: str | None) -> bool:
 
 def in_force(given: Mapping[str, object]) -> tuple[str, ...]:
     """Of the flags in `given`, those that SGLang follows: of prefill and decode, or the one for both."""
-    both, *each = FLAGS
+    both, *each = _FLAGS
     return tuple(dict.fromkeys(flag if flag in given else both for flag in each if flag in given or both in given))
 
 
@@ -137,13 +137,13 @@ RULES = (
 )
 
 
-def kind(facts: ModelFacts) -> str:
+def _kind(facts: ModelFacts) -> str:
     return GQA if facts.kv_lora_rank is None else MLA
 
 
 def _given(pair: PairFacts) -> dict[str, str]:
     """Flag → backend, of the arguments of all arms."""
-    values = {flag: flag_value(pair.server.engine.args, flag) for flag in FLAGS}
+    values = {flag: flag_value(pair.server.engine.args, flag) for flag in _FLAGS}
     return {flag: value for flag, value in values.items() if value}
 
 
@@ -159,8 +159,8 @@ def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
     given, version = _given(pair), pair.server.engine.version
     for flag, backend in ((flag, given[flag]) for flag in in_force(given)):
         known = BACKENDS.get(backend)
-        if known and kind(target) not in known.attends:
-            problem = f"{flag}={backend} for a target with {kind(target)}"
+        if known and _kind(target) not in known.attends:
+            problem = f"{flag}={backend} for a target with {_kind(target)}"
             yield ModelFinding(path="engine.args", problem=problem, fix="take triton, or another backend")
         elif target.state_bytes is not None and _on_blackwell(pair) and known and not is_in(version, known.hybrids):
             problem = f"{flag}={backend} for a target with gated delta networks, on {pair.server.accelerator.product}"
@@ -175,14 +175,14 @@ def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
         return
     named, given = flag_value(pair.arm.args, OF_THE_DRAFT), _given(pair)
     shared = [given[flag] for flag in in_force(given)]
-    if not shared and kind(pair.target) == MLA and _on_blackwell(pair):
+    if not shared and _kind(pair.target) == MLA and _on_blackwell(pair):
         shared = ["trtllm_mla"]  # model_overrides/deepseek_v2.py:185
     for backend in [named] if named else dict.fromkeys(shared):
-        if backend in BACKENDS and kind(pair.head) not in BACKENDS[backend].attends:
+        if backend in BACKENDS and _kind(pair.head) not in BACKENDS[backend].attends:
             yield ModelFinding(
                 arm=pair.arm.name,
                 path="args",
-                problem=f"{pair.name} has {kind(pair.head)}, and {backend} computes none"
+                problem=f"{pair.name} has {_kind(pair.head)}, and {backend} computes none"
                 + ("" if named else ", which its drafts run on like the target"),
                 fix=f"take {OF_THE_DRAFT}=triton" if named else _on_triton(pair.server.engine.version),
             )
@@ -190,7 +190,7 @@ def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def trees_branch(pair: PairFacts) -> Iterator[ModelFinding]:
     tree, given = pair.arm.tree, _given(pair)
-    if kind(pair.target) == GQA or tree is None or tree.top_k == 1:
+    if _kind(pair.target) == GQA or tree is None or tree.top_k == 1:
         return
     backend = given.get("--decode-attention-backend") or given.get("--attention-backend")
     if backend is None or (backend in BACKENDS and MLA not in BACKENDS[backend].branches):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from paceline.engines.release import Release, release
-from paceline.engines.sglang.versions import neighbours
+from paceline.engines.sglang.versions import neighbouring_releases
 
 Layers = tuple[int, ...]
 
@@ -165,7 +165,7 @@ def captured(
     if declared:
         forked = target == QWEN3_NEXT and number is not None and number < UPSTREAM
         return (_taken(FORKED, number or (), layers, named, attention, graphs),) if forked else ()
-    known = (release(row.version) or () for row in neighbours(version))
+    known = (release(row.version) or () for row in neighbouring_releases(version))
     return tuple(_taken(_hook(target, at), number or at, layers, named, attention, graphs) for at in known)
 
 

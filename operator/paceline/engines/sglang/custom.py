@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from paceline.core import Arm
-from paceline.engines.adapter import Scalar
+from paceline.core.manifest import Scalar
 from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule, variables
@@ -22,7 +22,7 @@ OWN_WORDS = {
 }
 BUILT_IN = ("--uno-",)
 """How flags of SGLang's own begin that belong to one algorithm and are not called speculative (0.5.23)."""
-DEEPEST = 100
+_DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
 SECRETIVE = ("key", "token", "secret", "password")
 """A round hides text of an argument with such a name (`evidence.arguments.pick`)."""
@@ -86,8 +86,8 @@ def _fault(parsed: ParsedFlag, arm: Arm, flags: FlagList) -> str:
         return f"{written}: $(VAR) is not filled in; write the value"
     if parsed.name in LOSSY:
         return f"{parsed.name}: {LOSSY[parsed.name]}; remove it"
-    if sum(word.count("[") + word.count("{") for word in parsed.values) > DEEPEST:
-        return f"{written} has more than {DEEPEST} brackets; write fewer"
+    if sum(word.count("[") + word.count("{") for word in parsed.values) > _DEEPEST:
+        return f"{written} has more than {_DEEPEST} brackets; write fewer"
     if not parsed.flag and (meant := flags.short_for(written)):
         return f"{written} is short for {' or '.join(meant[:3])}; write it in full"
     if way_out := OWN_WORDS.get(parsed.name):

@@ -14,7 +14,7 @@ from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import Candidate, candidates, variable
 
 ALL = frozenset({"EAGLE", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH", "DSPARK"})
-NONE: frozenset[str] = frozenset()
+_NONE: frozenset[str] = frozenset()
 
 
 IsOn = Callable[[Candidate, ParsedFlag], bool]
@@ -63,7 +63,7 @@ FEATURES = (
         id="pipeline-parallel-before",
         flags=("--pp-size", "--pipeline-parallel-size"),
         on=_above_one,
-        algorithms=NONE,
+        algorithms=_NONE,
         until="0.5.21",
         reason="AssertionError: pipeline parallelism is not compatible with speculative decoding",
         source="server_args.py:3980 of 0.5.6; validation_hook.py:83 of 0.5.20",
@@ -110,7 +110,7 @@ FEATURES = (
         id="weight-cache",
         flags=("--weight-cache-mode",),
         on=lambda _, parsed: parsed.value != "off",
-        algorithms=NONE,
+        algorithms=_NONE,
         reason="ValueError: the weight cache has no draft's weights",
         source="model_path_hook.py:281, tried",
     ),
@@ -199,7 +199,7 @@ FEATURES = (
         id="dwdp",
         flags=("--dwdp-size",),
         on=_above_one,
-        algorithms=NONE,
+        algorithms=_NONE,
         reason="AssertionError: DWDP does not support speculative decoding",
         source="parallel_hook.py:451",
     ),

@@ -30,7 +30,8 @@ RENAMED_TARGETS = ("DeepseekV32ForCausalLM",)
 
 @cache
 def _data() -> Mapping[str, Any]:
-    return read_data("sglang-flags.json")
+    data: Mapping[str, Any] = read_data(__package__, "flags.json")
+    return data
 
 
 @cache

@@ -14,14 +14,14 @@ which has no such histogram.
 from paceline.engines.monitor import Monitor, Sum, added, less
 from paceline.engines.sglang.versions import KnownRelease, known_release
 
-REQUESTS: Sum = {"sglang:num_requests_total": 1}
-TOKENS: Sum = less({"sglang:generation_tokens_total": 1}, REQUESTS)
-FIRST: Sum = {"sglang:time_to_first_token_seconds_count": 1}
-LATER: Sum = {"sglang:inter_token_latency_seconds_count": 1}
+_REQUESTS: Sum = {"sglang:num_requests_total": 1}
+_TOKENS: Sum = less({"sglang:generation_tokens_total": 1}, _REQUESTS)
+_FIRST: Sum = {"sglang:time_to_first_token_seconds_count": 1}
+_LATER: Sum = {"sglang:inter_token_latency_seconds_count": 1}
 """One a token: a chunk of several counts as many times (metrics_collector.py:2161)."""
 EVERY_STEP: Sum = {"sglang:realtime_tokens_total": 1}
 """Grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 have none."""
-ACCEPT_LENGTH = "sglang:spec_accept_length"
+_ACCEPT_LENGTH = "sglang:spec_accept_length"
 PREFILL_SECONDS = 300.0
 """Before 0.5.23: --watchdog-timeout, after which a server whose step takes as long ends itself. It is more than the
 30 s in which an idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects
@@ -37,23 +37,23 @@ def monitor(version: str) -> Monitor:
 
 def _monitor(release: KnownRelease) -> Monitor:
     sums = {
-        "requests": REQUESTS,
-        "tokens": TOKENS,
+        "requests": _REQUESTS,
+        "tokens": _TOKENS,
         "ttft_seconds": {"sglang:time_to_first_token_seconds_sum": 1},
-        "first_tokens": FIRST,
+        "first_tokens": _FIRST,
         "itl_seconds": {"sglang:inter_token_latency_seconds_sum": 1},
-        "later_tokens": LATER,
-        "moved": added(FIRST, LATER, EVERY_STEP),
+        "later_tokens": _LATER,
+        "moved": added(_FIRST, _LATER, EVERY_STEP),
         "under_way": {"sglang:num_running_reqs": 1, "sglang:num_queue_reqs": 1},
     }
     if release.verify_calls is None:
         return Monitor(
             prefix="sglang:",
             sums=sums,
-            accept_length=ACCEPT_LENGTH,
+            accept_length=_ACCEPT_LENGTH,
             prefill_seconds=PREFILL_SECONDS,
             part_label=PART_LABEL,
         )
     calls: Sum = {release.verify_calls: 1}
-    speculation = {"verify_steps": less(calls, {release.ended: 1}), "accepted": less(TOKENS, calls)}
+    speculation = {"verify_steps": less(calls, {release.ended: 1}), "accepted": less(_TOKENS, calls)}
     return Monitor(prefix="sglang:", sums=sums | speculation, part_label=PART_LABEL)

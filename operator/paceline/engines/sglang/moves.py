@@ -1,4 +1,4 @@
-"""The arguments that SGLang's releases change when they speculate: `data/sglang-moves.json`, read out of their wheels.
+"""The arguments that SGLang's releases change when they speculate: `data/moves.json`, read out of their wheels.
 
 dev/sglang/extract_moves.py runs each wheel's own resolution of arguments with and without speculation and keeps the
 differences, by arm and GPU. docs/engines-sglang.md shows it.
@@ -34,7 +34,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ReleaseMoves:
     """`moves` with nothing pinned, `moves_when_pinned` with a fixed attention backend and memory fraction. `lacks` are
     arms that it lacks, `memory` mem_fraction_static of a dense target by GPU and arm."""
 
@@ -50,11 +50,11 @@ class Release:
 
 
 @cache
-def releases() -> tuple[Release, ...]:
+def releases() -> tuple[ReleaseMoves, ...]:
     """From the oldest on."""
-    rows: Mapping[str, Any] = read_data("sglang-moves.json")["releases"]
+    rows: Mapping[str, Any] = read_data(__package__, "moves.json")["releases"]
     return tuple(
-        Release(
+        ReleaseMoves(
             name=name,
             lacks=frozenset(row["lacks"]),
             moves={field: _moved(move) for field, move in row["moves"].items()},
@@ -65,7 +65,7 @@ def releases() -> tuple[Release, ...]:
     )
 
 
-def of(version: str) -> Release | None:
+def moves_of(version: str) -> ReleaseMoves | None:
     """The release of that name; for another build (0.5.6+fork) the one of the same number, for one that is not
     listed the newest before it. None for a version older than all, or another name."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))

@@ -13,7 +13,7 @@ from paceline.engines.sglang import moves
 from paceline.engines.sglang.backends import PINNED_BY as BACKENDS_PINNED_BY
 from paceline.engines.sglang.candidate import RUNS_AS, Candidate, candidates
 
-PINNED_BY = "--mem-fraction-static"
+_PINNED_BY = "--mem-fraction-static"
 LIKE = (
     (re.compile(r"\bG?B[23]00\b"), "B200"),
     (re.compile(r"\bH200\b|\bGH200\b"), "H200"),
@@ -23,8 +23,8 @@ LIKE = (
 
 
 def _memory(configuration: Configuration) -> Iterator[Refusal]:
-    moving = moves.of(configuration.version)
-    if moving is None or any(configuration.find(PINNED_BY)):
+    moving = moves.moves_of(configuration.version)
+    if moving is None or any(configuration.find(_PINNED_BY)):
         return
     moved = moving.moved_by(moves.MEMORY)
     arm = next((arm for arm in configuration.arms if arm.draft and _kind(arm) in moved), None)
@@ -35,7 +35,7 @@ def _memory(configuration: Configuration) -> Iterator[Refusal]:
         path="engine.args",
         message=f"{configuration.engine} keeps another share of the memory where it speculates (on four H200 "
         f"mem_fraction_static is {shares['baseline']:.3f}, and {shares[_kind(arm)]:.3f} with {arm.draft.algorithm}, "
-        f"which {arm.name} has), and arms must be equal; add {PINNED_BY}=0.85, or a share that leaves the draft enough",
+        f"which {arm.name} has), and arms must be equal; add {_PINNED_BY}=0.85, or a share with room for the draft",
     )
 
 
@@ -49,7 +49,7 @@ def _kind(arm: Arm) -> str:
 
 
 def _backend(configuration: Configuration) -> Iterator[Refusal]:
-    moving = moves.of(configuration.version)
+    moving = moves.moves_of(configuration.version)
     product = configuration.server.accelerator.product
     gpu = next((like for pattern, like in LIKE if pattern.search(product)), None)
     given = {parsed.name for parsed in configuration.shared}
@@ -77,12 +77,12 @@ RULES = (
         id="memory-moves",
         check=_memory,
         reason="the default mem_fraction_static depends on the algorithm, so no candidate would be evidence",
-        source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/sglang-moves.json",
+        source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/moves.json",
     ),
     EngineRule(
         id="backend-moves",
         check=_backend,
         reason="the default backend on Blackwell depends on whether it speculates, so no candidate would be evidence",
-        source="server_args.py:1542 of 0.5.7, attention_hook.py of 0.5.23: data/sglang-moves.json",
+        source="server_args.py:1542 of 0.5.7, attention_hook.py of 0.5.23: data/moves.json",
     ),
 )

@@ -11,7 +11,7 @@ from paceline.engines.probe import (
     Scrape,
     Speculation,
     Work,
-    counted,
+    count_between,
     increase,
     json_object,
     positive,
@@ -20,15 +20,15 @@ from paceline.engines.probe import (
 )
 from paceline.engines.sglang.versions import KnownRelease, known_release
 
-METRICS = "/metrics"
-ACCEPTED_AT = "accepted_at"
+_METRICS = "/metrics"
+_ACCEPTED_AT = "accepted_at"
 """No page of the known releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
 verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Its answers can
 have a histogram (protocol.py:393, :456; schedule_batch.py:1566), those of the others cannot."""
 HISTOGRAM = ("sglext", "spec_tokens_details", "spec_correct_drafts_histogram")
 """Where it is in an answer."""
 ACTIVE_TOKENS = "sglang:spec_num_draft_tokens"
-COUNTERS = {
+_COUNTERS = {
     "requests": "sglang:num_requests_total",
     "prompt_tokens": "sglang:prompt_tokens_total",
     "cached_tokens": "sglang:cached_tokens_total",
@@ -45,7 +45,7 @@ def probe(version: str) -> Probe:
     release = known_release(version)
     counters = {"verify_calls": release.verify_calls, "retractions": release.retractions}
     return Probe(
-        pages=(METRICS, release.info),
+        pages=(_METRICS, release.info),
         resolved=partial(resolved, release),
         kv_tokens=partial(kv_tokens, release),
         speculation=partial(speculation, release),
@@ -58,7 +58,7 @@ def probe(version: str) -> Probe:
         histogram=Histogram(body={"return_spec_tokens_details": True}, read=histogram) if release.histogram else None,
         unseen=(
             *(field for field, counter in counters.items() if counter is None),
-            *(() if release.histogram else (ACCEPTED_AT,)),
+            *(() if release.histogram else (_ACCEPTED_AT,)),
         ),
     )
 
@@ -80,7 +80,7 @@ def kv_tokens(release: KnownRelease, scrape: Scrape) -> int | None:
 
 def speculation(release: KnownRelease, before: Scrape, after: Scrape) -> Speculation:
     """The acceptance length is the server's own average since the flush before the workload."""
-    then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
+    then, now = totals(before.pages[_METRICS]), totals(after.pages[_METRICS])
     # A counter appears with its first event: on SGLang's page no retractions means none yet.
     none_yet = 0.0 if any(name.startswith("sglang:") for name in now) else None
     return Speculation(
@@ -108,8 +108,8 @@ def histogram(answer: Mapping[str, Any]) -> tuple[int, ...]:
 
 def work(release: KnownRelease, before: Scrape, after: Scrape) -> Work:
     """An aborted answer ends as any other, usage included, and is among the requests; of `ended` it is none."""
-    counters = {**COUNTERS, "timed": release.ended} if release.ended != COUNTERS["requests"] else COUNTERS
-    return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), counters)
+    counters = {**_COUNTERS, "timed": release.ended} if release.ended != _COUNTERS["requests"] else _COUNTERS
+    return count_between(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), counters)
 
 
 def accept_length(info: Mapping[str, Any]) -> float | None:

@@ -16,7 +16,7 @@ from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates
 
-FLAG = "--speculative-adaptive-config"
+_FLAG = "--speculative-adaptive-config"
 BY_BATCH_SIZE = (0, 5, 13)
 """Before, one list of depths is for all batches."""
 RESTS = (0, 5, 14)
@@ -35,7 +35,7 @@ def argv(arm: Arm) -> Iterator[str]:
     every batch size, the others of their own."""
     (path,) = files(arm)
     yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
-    yield from ("--speculative-num-steps", str(arm.deepest), FLAG, path)
+    yield from ("--speculative-num-steps", str(arm.deepest), _FLAG, path)
 
 
 def _release(configuration: Configuration) -> Iterator[Refusal]:
@@ -52,8 +52,8 @@ def _release(configuration: Configuration) -> Iterator[Refusal]:
 
 def _second_file(configuration: Configuration) -> Iterator[Refusal]:
     for candidate in candidates(configuration):
-        if candidate.arm.depth_by_batch_size and (parsed := candidate.flags.get(FLAG)):
-            yield parsed.refused(f"{FLAG} is written from depthByBatchSize; remove it, or take adaptive in its place")
+        if candidate.arm.depth_by_batch_size and (parsed := candidate.flags.get(_FLAG)):
+            yield parsed.refused(f"{_FLAG} is written from depthByBatchSize; remove it, or take adaptive in its place")
 
 
 RULES = (

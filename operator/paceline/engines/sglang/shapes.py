@@ -10,7 +10,7 @@ from paceline.engines.sglang import backends, moves
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
 from paceline.engines.sglang.flags import ngram
-from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, known_release, neighbours
+from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, known_release, neighbouring_releases
 
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)
 """Depths of 0.5.23's own adaptive configuration."""
@@ -36,9 +36,11 @@ def _version(configuration: Configuration) -> Iterator[Refusal]:
 def _algorithm(configuration: Configuration) -> Iterator[Refusal]:
     if is_newer(configuration.version):
         return
-    changes = moves.of(configuration.version)
+    changes = moves.moves_of(configuration.version)
     lacks = changes.lacks if changes else frozenset[str]()
-    algorithms = frozenset[str]().union(*(row.algorithms for row in neighbours(configuration.version))) - lacks
+    algorithms = (
+        frozenset[str]().union(*(row.algorithms for row in neighbouring_releases(configuration.version))) - lacks
+    )
     for candidate in candidates(configuration):
         if candidate.algorithm not in algorithms:
             known = any(candidate.algorithm in row.algorithms for row in KNOWN)
@@ -50,9 +52,9 @@ def _algorithm(configuration: Configuration) -> Iterator[Refusal]:
 
 def _adaptive(configuration: Configuration) -> Iterator[Refusal]:
     version = configuration.version
-    changes = moves.of(version)
+    changes = moves.moves_of(version)
     lacks = changes is not None and moves.ADAPTIVE in changes.lacks
-    if is_newer(version) or (any(row.adaptive for row in neighbours(version)) and not lacks):
+    if is_newer(version) or (any(row.adaptive for row in neighbouring_releases(version)) and not lacks):
         return
     first = moves.first_with(moves.ADAPTIVE)
     message = f"{configuration.engine} has no adaptive speculation; {first} has it, or name a tree"

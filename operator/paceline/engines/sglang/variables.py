@@ -16,7 +16,7 @@ from paceline.engines.sglang.versions import is_newer
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadBy:
     """By the releases from the first to the last, or on, and where: in the first of them, below `srt/`."""
 
     since: str
@@ -32,40 +32,40 @@ OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
 GREEDY = "SGLANG_NGRAM_FORCE_GREEDY_VERIFY"
 LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 SPARSE = "SGLANG_DSPARK_"
-VARIABLES: Mapping[str, Read] = {
-    LONGER: Read("0.4.5", "", "configs/model_config.py:88"),
-    OVERLAPPING: Read(
+VARIABLES: Mapping[str, ReadBy] = {
+    LONGER: ReadBy("0.4.5", "", "configs/model_config.py:88"),
+    OVERLAPPING: ReadBy(
         "0.5.4.post1",
         "0.5.13.post1",
         "server_args.py:1436",  # arg_groups/speculative_hook.py:69 of 0.5.14 warns of it
         "later releases overlap by themselves, and --disable-overlap-schedule in spec.engine.args ends that",
     ),
-    GREEDY: Read("0.5.5.post3", "0.5.13.post1", "speculative/ngram_info.py:417 of 0.5.6"),
-    "SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK": Read("0.5.7", "0.5.16", "speculative/eagle_info.py:766"),
-    "SGLANG_SPEC_NAN_DETECTION": Read("0.5.10rc0", "0.5.12.post1", "server_args.py:936 of 0.5.10"),
-    "SGLANG_SPEC_OOB_DETECTION": Read("0.5.10rc0", "0.5.12.post1", "server_args.py:937 of 0.5.10"),
-    "SGLANG_DSA_ENABLE_MTP_PRECOMPUTE_METADATA": Read("0.5.13", "0.5.14", "layers/attention/dsa_backend.py:2412"),
-    "SGLANG_DFLASH_PREFILL_REFILL_TARGET": Read("0.5.14", "0.5.14", "speculative/dflash_utils.py:61"),
-    "SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": Read("0.5.14", "", "speculative/eagle_worker_v2.py:1145"),
-    "SGLANG_ENABLE_SPLITKV_VERIFY": Read("0.5.14", "", "layers/attention/triton_backend.py:153"),
-    "SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH": Read("0.5.16", "", "speculative/eagle_worker_v2.py:470"),
-    "SGLANG_ENABLE_MTP_BOUNDARY_KV_FIX": Read("0.5.16", "", "speculative/multi_layer_eagle_worker_v2.py:229"),
-    "SGLANG_RAGGED_VERIFY_MODE": Read("0.5.16", "", "model_executor/runner/decode_cuda_graph_runner.py:302"),
-    f"{SPARSE}FAST_SAMPLING": Read(
+    GREEDY: ReadBy("0.5.5.post3", "0.5.13.post1", "speculative/ngram_info.py:417 of 0.5.6"),
+    "SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK": ReadBy("0.5.7", "0.5.16", "speculative/eagle_info.py:766"),
+    "SGLANG_SPEC_NAN_DETECTION": ReadBy("0.5.10rc0", "0.5.12.post1", "server_args.py:936 of 0.5.10"),
+    "SGLANG_SPEC_OOB_DETECTION": ReadBy("0.5.10rc0", "0.5.12.post1", "server_args.py:937 of 0.5.10"),
+    "SGLANG_DSA_ENABLE_MTP_PRECOMPUTE_METADATA": ReadBy("0.5.13", "0.5.14", "layers/attention/dsa_backend.py:2412"),
+    "SGLANG_DFLASH_PREFILL_REFILL_TARGET": ReadBy("0.5.14", "0.5.14", "speculative/dflash_utils.py:61"),
+    "SGLANG_SPEC_SKIP_ZERO_STEP_DRAFT_EXTEND": ReadBy("0.5.14", "", "speculative/eagle_worker_v2.py:1145"),
+    "SGLANG_ENABLE_SPLITKV_VERIFY": ReadBy("0.5.14", "", "layers/attention/triton_backend.py:153"),
+    "SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH": ReadBy("0.5.16", "", "speculative/eagle_worker_v2.py:470"),
+    "SGLANG_ENABLE_MTP_BOUNDARY_KV_FIX": ReadBy("0.5.16", "", "speculative/multi_layer_eagle_worker_v2.py:229"),
+    "SGLANG_RAGGED_VERIFY_MODE": ReadBy("0.5.16", "", "model_executor/runner/decode_cuda_graph_runner.py:302"),
+    f"{SPARSE}FAST_SAMPLING": ReadBy(
         "0.5.16", "0.5.21", "speculative/dspark_components/dspark_draft.py:171", "it is always on: environ.py:2258"
     ),
-    f"{SPARSE}FOLDED_SAMPLING": Read(
+    f"{SPARSE}FOLDED_SAMPLING": ReadBy(
         "0.5.17",
         "0.5.21",
         "speculative/dspark_components/dspark_draft_sampler.py:140",
         f"write {SPARSE}FOLDED_PROPOSAL=0 to keep it off, or remove it: environ.py:2265",
     ),
-    "SGLANG_SPEC_TP_SYNC": Read("0.5.19", "", "speculative/spec_tp_sync.py:80"),
-    "SGLANG_ENABLE_PP_SPEC": Read(
+    "SGLANG_SPEC_TP_SYNC": ReadBy("0.5.19", "", "speculative/spec_tp_sync.py:80"),
+    "SGLANG_ENABLE_PP_SPEC": ReadBy(
         "0.5.21", "", "arg_groups/validation_hook.py:58", "no earlier release speculates over a pipeline"
     ),
-    "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION": Read("0.5.21", "", "managers/scheduler_components/dp_attn.py:276"),
-    f"{SPARSE}USE_GREEDY_DRAFT": Read("0.5.22", "", "speculative/dspark_components/dspark_worker_v2.py:326"),
+    "SGLANG_ENABLE_DP_SPEC_PREFILL_COORDINATION": ReadBy("0.5.21", "", "managers/scheduler_components/dp_attn.py:276"),
+    f"{SPARSE}USE_GREEDY_DRAFT": ReadBy("0.5.22", "", "speculative/dspark_components/dspark_worker_v2.py:326"),
 }
 
 

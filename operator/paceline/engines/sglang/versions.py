@@ -104,7 +104,7 @@ def known_release(version: str) -> KnownRelease:
     return older[-1] if older else KNOWN[0]
 
 
-def neighbours(version: str) -> tuple[KnownRelease, ...]:
+def neighbouring_releases(version: str) -> tuple[KnownRelease, ...]:
     """The known releases that a version may behave as: itself, or the ones before and after it."""
     number, row = release(version), known_release(version)
     if number is None or _number(row) >= number:

@@ -36,14 +36,14 @@ from paceline.engines.sglang_jax.rules import (
     refusals,
 )
 
-BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
+_BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
 
-def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), BOUNDS)
+def _bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), _BOUNDS)
 
 
-PARALLELISM = Parallelism(
+_PARALLELISM = Parallelism(
     groups=("--dp-size", "--data-parallel-size"),  # its tensor parallelism counts all devices
     source="managers/scheduler.py:350",
 )
@@ -61,9 +61,9 @@ ADAPTER = Adapter(
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,
-    bounds=bounds,
-    parallel=lambda server: PARALLELISM.refusals(server, flag_list(server.engine.version)),
-    attention_groups=lambda server: PARALLELISM.attention_groups(server, flag_list(server.engine.version)),
+    bounds=_bounds,
+    parallel=lambda server: _PARALLELISM.refusals(server, flag_list(server.engine.version)),
+    attention_groups=lambda server: _PARALLELISM.attention_groups(server, flag_list(server.engine.version)),
     eagle3_targets=eagle3_targets,
     memory_flags=MemoryFlags(
         static_share="--mem-fraction-static",

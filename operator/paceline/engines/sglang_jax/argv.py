@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Draft, Server
+from paceline.core.manifest import Scalar
 from paceline.engines import command, keys
-from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 
@@ -16,8 +16,8 @@ PROGRAM = ("python3", "-u", "-m", "sgl_jax.launch_server")
 PORT = 30000
 JIT_CACHE = "/jit"
 
-RUNNING_REQUESTS = "--max-running-requests"
-FEWEST_RUNNING_REQUESTS = 64
+_RUNNING_REQUESTS = "--max-running-requests"
+_FEWEST_RUNNING_REQUESTS = 64
 """Token buckets below it are dropped (model_executor/compilation_manager.py:69), and the smallest of them is 64; left
 alone the server takes thousands and pads every prefill to the largest bucket."""
 
@@ -31,7 +31,7 @@ PINNED = {
 }
 """On every arm, unless the resource says otherwise."""
 
-DECODE_LOG_INTERVAL = 1
+_DECODE_LOG_INTERVAL = 1
 """Every decode step has its own line: lines carry no weight, so two steps could not be told apart in one."""
 
 
@@ -55,7 +55,7 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
         "served_model_name": server.served_name,
         "tp_size": server.accelerator.tensor_parallel_size,
         "random_seed": 0,
-        "decode_log_interval": DECODE_LOG_INTERVAL,
+        "decode_log_interval": _DECODE_LOG_INTERVAL,
         "max_running_requests": running_requests(server),
         "speculative_algorithm": arm.draft.algorithm if arm.draft else None,
         **speculation,
@@ -63,11 +63,11 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def running_requests(server: Server) -> int:
-    return command.running_requests(server, RUNNING_REQUESTS, FEWEST_RUNNING_REQUESTS)
+    return command.running_requests(server, _RUNNING_REQUESTS, _FEWEST_RUNNING_REQUESTS)
 
 
 def _common(server: Server) -> tuple[str, ...]:
-    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **PINNED}
+    defaults = {_RUNNING_REQUESTS: str(running_requests(server)), **PINNED}
     return (
         *PROGRAM,
         "--model-path", command.model_path(server.target),
@@ -77,7 +77,7 @@ def _common(server: Server) -> tuple[str, ...]:
         "--tp-size", str(server.accelerator.tensor_parallel_size),
         *(("--trust-remote-code",) if server.engine.trust_remote_code else ()),
         "--random-seed", "0",
-        "--decode-log-interval", str(DECODE_LOG_INTERVAL),
+        "--decode-log-interval", str(_DECODE_LOG_INTERVAL),
         *keys.argv(server),
         *ranks(server),
         *command.unless_given(server, defaults),

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 
 from paceline.engines.probe import Probe, Scrape, Speculation, json_object, positive
 
-INFO = "/get_server_info"
+_INFO = "/get_server_info"
 BATCH = re.compile(r"(?P<kind>Prefill|Decode) batch\. #(?:new-seq|running-req): (?P<requests>\d+), (?P<rest>.*)")
 """The line of a step. `Prefill batch. #bid: …` reports a compiled program and not a step."""
-LENGTH = re.compile(r"\baccept-len (?P<length>\d+(?:\.\d+)?), ")
-RETRACTED = re.compile(r"Retract requests\. #retracted_reqs: (?P<requests>\d+)")
+_LENGTH = re.compile(r"\baccept-len (?P<length>\d+(?:\.\d+)?), ")
+_RETRACTED = re.compile(r"Retract requests\. #retracted_reqs: (?P<requests>\d+)")
 
 
 def probe(_: str) -> Probe:
     """The same for every version."""
     return Probe(
-        pages=(INFO,),
+        pages=(_INFO,),
         resolved=resolved,
         kv_tokens=kv_tokens,
         speculation=speculation,
@@ -40,11 +40,11 @@ def probe(_: str) -> Probe:
 
 
 def resolved(scrape: Scrape) -> Mapping[str, Any]:
-    return json_object(scrape.pages[INFO])
+    return json_object(scrape.pages[_INFO])
 
 
 def kv_tokens(scrape: Scrape) -> int | None:
-    return positive(json_object(scrape.pages[INFO]).get("max_total_num_tokens"))
+    return positive(json_object(scrape.pages[_INFO]).get("max_total_num_tokens"))
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
@@ -60,11 +60,11 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
     return Speculation(
         accept_length=tokens / verify_calls if verify_calls else None,
         verify_calls=verify_calls or None,
-        retractions=sum(int(line["requests"]) for line in RETRACTED.finditer(log)),
+        retractions=sum(int(line["requests"]) for line in _RETRACTED.finditer(log)),
     )
 
 
-class Step(NamedTuple):
+class DecodeStep(NamedTuple):
     """A decode step as its line has it. `after_prefill`: one was launched since the line before, and runs next."""
 
     requests: int
@@ -72,16 +72,16 @@ class Step(NamedTuple):
     after_prefill: bool
 
 
-def _steps(log: str) -> Iterator[Step]:
+def _steps(log: str) -> Iterator[DecodeStep]:
     prefill = False
     for line in BATCH.finditer(log):
         if line["kind"] == "Decode":
-            length = LENGTH.search(line["rest"])
-            yield Step(int(line["requests"]), float(length["length"]) if length else None, prefill)
+            length = _LENGTH.search(line["rest"])
+            yield DecodeStep(int(line["requests"]), float(length["length"]) if length else None, prefill)
         prefill = line["kind"] == "Prefill"
 
 
-def _verified(steps: tuple[Step, ...], overlaps: bool) -> Iterator[tuple[Step, int]]:
+def _verified(steps: tuple[DecodeStep, ...], overlaps: bool) -> Iterator[tuple[DecodeStep, int]]:
     """Each step with the number of requests that were verified in it.
 
     What the next line does not hold any more had ended before this step. Where a prefill runs in between, or requests

@@ -69,7 +69,7 @@ def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
 def flag_list(version: str) -> FlagList:
     return FlagList(
         source=f"sglang-jax {LISTED}",
-        flags=read_flags(f"sglang-jax-{LISTED}.json"),
+        flags=read_flags(__package__, f"flags-{LISTED}.json"),
         complete=is_known(version),
         exact=is_known(version),
         managed=MANAGED,

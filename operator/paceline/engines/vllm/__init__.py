@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
+from paceline.engines.arguments import read_data
 from paceline.engines.parallel import Parallelism
 from paceline.engines.release import release
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
@@ -22,16 +23,16 @@ from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals, running_requests
 from paceline.engines.vllm.targets import loses, tools_need, without_hidden_states
 
-BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
+_BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
 AUTO = ("--max-model-len=-1",)
 """config/model.py:2642."""
 
 
-def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.bounds(FLAGS.parse(server.engine.args), BOUNDS, auto=AUTO)
+def _bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.bounds(FLAGS.parse(server.engine.args), _BOUNDS, auto=AUTO)
 
 
-PARALLELISM = Parallelism(
+_PARALLELISM = Parallelism(
     copies=(
         "--data-parallel-size",
         "--pipeline-parallel-size",
@@ -54,9 +55,9 @@ ADAPTER = Adapter(
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,
-    bounds=bounds,
-    parallel=lambda server: PARALLELISM.refusals(server, FLAGS),
-    attention_groups=lambda server: PARALLELISM.attention_groups(server, FLAGS),
+    bounds=_bounds,
+    parallel=lambda server: _PARALLELISM.refusals(server, FLAGS),
+    attention_groups=lambda server: _PARALLELISM.attention_groups(server, FLAGS),
     eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see without_hidden_states
     model_rules=MODEL_RULES,
     memory_flags=MemoryFlags(
@@ -72,6 +73,8 @@ ADAPTER = Adapter(
     monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
     importing=IMPORTING,
+    variables=("VLLM",),
+    known_problems=tuple(read_data(__package__, "known-problems.json")),
     emulator=Emulator(module="paceline_emulator.vllm", words=("serve",), profiles="paceline_emulator.vllm.profiles"),
     seed_argument="seed",
     without_hidden_states=without_hidden_states,

@@ -12,7 +12,7 @@ from paceline.engines.managed import managed_flags
 
 VERSION = "0.33.0"
 """The version whose flags are listed. Of another version no flag is unknown."""
-MANAGED: Mapping[str, str] = {
+_MANAGED: Mapping[str, str] = {
     **managed_flags(
         "--model", "--revision", "--served-model-name", "--host", "--port", "--uds", "--config", "--seed",
         "--tensor-parallel-size", "--trust-remote-code", "--api-key", "--hf-token", "--download-dir", "--nnodes",
@@ -22,7 +22,7 @@ MANAGED: Mapping[str, str] = {
     "--speculative-*": "remove it",
 }  # fmt: skip
 """Flag → way out. The last two are short cuts of the speculative configuration."""
-FORBIDDEN = {
+_FORBIDDEN = {
     "--disable-log-stats": "there would be no metrics to measure speculation by",
     "--root-path": "pages would not be where they are read",
 }
@@ -44,7 +44,7 @@ verify step (`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is 
 OWN_FLAGS = frozenset({"--speculative-config"})
 """Flags that a candidate's `args` may hold: keys of the speculative configuration that the resource has no field for
 (`keys`). Everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
-RENAMED: Mapping[str, str] = {
+_RENAMED: Mapping[str, str] = {
     "--guided-decoding-backend": "--structured-outputs-config.backend",
     "--guided-decoding-disable-any-whitespace": "--structured-outputs-config.disable_any_whitespace=true",
     "--enable-reasoning": "--reasoning-parser",
@@ -66,13 +66,13 @@ RENAMED: Mapping[str, str] = {
 def flag_list(version: str) -> FlagList:
     return FlagList(
         source=f"vLLM {VERSION}",
-        flags=read_flags(f"vllm-{VERSION}.json"),
+        flags=read_flags(__package__, f"flags-{VERSION}.json"),
         complete=version == VERSION,
         exact=version == VERSION,
-        managed=MANAGED,
-        forbidden=FORBIDDEN,
+        managed=_MANAGED,
+        forbidden=_FORBIDDEN,
         own=OWN_FLAGS,
-        renamed=RENAMED,
+        renamed=_RENAMED,
         spelling=_spelling,
     )
 

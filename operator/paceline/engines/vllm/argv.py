@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.core.manifest import Scalar
 from paceline.engines import command
-from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.release import release
 from paceline.engines.vllm.arguments import FLAGS
@@ -19,7 +19,7 @@ PROGRAM = ("vllm", "serve")
 PORT = 8000
 JIT_CACHE = "/jit"
 
-DEFAULTS = {
+_DEFAULTS = {
     # Where a request does not say how it is sampled, the model does, as on SGLang; but for min_p: with that vLLM
     # answers 400 as soon as it speculates (sampling_params.py:1193).
     "--override-generation-config": '{"min_p":0}',
@@ -63,7 +63,7 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 def _common(server: Server) -> tuple[str, ...]:
     known = release(server.engine.version)
     drain = {"--shutdown-timeout": str(DRAIN_SECONDS)} if known and known >= DRAINS else {}
-    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **DEFAULTS, **drain}
+    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **_DEFAULTS, **drain}
     return (
         *PROGRAM, command.model_path(server.target),
         "--served-model-name", server.served_name,

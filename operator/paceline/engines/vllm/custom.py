@@ -13,11 +13,11 @@ from paceline.engines.rules import Configuration
 from paceline.engines.vllm.arguments import VERSION
 from paceline.engines.vllm.keys import FLAG, settings
 
-METHODS = tuple(read_data(f"vllm-{VERSION}.json")["speculativeMethods"])
+_METHODS = tuple(read_data(__package__, f"flags-{VERSION}.json")["speculativeMethods"])
 """`SpeculativeMethod` (:74). medusa and mlp_speculator went with 0.33."""
 MTP = "_mtp"
 """How `MTPModelTypes` end, one a model (:38); vLLM makes `mtp` of each of them (:1246)."""
-NEEDS: Mapping[str, Mapping[str, str]] = {
+_NEEDS: Mapping[str, Mapping[str, str]] = {
     "custom_class": {"model": "MODULE.CLASS", "num_speculative_tokens": "N"},
     "extract_hidden_states": {"num_speculative_tokens": "N"},
     "ngram_gpu": {"num_speculative_tokens": "N"},
@@ -34,8 +34,8 @@ def known(configuration: Configuration) -> Iterator[Refusal]:
         if name.lower().endswith(MTP):
             message = f"{name} is vLLM's name of MTP on one model; write algorithm: MTP"
             yield Refusal(arm=arm.name, path="draft.name", message=message)
-        elif configuration.flags.exact and name not in METHODS:
-            others = [method for method in METHODS if not method.endswith(MTP)]
+        elif configuration.flags.exact and name not in _METHODS:
+            others = [method for method in _METHODS if not method.endswith(MTP)]
             near = get_close_matches(name.lower(), others, n=1, cutoff=0.7)
             way_out = f"did you mean {near[0]}?" if near else f"it has {', '.join(others)}"
             message = f"{configuration.engine} has no method {name}; {way_out}"
@@ -46,7 +46,7 @@ def known(configuration: Configuration) -> Iterator[Refusal]:
 
 def _incomplete(arm: Arm, name: str) -> Iterator[Refusal]:
     has = settings(arm).keys() | ({"model"} if arm.draft and arm.draft.model else set())
-    for key, value in NEEDS.get(name, {}).items():
+    for key, value in _NEEDS.get(name, {}).items():
         if key not in has:
             message = f"{name} needs {FLAG}.{key}={value} among them"
             yield Refusal(arm=arm.name, path="custom.args", message=message)

@@ -13,7 +13,7 @@ from paceline.engines.rules import Configuration
 ADAPTIVE_DEPTH = 7
 """The most tokens that an adaptive arm proposes by default: vLLM itself has none for most heads. From the example in
 its documentation (docs/features/speculative_decoding/adaptive_verification.md)."""
-PIECES = re.compile(r"cudagraph_mode\W+(NONE|PIECEWISE)\b")
+_PIECES = re.compile(r"cudagraph_mode\W+(NONE|PIECEWISE)\b")
 
 
 def adaptive(configuration: Configuration) -> Iterator[Refusal]:
@@ -33,7 +33,7 @@ def _obstacles(configuration: Configuration) -> Iterator[str]:
             yield f"{written} {value}"
         elif parsed.name == "--optimization-level" and (value or written.removeprefix("-O")) in ("0", "1"):
             yield f"{written}, which has no full CUDA graphs,"
-        elif parsed.name == "--compilation-config" and PIECES.search(f"{written} {value}"):
+        elif parsed.name == "--compilation-config" and _PIECES.search(f"{written} {value}"):
             yield f"{written} without full CUDA graphs"
 
 

@@ -12,7 +12,7 @@ from paceline.engines.importing import (
     GUESSED_STEPS,
     Importing,
     Note,
-    Place,
+    SourceOf,
     Speculating,
     UnansweredError,
     text_of,
@@ -28,12 +28,12 @@ SHORT_CUTS = {
     "--speculative-model": "model",
 }
 """Flags for a key of the speculative configuration (engine/arg_utils.py:2109 of 0.33.0, :447 of 0.6.6)."""
-ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items() if algorithm != "NEXTN"}
-TAKEN = ("method", "model", "revision", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max",
-         "enable_adaptive_verification")  # fmt: skip
+_ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items() if algorithm != "NEXTN"}
+_TAKEN = ("method", "model", "revision", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max",
+          "enable_adaptive_verification")  # fmt: skip
 
 
-def speculating(_version: str, flags: Sequence[ParsedFlag], place: Place, _target: str) -> Speculating:
+def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _target: str) -> Speculating:
     settings: dict[str, Any] = {}
     notes: list[Note] = []
     for parsed in flags:
@@ -47,7 +47,7 @@ def speculating(_version: str, flags: Sequence[ParsedFlag], place: Place, _targe
     if not settings:
         return Speculating(notes=tuple(notes))
     method, tokens = _method(settings, notes), settings.get("num_speculative_tokens")
-    algorithm = "MTP" if method.endswith("_mtp") else ALGORITHMS.get(method, "")
+    algorithm = "MTP" if method.endswith("_mtp") else _ALGORITHMS.get(method, "")
     draft: dict[str, Any] = {"algorithm": algorithm} if algorithm else {"algorithm": CUSTOM, "name": method}
     if (model := settings.get("model")) and algorithm != "NGRAM":
         draft["source"] = place(str(model))
@@ -66,7 +66,7 @@ def speculating(_version: str, flags: Sequence[ParsedFlag], place: Place, _targe
     if tokens is None and algorithm != "NGRAM":
         tokens = GUESSED_STEPS
         notes.append(Note(path="candidates", text=f"num_speculative_tokens is not given; {tokens} is a guess"))
-    own = [f"{CONFIG}.{key}={_as_text(settings[key])}" for key in settings if key not in TAKEN]
+    own = [f"{CONFIG}.{key}={_as_text(settings[key])}" for key in settings if key not in _TAKEN]
     candidate = {"name": CURRENT, **_shape(algorithm, settings, tokens), **({"args": own} if own else {})}
     return Speculating(said=CONFIG, draft=draft, candidates=(candidate,), notes=tuple(notes))
 
@@ -119,5 +119,6 @@ IMPORTING = Importing(
     bare_model=True,
     key_variable="VLLM_API_KEY",
     other_hub="VLLM_USE_MODELSCOPE",
+    removed=frozenset({"vllm-owned", "vllm-unknown", "vllm-shortened", "vllm-blind", "vllm-quiet", "vllm-key"}),
     speculating=speculating,
 )

@@ -17,7 +17,7 @@ from paceline.engines.rules import Configuration, fault_of, variables
 from paceline.engines.vllm.arguments import FLAGS, VERSION
 
 FLAG = "--speculative-config"
-MANAGED = {
+_MANAGED = {
     "method": "write draft.name",
     "model": "write draft.source",
     "revision": "write draft.revision",
@@ -34,8 +34,8 @@ OF_THE_SHAPE = {
 }
 """Keys that have fields where the algorithm is known. All others may stand in a candidate's args: attention_backend,
 draft_tensor_parallel_size, kv_cache_dtype, quantization, moe_backend, draft_sample_method and the like."""
-SPLIT = "draft_tensor_parallel_size"
-RENAMED = {"tensor_parallel_size": SPLIT}
+_SPLIT = "draft_tensor_parallel_size"
+_RENAMED = {"tensor_parallel_size": _SPLIT}
 """Keys that vLLM refuses in favour of another (:1942)."""
 METHODS_OF: Mapping[str, tuple[str, ...]] = {
     "use_heterogeneous_vocab": ("draft_model",),  # :1997
@@ -45,10 +45,10 @@ METHODS_OF: Mapping[str, tuple[str, ...]] = {
     "xpress_topc": ("dflash",),  # :1621
 }
 """Key → the methods that take it."""
-KNOWN = {row["names"][0]: flag_of(row) for row in read_data(f"vllm-{VERSION}.json")["speculativeKeys"]}
-DEEPEST = 100
+_KNOWN = {row["names"][0]: flag_of(row) for row in read_data(__package__, f"flags-{VERSION}.json")["speculativeKeys"]}
+_DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
-LOSSY = ("synthetic_", "fly_")
+_LOSSY = ("synthetic_", "fly_")
 """How the keys of a verification begin that lets tokens pass which the target would not have written."""
 HARMLESS = ("standard", "block")
 """Values of rejection_sample_method (:562) that keep the target's distribution: token by token, and by block (Sun et
@@ -127,9 +127,9 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
         return f"{key} would take the place of {inner}; keep one of the two"
     if way_out := _managed(outermost, arm):
         return f"{outermost} is set by Paceline from the resource; {way_out}"
-    if parsed.value.count("[") + parsed.value.count("{") > DEEPEST:
-        return f"{key} has more than {DEEPEST} brackets; write fewer"
-    if key.startswith(LOSSY) or (outermost == "rejection_sample_method" and parsed.value not in HARMLESS):
+    if parsed.value.count("[") + parsed.value.count("{") > _DEEPEST:
+        return f"{key} has more than {_DEEPEST} brackets; write fewer"
+    if key.startswith(_LOSSY) or (outermost == "rejection_sample_method" and parsed.value not in HARMLESS):
         return f"{key} lets tokens pass that the target would not have written; remove it"
     return ""
 
@@ -138,23 +138,23 @@ def _fault_beside(parsed: ParsedFlag, key: str, method: str, configuration: Conf
     """Of the value, and beside the method and the server. Another release may have other keys and words."""
     outermost, exact = key.partition(".")[0], configuration.flags.exact
     size = configuration.server.accelerator.tensor_parallel_size
-    if key in RENAMED:
-        return f"{key} is no key of a draft; write {RENAMED[key]}"
-    if key == SPLIT and parsed.value not in ("None", "1", str(size)):
+    if key in _RENAMED:
+        return f"{key} is no key of a draft; write {_RENAMED[key]}"
+    if key == _SPLIT and parsed.value not in ("None", "1", str(size)):
         return f"{key} is 1 or the servers' own {size}; got {parsed.value}"
-    if outermost not in KNOWN:
-        near = get_close_matches(outermost, KNOWN, n=1)
+    if outermost not in _KNOWN:
+        near = get_close_matches(outermost, _KNOWN, n=1)
         way_out = f"did you mean {near[0]}?" if near else "remove it"
         return f"vLLM {VERSION} has no key {outermost}; {way_out}" if exact else ""
     if exact and method not in METHODS_OF.get(key, (method,)) and _read(parsed.value):
         return f"{key} is for vLLM's {' and '.join(METHODS_OF[key])}, not {method}; remove it"
     one = replace(parsed, values=parsed.values[:1])
-    fault = fault_of(one, KNOWN[outermost], exact) if key == outermost else ""
+    fault = fault_of(one, _KNOWN[outermost], exact) if key == outermost else ""
     return f"{key} {fault}" if fault else ""
 
 
 def _managed(key: str, arm: Arm) -> str:
-    managed: Mapping[str, str] = MANAGED if arm.custom else {**MANAGED, **OF_THE_SHAPE}
+    managed: Mapping[str, str] = _MANAGED if arm.custom else {**_MANAGED, **OF_THE_SHAPE}
     own_model = key == "model" and arm.custom and not (arm.draft and arm.draft.model)
     return "" if own_model else managed.get(key, "")
 

@@ -34,7 +34,7 @@ PARALLEL = "peagle"
 NO_READER = "there is no reader of it (transformers_utils/configs/speculators/algos.py)"
 
 
-def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
+def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     """Another release may read other types."""
     type_ = pair.head.speculators
     if type_ is None or EXPORTED in pair.head.architectures or type_ in CAPABILITIES.speculators:
@@ -93,7 +93,7 @@ def layers_divide(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
-    ModelRule(id=SPECULATOR_IS_READ, why=SPECULATOR_IS_READ_WHY, check=speculator_is_read),
+    ModelRule(id=SPECULATOR_IS_READ, why=SPECULATOR_IS_READ_WHY, check=_speculator_is_read),
     ModelRule(id=AUX_STATES, why=AUX_STATES_WHY, check=aux_states_are_read),
     ModelRule(id=VOCABULARIES, why=VOCABULARIES_WHY, check=vocabularies_may_differ, each_candidate=True),
     ModelRule(

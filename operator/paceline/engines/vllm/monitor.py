@@ -6,9 +6,9 @@ Accepted tokens count before a request's end cuts them off (v1/core/sched/schedu
 from paceline.engines.monitor import Monitor, Sum, less
 from paceline.engines.vllm.probe import ACCEPTED, COUNTERS, DRAFTS
 
-FIRST: Sum = {"vllm:time_to_first_token_seconds_count": 1}
+_FIRST: Sum = {"vllm:time_to_first_token_seconds_count": 1}
 GENERATED: Sum = {"vllm:generation_tokens_total": 1}
-LATER: Sum = less(GENERATED, FIRST)
+_LATER: Sum = less(GENERATED, _FIRST)
 """The histogram of latencies between tokens has one sample an output step, of several tokens (v1/metrics/stats.py:551):
 its sum is divided by tokens all the same."""
 
@@ -16,14 +16,14 @@ MONITOR = Monitor(
     prefix="vllm:",
     sums={
         "requests": {COUNTERS["requests"]: 1},
-        "tokens": LATER,
+        "tokens": _LATER,
         "verify_steps": {DRAFTS: 1},
         "accepted": {ACCEPTED: 1},
         "ttft_seconds": {"vllm:time_to_first_token_seconds_sum": 1},
-        "first_tokens": FIRST,
+        "first_tokens": _FIRST,
         "itl_seconds": {"vllm:inter_token_latency_seconds_sum": 1},
-        "later_tokens": LATER,
-        "moved": {**GENERATED, **FIRST},
+        "later_tokens": _LATER,
+        "moved": {**GENERATED, **_FIRST},
         "under_way": {"vllm:num_requests_running": 1, "vllm:num_requests_waiting": 1},
     },
     prefill_seconds=300.0,  # VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS: a server whose step takes as long ends itself

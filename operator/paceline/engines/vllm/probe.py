@@ -17,7 +17,7 @@ from paceline.engines.probe import (
     Scrape,
     Speculation,
     Work,
-    counted,
+    count_between,
     increase,
     json_object,
     samples,
@@ -25,8 +25,8 @@ from paceline.engines.probe import (
 )
 from paceline.engines.vllm.speculative import DEPTH
 
-VERSION = "/version"
-METRICS = "/metrics"
+_VERSION = "/version"
+_METRICS = "/metrics"
 DRAFTS = "vllm:spec_decode_num_drafts_total"
 DRAFT_TOKENS = "vllm:spec_decode_num_draft_tokens_total"
 ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
@@ -47,21 +47,21 @@ CACHE_TOKENS = "kv_cache_size_tokens"
 CAPACITY = re.compile(r"\bKV cache size: (?P<tokens>\d[\d,]*) tokens")
 """`v1/core/kv_cache_utils.py:1131`: the device stands before it (`GPU`, `CPU`, `XPU`, `GPU + host`), and releases
 differ in what comes after."""
-ARGUMENTS = re.compile(r"non-default args: (?P<fields>.*)")
-DEPTHS = {
+_ARGUMENTS = re.compile(r"non-default args: (?P<fields>.*)")
+_DEPTHS = {
     "'num_speculative_tokens_per_batch_size': [": "schedule",
     "'enable_adaptive_verification': True": "adaptive",
 }
 DROPPED = "Disabling num_speculative_tokens_per_batch_size"
 """`config/vllm.py:1103` and `:1123`: vLLM goes on with a depth that does not change."""
-FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
-WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
+_FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
+_WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def probe(_version: str) -> Probe:
     return Probe(
-        pages=(VERSION, METRICS),
+        pages=(_VERSION, _METRICS),
         reads_log=True,
         resolved=resolved,
         kv_tokens=kv_tokens,
@@ -87,14 +87,14 @@ def resolved(scrape: Scrape) -> Mapping[str, Any]:
     line = CONFIGURATION.search(scrape.log)
     if line is None:
         raise ProbeError("the server's log has no line 'Initializing a V1 LLM engine … with config: …'")
-    configuration = fields(line["fields"])
-    speculative = fields(
+    configuration = outermost_fields(line["fields"])
+    speculative = outermost_fields(
         configuration.pop("speculative_config", "").removeprefix("SpeculativeConfig(").removesuffix(")")
     )
-    page = tuple(samples(scrape.pages[METRICS]))
+    page = tuple(samples(scrape.pages[_METRICS]))
     cache = next((sample.labels for sample in page if sample.name == CACHE_CONFIG), {})
     return {
-        "version": json_object(scrape.pages[VERSION]).get("version", ""),
+        "version": json_object(scrape.pages[_VERSION]).get("version", ""),
         **{name: _value(value) for name, value in configuration.items()},
         **{name: _scalar(cache[name]) for name in OF_THE_CACHE if name in cache},
         "method": _scalar(speculative.get("method", "None")),
@@ -107,8 +107,8 @@ def resolved(scrape: Scrape) -> Mapping[str, Any]:
 def _depth(log: str) -> str:
     """How the depth of a step is chosen: "fixed", "schedule" or "adaptive". The configuration that the engine prints
     leaves that out (`config/speculative.py:2196`); the arguments have it, and a warning reports a dropped schedule."""
-    arguments = ARGUMENTS.search(log)
-    for mark, depth in DEPTHS.items():
+    arguments = _ARGUMENTS.search(log)
+    for mark, depth in _DEPTHS.items():
         if arguments and mark in arguments["fields"] and DROPPED not in log:
             return depth
     return "fixed"
@@ -116,7 +116,7 @@ def _depth(log: str) -> str:
 
 def kv_tokens(scrape: Scrape) -> int | None:
     """From the cache's configuration, on every device, or else from the start log; of several engines, of one."""
-    page = samples(scrape.pages[METRICS])
+    page = samples(scrape.pages[_METRICS])
     tokens = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
     if tokens.isdecimal():
         return int(tokens) or None
@@ -130,7 +130,7 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
     Proposed tokens that adaptive verification leaves out are counted as proposed: they are dropped on the device
     (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts its plan.
     """
-    then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
+    then, now = totals(before.pages[_METRICS]), totals(after.pages[_METRICS])
     calls, proposed, accepted, preemptions = (
         increase(then.get(name), now.get(name)) for name in (DRAFTS, DRAFT_TOKENS, ACCEPTED, PREEMPTIONS)
     )
@@ -156,7 +156,7 @@ def _accepted_at(before: Scrape, after: Scrape, calls: int | None, accepted: int
 def _by_position(scrape: Scrape) -> Mapping[int, float]:
     """Accepted draft tokens since the start, of all engines together; the first position is 0."""
     counts: dict[int, float] = {}
-    for sample in samples(scrape.pages[METRICS]):
+    for sample in samples(scrape.pages[_METRICS]):
         position = sample.labels.get("position", "")
         if sample.name == ACCEPTED_AT and position.isdecimal():
             counts[int(position)] = counts.get(int(position), 0.0) + sample.value
@@ -164,12 +164,12 @@ def _by_position(scrape: Scrape) -> Mapping[int, float]:
 
 
 def work(before: Scrape, after: Scrape) -> Work:
-    return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), COUNTERS)
+    return count_between(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), COUNTERS)
 
 
-def fields(text: str) -> dict[str, str]:
+def outermost_fields(text: str) -> dict[str, str]:
     """`a=1, b=C(d=2, e='f')` → its outermost names and their values."""
-    pairs = (FIELD.fullmatch(part) for part in _split(text))
+    pairs = (_FIELD.fullmatch(part) for part in _split(text))
     return {pair["name"]: pair["value"] for pair in pairs if pair}
 
 
@@ -202,8 +202,8 @@ def _value(text: str) -> Any:
 
 def _scalar(text: str) -> Any:
     """A scalar in Python's notation; other text stays text."""
-    if text in WORDS:
-        return WORDS[text]
+    if text in _WORDS:
+        return _WORDS[text]
     for number in (int, float):
         try:
             return number(text)

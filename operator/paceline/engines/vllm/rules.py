@@ -28,11 +28,11 @@ METHODS: Mapping[str, str] = {
     "DSPARK": "dspark",
 }
 """Algorithm → `method` of the speculative configuration."""
-NGRAM_TOKENS = 4
+_NGRAM_TOKENS = 4
 """Where the resource does not say how many; vLLM itself has no default."""
 RUNNING_REQUESTS = "--max-num-seqs"
-FEWEST_RUNNING_REQUESTS = 48
-EAGLE_FAMILY = ("eagle", "eagle3", "mtp", "dflash", "dspark")
+_FEWEST_RUNNING_REQUESTS = 48
+_EAGLE_FAMILY = ("eagle", "eagle3", "mtp", "dflash", "dspark")
 KEY = "VLLM_API_KEY"
 """The variable that vLLM reads its key from; so no argument has it."""
 QUIET = frozenset({"WARNING", "ERROR", "CRITICAL"})
@@ -64,11 +64,11 @@ def draft_tokens(arm: Arm) -> int:
     if arm.block_size:
         return arm.block_size - 1 if arm.draft.algorithm == "DFLASH" else arm.block_size
     tokens = arm.ngram.num_draft_tokens if arm.ngram else None
-    return tokens - 1 if tokens else NGRAM_TOKENS
+    return tokens - 1 if tokens else _NGRAM_TOKENS
 
 
 def running_requests(server: Server) -> int:
-    return command.running_requests(server, RUNNING_REQUESTS, FEWEST_RUNNING_REQUESTS, FLAGS)
+    return command.running_requests(server, RUNNING_REQUESTS, _FEWEST_RUNNING_REQUESTS, FLAGS)
 
 
 FLOOR = "0.24.0"
@@ -103,7 +103,7 @@ def _block(configuration: Configuration) -> Iterator[Refusal]:
 def _shared_kv(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find("--kv-sharing-fast-prefill"):
         for arm in configuration.arms if not parsed.written.startswith("--no-") else ():
-            if arm.draft and METHODS.get(arm.draft.algorithm) in EAGLE_FAMILY:
+            if arm.draft and METHODS.get(arm.draft.algorithm) in _EAGLE_FAMILY:
                 yield parsed.refused(
                     f"{parsed.written} does not go with {arm.draft.algorithm}, which {arm.name} has; remove it"
                 )

@@ -22,15 +22,15 @@ RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 TO_THE_FIRST = f'write {RUNNER}: "0" in spec.engine.env: all arms, the baseline too, run on the first runner then'
 OWN_BLOCKS = ("dflash", "dspark")
 """Methods that draft in parallel on the second runner by speculators of their own."""
-NEVER = (sys.maxsize,)
+_NEVER = (sys.maxsize,)
 SECOND_SINCE: Mapping[str, Release] = {
     "dspark": (0, 25),
     "extract_hidden_states": (0, 29),
     "draft_model": (0, 31),
     "ngram": (0, 32),
     "ngram_gpu": (0, 32),
-    "suffix": NEVER,
-    "custom_class": NEVER,
+    "suffix": _NEVER,
+    "custom_class": _NEVER,
 }
 """Method → the first release whose second runner has it; of others 0.24."""
 FIRST_LACKS = {
@@ -44,7 +44,7 @@ FIRST_LACKS = {
 """Flag of all arms that the first runner refuses → the one that has to stand beside it for that."""
 OVERLAP = ("--enable-dbo", "--ubatch-size")
 """Two batches at once, which the second runner does without drafts and adapters only (:3242)."""
-IGNORED: Mapping[str, tuple[str, ...]] = {
+_IGNORED: Mapping[str, tuple[str, ...]] = {
     "attention_backend": ("draft_model",),
     "moe_backend": ("draft_model", "dflash", "dspark"),
 }
@@ -79,7 +79,7 @@ def second_lacks(arm: Arm, method: str | None, at: Release) -> Iterator[Lack]:
         yield Lack(path=path, what="parallel drafting (P-EAGLE, PARD)")
     if asked.get("use_heterogeneous_vocab"):
         yield Lack(path=path, what="drafts of another vocabulary")
-    for key, methods in IGNORED.items():
+    for key, methods in _IGNORED.items():
         if key in asked and method and (method in methods or at < READ_SINCE):
             yield Lack(path=path, what=f"{key} for {method}, which it ignores")
 
@@ -103,7 +103,7 @@ def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
 
 def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
     """`methods`: arm → vLLM's name of its method."""
-    first, at = is_first(configuration.server), release(configuration.version) or NEVER
+    first, at = is_first(configuration.server), release(configuration.version) or _NEVER
     for arm in configuration.arms if at <= (release(VERSION) or ()) else ():
         if arm.adaptive and at < ADAPTS_SINCE:
             message = f"{configuration.engine} does not adapt its depth; {_written(ADAPTS_SINCE)} does: name chains"
@@ -121,7 +121,7 @@ def _written(number: Release) -> str:
 
 
 def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
-    if (release(configuration.version) or NEVER) > (release(VERSION) or ()):
+    if (release(configuration.version) or _NEVER) > (release(VERSION) or ()):
         return
     if is_first(configuration.server):
         for parsed in configuration.find(*FIRST_LACKS):

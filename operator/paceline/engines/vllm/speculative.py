@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
-from paceline.engines.adapter import Scalar
+from paceline.core.manifest import Scalar
 from paceline.engines.command import model_path
 from paceline.engines.vllm.keys import FLAG
 from paceline.engines.vllm.keys import settings as of_candidate

@@ -34,4 +34,4 @@ def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
 @cache
 def _listed() -> frozenset[str]:
     """By dev/vllm/extract_hooks.py."""
-    return frozenset(read_data(f"vllm-{VERSION}-targets.json")["handOutNoHiddenStates"])
+    return frozenset(read_data(__package__, f"targets-{VERSION}.json")["handOutNoHiddenStates"])

@@ -36,7 +36,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from paceline.api import Cause, Reason
-from paceline.api.reasons import to_status as conditions_of
+from paceline.api.reasons import conditions_to_status as conditions_of
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
 from paceline.core.record import to_status
@@ -53,9 +53,9 @@ from paceline.plan.deployment.checks import (
 )
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.companions import apply_companions
-from paceline.plan.deployment.events import events, state, without_reconciling
+from paceline.plan.deployment.events import state, transition_events, without_reconciling
 from paceline.plan.deployment.fetch import ensure_claim, fetch_models, known_commits
-from paceline.plan.deployment.guard import report_degraded, watched
+from paceline.plan.deployment.guard import report_degraded, watched_pools
 from paceline.plan.deployment.holds import holds
 from paceline.plan.deployment.loan import lend
 from paceline.plan.deployment.measure import measure, prune_runs, stop_runs
@@ -132,8 +132,8 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     return Plan(
         status=to_status(status),
         actions=tuple(action for result in every for action in result.actions),
-        events=events(snapshot.status, status) if status != snapshot.status else (),
-        watched=watched(snapshot.spec, status.pools),
+        events=transition_events(snapshot.status, status) if status != snapshot.status else (),
+        watched=watched_pools(snapshot.spec, status.pools),
         requeue_at=earliest((*(result.requeue_at for result in every), recheck_at(waiting(snapshot.children), now))),
     )
 

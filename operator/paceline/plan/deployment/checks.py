@@ -10,26 +10,26 @@ from paceline import core
 from paceline.api import Cause, Reason
 from paceline.api.status import EffectiveGate
 from paceline.core import DeploymentSpec
+from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.core.text import percentage
 from paceline.engines import places
 from paceline.plan.deployment.companions import PROTECTION, ROUTES, settings_of_protection, unrouted
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.models import named_models
-from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.preflight import model_problems
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.devices import WITHOUT_CLAIMS
-from paceline.plan.objects import Object
 from paceline.plan.step import Adopt, Delete, StepResult
 from paceline.render.devices import KIND as CLAIM_TEMPLATE
 from paceline.render.group import KIND as GROUPS
 from paceline.render.pull import COMPONENT
 
-KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)
-RELEASE = "v0.10.0"
+_KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)
+_RELEASE = "v0.10.0"
 """The latest release of kubernetes-sigs/lws in August 2026; any since v0.5 will do."""
-INSTALL = (
-    f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{RELEASE}/manifests.yaml"
+_INSTALL = (
+    f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{_RELEASE}/manifests.yaml"
 )
 NEVER_OWNED = {"Pod", "PersistentVolumeClaim"}
 """Kinds that a SpeculativeDeployment does not own."""
@@ -51,7 +51,7 @@ def end_dropped_pools(snapshot: Snapshot, _: datetime) -> StepResult:
     if snapshot.spec is None:
         return StepResult()
     pools = {pool.name for pool in snapshot.spec.pools}
-    dropped = snapshot.of_no_pool(KINDS, pools)
+    dropped = snapshot.of_no_pool(_KINDS, pools)
     # The prefetch is of no pool, and stays.
     jobs = snapshot.of_no_pool(["Job"], pools)
     dropped += [job for job in jobs if job["metadata"]["labels"].get(COMPONENT_LABEL) == COMPONENT]
@@ -71,7 +71,7 @@ def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
     prefetch = snapshot.prefetch
     if prefetch is None:
         return StepResult()
-    every = problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
+    every = model_problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
     if blocking := [problem for problem in every if problem.blocks]:
         note = "; ".join(dict.fromkeys(problem.text for problem in blocking))
         cause = Cause(Reason.PreflightFailed, None, note)
@@ -93,7 +93,7 @@ def check_kinds(snapshot: Snapshot, _: datetime) -> StepResult:
         return StepResult(causes=(Cause(Reason.NoResourceClaims, None, f"spec.{WITHOUT_CLAIMS}"),), blocks=True)
     if spec is None or spec.server.accelerator.nodes == 1 or GROUPS not in snapshot.absent:
         return StepResult()
-    note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {INSTALL}"
+    note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {_INSTALL}"
     return StepResult(causes=(Cause(Reason.NoLeaderWorkerSet, None, note),), blocks=True)
 
 
@@ -123,7 +123,7 @@ def of_pools(spec: core.DeploymentSpec) -> dict[str, dict[str, Any]]:
     return {pool.name: _of_pool(pool) for pool in spec.pools}
 
 
-def _of_pool(pool: core.PoolSpec) -> dict[str, Any]:
+def _of_pool(pool: core.PoolSettings) -> dict[str, Any]:
     gate = EffectiveGate(
         min_improvement=percentage(pool.gate.min_improvement),
         max_regression=percentage(pool.gate.max_regression),

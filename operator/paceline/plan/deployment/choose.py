@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from paceline.api.status import Change, ChangeReason, Evidence, Serving, Target
+from paceline.api.status import Change, ChangeReason, Serving, ServingEvidence, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.holds import baseline_failure, failure, held, held_by_a_person, holds
 from paceline.plan.deployment.pool import Pool
@@ -26,7 +26,7 @@ from paceline.plan.deployment.promoted import (
     overridden,
     promoted_before,
     refuted,
-    shown,
+    result_sentence,
     still_rendered,
 )
 from paceline.plan.step import parse_time
@@ -43,7 +43,7 @@ class Choice:
     fingerprint: str
     reason: ChangeReason
     """How it is chosen, if it was not the target before."""
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: ServingEvidence = field(default_factory=ServingEvidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def winner(pool: Pool) -> Choice | None:
         fingerprint=run.fingerprint,
         reason="Promoted",
         evidence=evidence_of(run, arm.name),
-        message=shown(run),
+        message=result_sentence(run),
     )
 
 

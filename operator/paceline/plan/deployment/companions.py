@@ -5,13 +5,14 @@ wants, the HTTPRoute and the InferencePool that the spec asks for, where the clu
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from paceline.core import DeploymentSpec, PoolSpec, Server
+from paceline.core import DeploymentSpec, PoolSettings, Server
+from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import owned_by
-from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult
+from paceline.plan.step import Action, Apply, Delete, StepResult
 from paceline.render import Owner, Settings, service
 from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption_budget, servers_network
 from paceline.render.routes import HTTP_ROUTE, INFERENCE_POOL, http_route, inference_pool
@@ -79,7 +80,7 @@ def _wanted(pool: Pool) -> Iterator[Manifest]:
 
 
 def routes(
-    owner: Owner, deployment: DeploymentSpec, pool: PoolSpec, server: Server, *, picked: bool = True
+    owner: Owner, deployment: DeploymentSpec, pool: PoolSettings, server: Server, *, picked: bool = True
 ) -> Iterator[Manifest]:
     """What the spec asks for, for one pool. Unless its InferencePool can be made (`picked`), the Service is led to."""
     picker, gateway = pool.endpoint_picker_ref, deployment.gateway
@@ -101,7 +102,7 @@ def unrouted(snapshot: Snapshot) -> Iterator[str]:
 def _obstacle(snapshot: Snapshot, kind: str, pool: str) -> str:
     """Why the object cannot be made; "" if it can."""
     if kind in snapshot.absent:
-        return f"no {kind} is made: {INSTALL[kind]}, or the operator may not list it; nothing waits for it"
+        return f"no {kind} is made: {_INSTALL[kind]}, or the operator may not list it; nothing waits for it"
     if not _can_be_made(snapshot, kind, pool):
         name = child_name(snapshot.name, pool)
         return f"{kind} {name} is not managed by Paceline and stays as it is; rename the pool or remove the object"
@@ -113,7 +114,7 @@ def _can_be_made(snapshot: Snapshot, kind: str, pool: str) -> bool:
     return kind not in snapshot.absent and (existing is None or owned_by(existing, snapshot.owner.uid))
 
 
-INSTALL = {
+_INSTALL = {
     HTTP_ROUTE: "the cluster lacks gateway.networking.k8s.io/v1 (kubernetes-sigs/gateway-api)",
     INFERENCE_POOL: "the cluster lacks inference.networking.k8s.io/v1"
     " (kubernetes-sigs/gateway-api-inference-extension, v1.0 or later)",

@@ -12,10 +12,10 @@ from paceline.evidence.changes import summary
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.holds import baseline_failure, failure, held_by_a_person, measured_again_at, way_out
 from paceline.plan.deployment.pool import SHOWN, Pool
-from paceline.plan.deployment.promoted import ANYWAY, bounds, evidence_of, manual
+from paceline.plan.deployment.promoted import ANYWAY, evidence_of, manual, speedup_text
 from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.runs import Run
-from paceline.plan.images import differ, digest, same_release
+from paceline.plan.images import differ, image_digest, same_release
 from paceline.plan.objects import finished
 from paceline.plan.step import StepResult, timestamp
 from paceline.preflight import findings
@@ -131,7 +131,8 @@ def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
         ),
         "benchmark_run": run.name,
         "progress": PoolProgress(
-            step="Decided", message=f"{run.outcome}: {run.winner} {bounds(speed)}" if run.winner else str(run.outcome)
+            step="Decided",
+            message=f"{run.outcome}: {run.winner} {speedup_text(speed)}" if run.winner else str(run.outcome),
         ),
     }
 
@@ -151,7 +152,7 @@ def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
     """A note if the servers run another image than the verdict is about, and measuring again has not changed that."""
     if pool.servers is None or not differ(run.image, pool.servers.image):
         return ()
-    was, now = digest(run.image)[:SHOWN], digest(pool.servers.image)[:SHOWN]
+    was, now = image_digest(run.image)[:SHOWN], image_digest(pool.servers.image)[:SHOWN]
     return (
         f"spec.engine.image: {pool.server.engine.image} is {was} where {run.name} measured and {now} where it serves: "
         "name the image by its digest (REPOSITORY@sha256:…)",

@@ -29,7 +29,7 @@ def state(conditions: Iterable[Condition]) -> str:
     return Reason.AwaitingPromote.text if waits and ready.status == "True" else ready.reason
 
 
-def events(before: Status, after: Status) -> tuple[Event, ...]:
+def transition_events(before: Status, after: Status) -> tuple[Event, ...]:
     topics = (_models, _notes, _stalled, _refused, _pools, _awaited)
     return tuple(event for topic in topics for event in topic(before, after))
 

@@ -10,8 +10,9 @@ from decimal import Decimal
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.api.status import Artifact
+from paceline.api.status import CachedArtifact
 from paceline.core import ClaimTemplate
+from paceline.core.manifest import Object
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
 from paceline.plan.deployment.models import COMMIT, Commits, Prefetch, artifacts_of, datasets_of, key_of, models_of
@@ -20,7 +21,7 @@ from paceline.plan.deployment.recovery import read_back
 from paceline.plan.deployment.servers import with_spec_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stalled import report_lasting
-from paceline.plan.objects import Object, annotations, condition, finished
+from paceline.plan.objects import annotations, condition, finished
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
 from paceline.render import claim, fetch_job
@@ -46,7 +47,7 @@ def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
     if lost := _lost_volume(snapshot, prefetch):
         causes = (Cause(Reason.Fetching, None, lost), Cause(Reason.Prefetching, None, lost))
         actions = tuple(Delete(job, lost) for job in prefetch.jobs)
-        return StepResult(causes=causes, actions=actions, status=NOWHERE, blocks=True)
+        return StepResult(causes=causes, actions=actions, status=_NOWHERE, blocks=True)
     if not prefetch.missing:
         return StepResult(
             causes=(Cause(Reason.Cached),),
@@ -74,7 +75,7 @@ def ensure_claim(snapshot: Snapshot, _: datetime) -> StepResult:
     if existing["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
         note = f"claim {template.name} is not a Paceline cache; name it in cache.claimName to use it"
         return StepResult(causes=(Cause(Reason.NameConflict, None, note),), blocks=True)
-    if amount(template.size) > amount(size(existing)):
+    if bytes_of(template.size) > bytes_of(size(existing)):
         why = f"the spec asks for {template.size}, not {size(existing)}"
         return StepResult(actions=(Apply(_grown(snapshot, template, existing), why),))
     return StepResult(notes=tuple(_differences(template, existing)))
@@ -85,7 +86,7 @@ def size(existing: Object) -> str:
     return str(existing["spec"]["resources"]["requests"]["storage"])
 
 
-def amount(quantity: str) -> Decimal:
+def bytes_of(quantity: str) -> Decimal:
     """Bytes, of a quantity as the API server has it: another's claim may ask for 107374182400m."""
     number = quantity.rstrip("numkKMGTPEi")
     return Decimal(number) * Decimal(UNITS[quantity.removeprefix(number)])
@@ -104,7 +105,7 @@ def _differences(template: ClaimTemplate, existing: Object) -> Iterator[str]:
     modes, class_name = ", ".join(sorted(template.access_modes)), template.storage_class_name
     existing_modes = ", ".join(sorted(spec.get("accessModes", template.access_modes)))
     fields = {
-        "size": (template.size, size(existing), amount(template.size) == amount(size(existing))),
+        "size": (template.size, size(existing), bytes_of(template.size) == bytes_of(size(existing))),
         "storageClassName": (
             class_name,
             spec.get("storageClassName"),
@@ -156,7 +157,7 @@ def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) ->
         actions=tuple(
             Delete(job, f"it keeps claim {name}") for job in prefetch.jobs if "deletionTimestamp" not in job["metadata"]
         ),
-        status=NOWHERE,
+        status=_NOWHERE,
         blocks=True,
     )
 
@@ -282,13 +283,13 @@ def _reported(prefetch: Prefetch, report: FetchResult) -> dict[str, Any]:
     return {"volume": prefetch.volume, "artifacts": tuple(fetched)}
 
 
-def _artifact(report: FetchResult, fetched: FetchedModel) -> Artifact:
+def _artifact(report: FetchResult, fetched: FetchedModel) -> CachedArtifact:
     facts = report.facts.get(fetched.source)
     source, revision, commit = fetched.source, fetched.revision, fetched.commit
-    return Artifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
+    return CachedArtifact(source=source, revision=revision, commit=commit, facts=write_facts(facts) if facts else {})
 
 
-NOWHERE = {"volume": ""}
+_NOWHERE = {"volume": ""}
 """Fields of status once the volume is another one: the commits stay known."""
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from paceline.core.server import GPU
 from paceline.plan.pods import UNALLOCATED
 
-NAMED = re.compile(
+_NAMED = re.compile(
     r'(?<!volume )"([^"]+)"|with name (\S+)|(?<![\w./-])(/[\w./-]+)|(?:Secret|ConfigMap) [\w.-]+/([\w.-]+)'
 )
 """Names in messages of a kubelet, a scheduler or an admission plugin: in quotes; of a PriorityClass; a path; for a
 missing key the object that should have it."""
 SPEC = "spec"
 SELECTORS = "spec.accelerator.deviceSelectors"
-CLAIM = "unbound immediate PersistentVolumeClaims"
+_CLAIM = "unbound immediate PersistentVolumeClaims"
 SELECTED = "node affinity/selector"
 INSUFFICIENT = re.compile(r"Insufficient (\S+?)[.,]")
 
@@ -41,7 +41,7 @@ def _fields(message: str, written: Any) -> Iterator[str]:
     if claimed and (lacking or f"device class {claimed} " in message):
         yield f"spec.accelerator.deviceClassName: {claimed}"
         yield from (path for path, _ in _leaves(_below(written, "accelerator", "deviceSelectors"), SELECTORS))
-    if CLAIM in message:
+    if _CLAIM in message:
         yield from (path for path, _ in _leaves(_below(written, "cache"), "spec.cache") if "torageClass" in path)
 
 
@@ -64,7 +64,7 @@ def _below(value: Any, *keys: str) -> Any:
 
 
 def _named(message: str) -> Iterator[str]:
-    for groups in NAMED.findall(message):
+    for groups in _NAMED.findall(message):
         yield from (name.rstrip(".:") for name in groups if name)
 
 

@@ -8,7 +8,7 @@ the candidate that is served is kept in status, too, so that it outlives the run
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -17,9 +17,10 @@ from paceline import api
 from paceline.api import Cause, Reason
 from paceline.api.run_status import Result
 from paceline.api.status import Degraded, ExpectedLoad, Hold, PoolStatus
-from paceline.api.status import Expected as Remembered
-from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSpec, RunSpec
+from paceline.api.status import ExpectedTraffic as Remembered
+from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec
 from paceline.core.canonical import without_empty
+from paceline.core.manifest import Object
 from paceline.core.record import from_status
 from paceline.engines import ENGINES
 from paceline.evidence import same_server
@@ -27,11 +28,11 @@ from paceline.plan.deployment.choose import Choice, Rollout
 from paceline.plan.deployment.holds import held_by_a_person, holds, way_out
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object, finished
+from paceline.plan.objects import finished
 from paceline.plan.step import StepResult, parse_time, timestamp
 from paceline.watch import Expected, Judgement, JudgementKind, Watched
 
-REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrossover"]] = {
+_REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrossover"]] = {
     JudgementKind.ACCEPTANCE_DROPPED: "AcceptanceDropped",
     JudgementKind.HUNG: "Hung",
     JudgementKind.BEYOND_CROSSOVER: "BeyondCrossover",
@@ -54,7 +55,7 @@ def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
 
 def _unread(rollout: Rollout) -> Iterator[str]:
     """That the servers cannot be watched; as it was said first, since the message counts the time."""
-    pool, judgement = rollout.pool, judged(rollout)
+    pool, judgement = rollout.pool, _judged(rollout)
     if judgement and judgement.kind is JudgementKind.UNREADABLE:
         begins = f"spec.guard: pool {pool.name} cannot be watched: "
         before = (note for note in pool.snapshot.status.notes if note.startswith(begins))
@@ -75,7 +76,7 @@ def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
         yield f"spec.guard: pool {pool.name} is not watched while its servers are replaced, by {by}"
 
 
-def judged(rollout: Rollout) -> Judgement | None:
+def _judged(rollout: Rollout) -> Judgement | None:
     """The judgement on what is served; None if there is none, or if it is about another revision."""
     pool = rollout.pool
     judgement = pool.snapshot.judgements.get(pool.name)
@@ -86,7 +87,7 @@ def judged(rollout: Rollout) -> Judgement | None:
 
 def falls_back(rollout: Rollout) -> Judgement | None:
     """The judgement for which the baseline is to be served instead."""
-    judgement, pool = judged(rollout), rollout.pool
+    judgement, pool = _judged(rollout), rollout.pool
     wanted = pool.deployment.guard.action is GuardAction.FALLBACK and not pool.frozen and rollout.choice.arm != BASELINE
     return judgement if judgement and wanted and judgement.kind in SERVED_BETTER_BY_THE_BASELINE else None
 
@@ -98,12 +99,12 @@ def _degraded(rollout: Rollout, now: datetime) -> Degraded | None:
     before = pool.remembered.degraded
     if pool.deployment.guard.action is GuardAction.NONE or (before and before.revision != choice.revision):
         before = None
-    judgement = judged(rollout)
+    judgement = _judged(rollout)
     if judgement is None or judgement.kind is JudgementKind.UNREADABLE:
         return before
     if judgement.kind is JudgementKind.IDLE:
         return before if before and before.reason == "AcceptanceDropped" else None
-    reason = REASONS.get(judgement.kind)
+    reason = _REASONS.get(judgement.kind)
     if reason is None:
         return None
     if before and before.reason == reason:
@@ -159,7 +160,7 @@ def degraded_causes(pool: str, holds: Iterable[Hold], found: Degraded | None) ->
         yield Cause(Reason[found.reason], pool, found.message)
 
 
-def watched(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
+def watched_pools(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
     """Pool → its servers, where all of them were of the revision that is to serve."""
     if spec is None or spec.guard.action is GuardAction.NONE:
         return {}
@@ -171,7 +172,7 @@ def watched(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[
     }
 
 
-def _watched(spec: DeploymentSpec, pool: PoolSpec, entry: PoolStatus) -> Watched | None:
+def _watched(spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Watched | None:
     serving, target = entry.serving, entry.target
     if serving is None or target is None or serving.revision != target.revision:
         return None
@@ -254,11 +255,7 @@ def _loads(run: Run, arm: str, workloads: Container[str]) -> Iterator[ExpectedLo
 def _crossover(pool: Pool, run: Run, choice: Choice) -> float | None:
     arms = {arm["name"] for arm in run.spec["arms"]}
     name = choice.arm if choice.arm in arms else run.winner or ""
-    return crossover(run.spec, name, pool.snapshot.of("BenchmarkRun"))
-
-
-Spec = Mapping[str, Any]
-"""The spec of a BenchmarkRun."""
+    return crossover_of(run.spec, name, pool.snapshot.of("BenchmarkRun"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +267,7 @@ class Ratio:
     upper: float
 
 
-def crossover(evidence: Spec, arm: str, runs: Iterable[Object]) -> float | None:
+def crossover_of(evidence: Object, arm: str, runs: Iterable[Object]) -> float | None:
     """The concurrency at which the arm of `evidence` is as fast as the baseline, on a straight line of ln(ratio) over
     ln(concurrency) between the largest load at which it was shown faster and the next at which it was shown slower.
     None if it was shown slower at no load, or faster at none below. Of one load the latest run counts."""
@@ -288,7 +285,7 @@ def _zero(faster: int, above: Ratio, slower: int, below: Ratio) -> float:
     return faster * math.pow(slower / faster, high / (high - low))
 
 
-def _same_arm(evidence: Spec, arm: str, other: Spec) -> str | None:
+def _same_arm(evidence: Object, arm: str, other: Object) -> str | None:
     """The name in `other` of this arm, if its server is the same."""
     if not same_server(evidence, other):
         return None
@@ -296,7 +293,7 @@ def _same_arm(evidence: Spec, arm: str, other: Spec) -> str | None:
     return next((each["name"] for each in other["arms"] if _unnamed(each) == wanted), None)
 
 
-def _unnamed(arm: Spec) -> Any:
+def _unnamed(arm: Object) -> Any:
     return without_empty({key: value for key, value in arm.items() if key != "name"})
 
 

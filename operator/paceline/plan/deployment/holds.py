@@ -22,7 +22,7 @@ BY_A_PERSON = ("RolledBack", "Aborted")
 """Reasons that a person's request gives. What was chosen need not be broken, and no run goes on."""
 FORGOTTEN = timedelta(days=64)
 """A revision that has not failed for so long begins anew."""
-FIRST = timedelta(days=1)
+_FIRST = timedelta(days=1)
 """From a hold, and from a run that it started, to the next run: another day is another node, driver or load."""
 MOST_DOUBLINGS = 4
 """Sixteen days at most."""
@@ -112,7 +112,7 @@ def _again_at(pool: Pool, one: Hold) -> datetime:
     made = [at for at in runs if at >= since]  # that have not released it
     before = _taken_down(pool.remembered, one.revision)
     times = before.times or 1 if before else 1
-    wait: timedelta = FIRST * 2 ** min(times - 1 + len(made), MOST_DOUBLINGS)
+    wait: timedelta = _FIRST * 2 ** min(times - 1 + len(made), MOST_DOUBLINGS)
     return max([since, *made]) + wait
 
 

@@ -18,23 +18,24 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from paceline.api.status import Loan, PoolStatus
-from paceline.core import CapacityPolicy, PoolSpec
+from paceline.core import CapacityPolicy, PoolSettings
+from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.holds import held_by_a_person
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object, condition
+from paceline.plan.objects import condition
 from paceline.plan.step import earliest, parse_time, timestamp
 
 PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
 MISSED = timedelta(minutes=1)
 """A server that does not answer some probes is back by then; one that starts anew takes longer."""
-BLOCK = timedelta(minutes=10)
+_BLOCK = timedelta(minutes=10)
 """Longer than a server takes to drain (215 s: `render.serving`)."""
 LONGEST_PAUSE = timedelta(hours=2)
-ASK_AGAIN = timedelta(seconds=30)
+_ASK_AGAIN = timedelta(seconds=30)
 """While nothing tells us that the pool's servers are all ready."""
 
 
@@ -68,16 +69,16 @@ def _continued(rollout: Rollout, run: Run | None, now: datetime) -> PoolStatus:
         return replace(entry, borrowed=None, loan=None)
     missed = _misses_them_at(pool, now)
     if (missed and missed <= now) or _rolls_out(rollout):  # the pool needs it itself; it was not in vain
-        return replace(entry, borrowed=None, loan=Loan(run=run.name, not_before=timestamp(now + BLOCK)))
+        return replace(entry, borrowed=None, loan=Loan(run=run.name, not_before=timestamp(now + _BLOCK)))
     if not _waits(run):
         return replace(entry, loan=replace(loan, waiting_since="", in_vain=None))
     if pool.servers and pool.servers.ending_until:  # one still drains
         return replace(entry, loan=replace(loan, waiting_since=""))
     since = loan.waiting_since or timestamp(now)
-    if now < parse_time(since) + BLOCK:
+    if now < parse_time(since) + _BLOCK:
         return replace(entry, loan=replace(loan, waiting_since=since))
     count = (loan.in_vain or 0) + 1
-    pause = min(LONGEST_PAUSE, BLOCK * 2 ** min(count - 1, 10))
+    pause = min(LONGEST_PAUSE, _BLOCK * 2 ** min(count - 1, 10))
     return replace(entry, borrowed=None, loan=Loan(run=run.name, in_vain=count, not_before=timestamp(now + pause)))
 
 
@@ -88,13 +89,13 @@ def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
         return None
     if pool.remembered.borrowed:
         since = pool.remembered.loan.waiting_since if pool.remembered.loan else ""
-        in_vain = parse_time(since) + BLOCK if since else now + ASK_AGAIN if _waits(run) else None
+        in_vain = parse_time(since) + _BLOCK if since else now + _ASK_AGAIN if _waits(run) else None
         return earliest((in_vain, _misses_them_at(pool, now)))
     due = _due(rollout, run, now)
-    return due if due is None or due > now else now + ASK_AGAIN
+    return due if due is None or due > now else now + _ASK_AGAIN
 
 
-def note(rollout: Rollout, now: datetime) -> str:
+def loan_note(rollout: Rollout, now: datetime) -> str:
     """What the pool does about its run's lack of accelerators; "" if there is none."""
     pool, run = rollout.pool, _borrower(rollout.pool)
     if run is None or not _may_lend(pool):
@@ -107,14 +108,14 @@ def note(rollout: Rollout, now: datetime) -> str:
     if loan.not_before and not loan.in_vain and parse_time(loan.not_before) > now:
         return f"the pool needed the server that was lent; the next loan is at {loan.not_before} or later"
     if loan.not_before and loan.in_vain:
-        minutes = BLOCK // timedelta(minutes=1)
+        minutes = _BLOCK // timedelta(minutes=1)
         return f"a server was lent in vain for {minutes} minutes; the next loan is at {loan.not_before}"
     if not _all_ready(rollout):
         return "the pool lends it a server once all of them are ready"
     return f"the pool lends it a server at {timestamp(since + PATIENCE)}"
 
 
-def lent(entry: PoolStatus, spec: PoolSpec) -> str:
+def lent(entry: PoolStatus, spec: PoolSettings) -> str:
     """`1 of 2 servers, one is lent to RUN`; "" if none is."""
     if not entry.borrowed or not entry.loan or not spec.replicas:
         return ""
@@ -152,7 +153,7 @@ def _due(rollout: Rollout, run: Run, now: datetime) -> datetime | None:
     due = max(since + PATIENCE, paused, now)
     if due > now:
         return due
-    return now if _all_ready(rollout) else now + ASK_AGAIN
+    return now if _all_ready(rollout) else now + _ASK_AGAIN
 
 
 def _all_ready(rollout: Rollout) -> bool:

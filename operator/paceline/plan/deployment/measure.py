@@ -18,7 +18,7 @@ from typing import Any
 from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import Hold, PoolProgress
-from paceline.core import Purpose, Scheme, Trigger, rounds_of
+from paceline.core import Purpose, Scheme, Trigger, source_run
 from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import same_arms, surroundings
@@ -30,7 +30,7 @@ from paceline.plan.deployment.pool import Pool, name_conflict, runs_in_use
 from paceline.plan.deployment.promoted import asked_anew
 from paceline.plan.deployment.runs import (
     Run,
-    abort,
+    abort_runs,
     annotated,
     close,
     closed_window,
@@ -40,7 +40,7 @@ from paceline.plan.deployment.runs import (
     window_opens_at,
 )
 from paceline.plan.deployment.stalled import report_lasting
-from paceline.plan.images import differ, digest
+from paceline.plan.images import differ, image_digest
 from paceline.plan.silence import ASK_AGAIN
 from paceline.plan.step import Apply, Delete, StepResult, earliest, timestamp
 from paceline.render import benchmark_run
@@ -53,7 +53,7 @@ def stop_runs(rollout: Rollout, now: datetime) -> StepResult:
     for long."""
     pool, owner = rollout.pool, rollout.pool.snapshot.owner
     if held := held_by_a_person(pool):
-        return StepResult(actions=abort(owner, pool.runs, held.request))
+        return StepResult(actions=abort_runs(owner, pool.runs, held.request))
     if pool.suspended:
         return StepResult(actions=suspend(owner, pool.runs))
     # A refused spec asks nothing: what was asked before may come back.
@@ -81,7 +81,7 @@ def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
     pool = rollout.pool
     used = {run.name for run in (pool.decided, pool.search, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
     used |= _of_history(pool)
-    used |= {rounds_of(run.spec) for run in pool.runs if not run.finished}
+    used |= {source_run(run.spec) for run in pool.runs if not run.finished}
     own = [run for run in pool.runs if run.finished and not run.imported]
     spare = sorted((run for run in own if run.name not in used), key=_worth)
     surplus = len(spare) - pool.deployment.promotion.revision_history_limit
@@ -102,7 +102,7 @@ class Wait:
     requeue_at: datetime | None = None
 
 
-def suspended(rollout: Rollout, _: datetime) -> Wait | None:
+def wait_while_suspended(rollout: Rollout, _: datetime) -> Wait | None:
     return Wait(reason=Reason.Suspended, step="Suspended", message="") if rollout.pool.suspended else None
 
 
@@ -152,7 +152,7 @@ def window_closed(rollout: Rollout, now: datetime) -> Wait | None:
     return Wait(reason=reason, note=note, step=step, message=f"benchmark.window: {note}", requeue_at=opens)
 
 
-WAITS_OF_A_ROUND = (suspended, a_person_holds, baseline_failed)
+WAITS_OF_A_ROUND = (wait_while_suspended, a_person_holds, baseline_failed)
 WAITS_OF_A_RUN = (servers_come_first, prompts_missing, window_closed)
 Waits = Callable[[Rollout, datetime], Wait | None]
 
@@ -227,7 +227,7 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     searches = pool.run_spec.purpose is Purpose.SEARCH
     earlier = None if token or held or searches else _source(pool)
     moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
-    image = digest(pool.servers.image) if pool.servers and moved else ""
+    image = image_digest(pool.servers.image) if pool.servers and moved else ""
     wanted = run_manifest_spec(replace(pool.run_spec, rounds_of=earlier.name if earlier else ""))
     made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
     candidates = " or ".join(pool.in_question)
@@ -302,7 +302,7 @@ def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime
     reason = waits if run.waits or run.refused else Reason.Measuring
     reason = Reason.WaitingForWindow if run.outside_window else reason
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
-    lends = loan.note(rollout, now)
+    lends = loan.loan_note(rollout, now)
     progress = run.status.progress or RunProgress()
     message = " ".join(filter(None, (run.name, progress.message)))
     message = f"{message.rstrip('.')}; {lends}" if lends else message

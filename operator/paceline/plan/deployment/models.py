@@ -10,24 +10,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from paceline.api.status import Artifact, SpeculativeDeploymentStatus
+from paceline.api.status import CachedArtifact, SpeculativeDeploymentStatus
 from paceline.core import Arm, Dataset, DeploymentSpec, Draft, Model, ModelFacts, Scheme, Search, Workload
+from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchResult, read_facts
-from paceline.plan.objects import Object, condition, owned_by
+from paceline.plan.objects import condition, owned_by
 from paceline.plan.pods import terminated
 from paceline.render import Owner, fetch_name
 
-Key = tuple[str, str]
+ArtifactKey = tuple[str, str]
 """Source and revision."""
-Commits = Mapping[Key, str]
+Commits = Mapping[ArtifactKey, str]
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
-UNKNOWN = "0" * 40
+_UNKNOWN = "0" * 40
 """Commit of what was not resolved yet."""
 JOB_NAME = "batch.kubernetes.io/job-name"
 
 
-def key_of(artifact: Model | Dataset | FetchedModel | Artifact) -> Key:
+def key_of(artifact: Model | Dataset | FetchedModel | CachedArtifact) -> ArtifactKey:
     return artifact.source, artifact.revision
 
 
@@ -63,7 +64,7 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
     """The spec with each model and each dataset of the hub at its commit; at none that exists where it is not known."""
 
     def commit(unpinned: Model | Dataset) -> str:
-        return commits.get(key_of(unpinned), UNKNOWN)
+        return commits.get(key_of(unpinned), _UNKNOWN)
 
     def model(unpinned: Model) -> Model:
         return replace(unpinned, commit=unpinned.address.digest or commit(unpinned))
@@ -165,7 +166,7 @@ class Prefetch:
         return {**named, **recorded, **self._reported}
 
     @cached_property
-    def missing(self) -> frozenset[Key]:
+    def missing(self) -> frozenset[ArtifactKey]:
         """Models and datasets that are not on the volume at a known commit."""
         here = self.status.artifacts if self.status.volume == self.volume else ()
         there = {*map(key_of, here), *self._reported}

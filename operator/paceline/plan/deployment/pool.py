@@ -15,7 +15,7 @@ from paceline.core import (
     Arm,
     DeploymentSpec,
     Gate,
-    PoolSpec,
+    PoolSettings,
     Purpose,
     RunSpec,
     Server,
@@ -24,16 +24,17 @@ from paceline.core import (
     default_looks,
 )
 from paceline.core.kept import by_value
+from paceline.core.manifest import Object
 from paceline.core.names import TOKEN, child_name
 from paceline.engines import ENGINES
 from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
-from paceline.plan.deployment.models import Key, artifacts_of, key_of
+from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.images import differ, digest
-from paceline.plan.objects import Object, annotations, brings_rounds, owned_by
+from paceline.plan.images import differ, image_digest
+from paceline.plan.objects import annotations, brings_rounds, owned_by
 from paceline.plan.step import parse_time
 from paceline.render import group_name, revision_of
 from paceline.render.group import KIND as GROUPS
@@ -46,7 +47,7 @@ class Pool:
     snapshot: Snapshot
     deployment: DeploymentSpec
     """The spec with every model and dataset at its commit."""
-    spec: PoolSpec
+    spec: PoolSettings
     server: Server
     remembered: PoolStatus
     """Its entry of status."""
@@ -161,7 +162,7 @@ def pools(
     return tuple(_pool(snapshot, pinned, spec, now, spec.name in blocked, refused) for spec in pinned.pools)
 
 
-def lacks_models(spec: DeploymentSpec, missing: Collection[Key]) -> frozenset[str]:
+def lacks_models(spec: DeploymentSpec, missing: Collection[ArtifactKey]) -> frozenset[str]:
     """The pools that name one of these models or datasets."""
     return frozenset(
         pool.name
@@ -171,7 +172,7 @@ def lacks_models(spec: DeploymentSpec, missing: Collection[Key]) -> frozenset[st
 
 
 def _pool(
-    snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime, blocked: bool, refused: bool
+    snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSettings, now: datetime, blocked: bool, refused: bool
 ) -> Pool:
     remembered = snapshot.remembered(spec.name)
     spec = left_to_it(snapshot, spec)
@@ -219,7 +220,7 @@ _written = by_value(256)(run_manifest_spec)
 """The same in each pass, unless the spec or a commit has changed."""
 
 
-def _search(pool: PoolSpec, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:
+def _search(pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:
     """The latest search of the question `asked` that has found a candidate, but for those that a person has asked to
     repeat."""
     if pool.search is None:
@@ -235,7 +236,7 @@ def _retried(remembered: PoolStatus, question: str) -> int:
     return retried.attempt or 0 if retried and retried.question == question else 0
 
 
-def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run | None) -> RunSpec:
+def _run_spec(spec: DeploymentSpec, pool: PoolSettings, server: Server, search: Run | None) -> RunSpec:
     """Of the gate about all candidates, or about what a search has found; before that, of the search."""
     if search:
         arms = _compared(pool, search)
@@ -264,13 +265,13 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run 
     )
 
 
-def _compared(pool: PoolSpec, search: Run) -> tuple[Arm, ...]:
+def _compared(pool: PoolSettings, search: Run) -> tuple[Arm, ...]:
     """What the gate compares after a search: what it has found, and beside the engine's adaptive mode the best tree."""
     names = {BASELINE, search.found, _best_tree(pool, search) if search.found == ADAPTIVE else ""}
     return tuple(arm for arm in pool.arms if arm.name in names)
 
 
-def _best_tree(pool: PoolSpec, search: Run) -> str:
+def _best_tree(pool: PoolSettings, search: Run) -> str:
     """The one that came nearest to being found; "" if none was measured."""
     trees = {arm.name for arm in pool.arms if arm.tree}
     standing = search.status.search.arms if search.status.search else ()
@@ -325,11 +326,11 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
     named = wanted["engine"]["image"]
     if servers is None or run.spec["engine"]["image"] != named or not differ(run.image, servers.image):
         return ""
-    if _made_for(run) == digest(servers.image):
+    if _made_for(run) == image_digest(servers.image):
         return ""
     return (
-        f"the image changed: {named} was {digest(run.image)[:SHOWN]} in {run.name}, and its servers run "
-        f"{digest(servers.image)[:SHOWN]}"
+        f"the image changed: {named} was {image_digest(run.image)[:SHOWN]} in {run.name}, and its servers run "
+        f"{image_digest(servers.image)[:SHOWN]}"
     )
 
 

@@ -10,7 +10,7 @@ from paceline.preflight import ModelFacts, findings
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ModelProblem:
     """`text` begins with the field. `blocks`: the pool cannot be served so."""
 
     text: str
@@ -18,9 +18,11 @@ class Problem:
     pool: str
 
 
-def problems(spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[str, ModelFacts]) -> tuple[Problem, ...]:
+def model_problems(
+    spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[str, ModelFacts]
+) -> tuple[ModelProblem, ...]:
     """Of every pool. `written` is the manifest's spec as it came, `facts` are by source."""
-    found: list[Problem] = []
+    found: list[ModelProblem] = []
     for pool in spec.pools:
         largest = max(workload.concurrency for workload in pool.workloads)
         server = replace(spec.server, max_concurrency=largest)
@@ -28,10 +30,10 @@ def problems(spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[st
         for finding in findings(server, pool.arms, facts):
             path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)
             text = f"{path}: {finding.problem}; {finding.why}; {finding.fix}"
-            found.append(Problem(text, finding.blocks, pool.name))
+            found.append(ModelProblem(text, finding.blocks, pool.name))
     return tuple(found)
 
 
-def each_once(found: Iterable[Problem]) -> tuple[tuple[str, bool], ...]:
+def each_once(found: Iterable[ModelProblem]) -> tuple[tuple[str, bool], ...]:
     """Text, and whether it blocks: pools may share a problem."""
     return tuple(dict.fromkeys((one.text, one.blocks) for one in found))

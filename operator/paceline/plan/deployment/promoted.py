@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.api.run_status import Result
-from paceline.api.status import Caveat, Evidence, Target
+from paceline.api.status import Caveat, ServingEvidence, Target
 from paceline.core import BASELINE, Arm, PromotionMode, Purpose
 from paceline.engines import ENGINES
 from paceline.evidence import same_server
@@ -36,16 +36,16 @@ def _promoted_servers(pool: Pool) -> Target | None:
         arm=arm.name,
         fingerprint=run.fingerprint,
         evidence=evidence_of(run, arm.name),
-        message=shown(run),
+        message=result_sentence(run),
     )
 
 
-def evidence_of(run: Run, winner: str) -> Evidence:
+def evidence_of(run: Run, winner: str) -> ServingEvidence:
     """The run that has shown `winner` to be faster, or has none."""
     speed = run.ratio(winner)
     marks: dict[Caveat, bool] = {"Emulated": run.status.emulated is True, "Imported": run.status.imported}
     caveats = tuple(caveat for caveat, holds in marks.items() if holds)
-    return Evidence(run=run.name, speedup=speed.ratio if speed else None, caveats=caveats)
+    return ServingEvidence(run=run.name, speedup=speed.ratio if speed else None, caveats=caveats)
 
 
 def _candidate_at(pool: Pool, revision: str) -> Arm | None:
@@ -61,13 +61,13 @@ def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
     return same and run.outcome == "Promote" and same_server(run.spec, wanted)
 
 
-def shown(run: Run) -> str:
+def result_sentence(run: Run) -> str:
     """The result of a run that promotes, in a sentence."""
     where = ", measured without a cluster" if run.status.imported else ""
-    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} as fast as the baseline{where}"
+    return f"{run.name}: {run.winner} is {speedup_text(run.ratio(run.winner))} as fast as the baseline{where}"
 
 
-def bounds(speed: Result | None) -> str:
+def speedup_text(speed: Result | None) -> str:
     """`1.36x (1.34–1.39)`."""
     if speed is None or speed.ratio is None or speed.lower is None or speed.upper is None:
         return "faster"

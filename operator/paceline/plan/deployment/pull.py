@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Cause, Reason
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL
 from paceline.engines.pod_template import SERVER
 from paceline.plan.deployment.choose import Choice, Rollout
@@ -21,10 +22,10 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.servers import pod_template, with_spec_field
 from paceline.plan.deployment.stalled import report_lasting
 from paceline.plan.deployment.workload import as_they_are, rendered, server_manifest
-from paceline.plan.objects import Object, finished
+from paceline.plan.objects import finished
 from paceline.plan.pods import Trouble, container, trouble, unplaced
 from paceline.plan.silence import placed_at
-from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, earliest, parse_time
+from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time
 from paceline.render.pull import COMPONENT, pull_job
 
 PATIENCE = timedelta(minutes=1)
@@ -32,7 +33,7 @@ PATIENCE = timedelta(minutes=1)
 NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                         "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"})  # fmt: skip
 """Reasons of a waiting container without its image (Kubernetes, pkg/kubelet/images/types.go)."""
-ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+_ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,7 @@ def _has_image(pod: Object) -> bool:
     waiting: Any = status.get("state", {}).get("waiting")
     if waiting is None:
         return bool(status.get("state"))
-    return waiting.get("reason", "ContainerCreating") not in NOT_PULLED | ON_ITS_WAY
+    return waiting.get("reason", "ContainerCreating") not in NOT_PULLED | _ON_ITS_WAY
 
 
 def _pods(pool: Pool, job: Object) -> Iterator[Object]:

@@ -17,7 +17,7 @@ from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import owned_by
 from paceline.render.serving import REVISION_LABEL
 
-NAMED = {"source", "revision", "commit"}
+_NAMED = {"source", "revision", "commit"}
 
 
 def read_back(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commits:
@@ -32,7 +32,7 @@ def read_back(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commit
 def _named(value: Any) -> dict[tuple[str, str], str]:
     """Every model and dataset in a run's spec that is at a commit."""
     if isinstance(value, Mapping):
-        here = {(value["source"], value["revision"]): value["commit"]} if value.keys() >= NAMED else {}
+        here = {(value["source"], value["revision"]): value["commit"]} if value.keys() >= _NAMED else {}
         return {**here, **_named(list(value.values()))}
     commits: dict[tuple[str, str], str] = {}
     for below in value if isinstance(value, list | tuple) else ():

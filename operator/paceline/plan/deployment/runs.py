@@ -9,16 +9,16 @@ from typing import Any
 from paceline.api import Reason
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.core import DeploymentSpec, Purpose, purpose_of
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
 from paceline.core.record import kept_status
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
-from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
-from paceline.plan.step import Apply, Manifest, parse_time, timestamp
+from paceline.plan.step import Apply, parse_time, timestamp
 from paceline.render import Owner, benchmark_run
 
-DECIDING = ("Promote", "Reject")
+_DECIDING = ("Promote", "Reject")
 """Outcomes that decide every candidate, or promote one."""
 
 
@@ -110,7 +110,7 @@ class Run:
 
     @cached_property
     def suspended(self) -> bool:
-        return objects.suspended(self.manifest)
+        return objects.is_suspended(self.manifest)
 
     @cached_property
     def opens_at(self) -> str:
@@ -143,7 +143,7 @@ class Run:
     @cached_property
     def decides(self) -> bool:
         """For or against its candidates."""
-        return self.outcome in DECIDING
+        return self.outcome in _DECIDING
 
     @cached_property
     def imported(self) -> bool:
@@ -201,7 +201,7 @@ def supersede(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
     return tuple(Apply(annotated(owner, run, {SUPERSEDED: "true"}), why) for run in runs if run.under_way)
 
 
-def abort(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, ...]:
+def abort_runs(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, ...]:
     """End these runs without a verdict, at a person's request, if they are under way."""
     return tuple(Apply(annotated(owner, run, {ABORTED: request}), request) for run in runs if run.under_way)
 

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, Evidence, PoolStatus, Serving, Target
+from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, PoolStatus, Serving, ServingEvidence, Target
 from paceline.core import BASELINE
+from paceline.core.manifest import Object
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout, intent, past
 from paceline.plan.deployment.guard import degraded_causes
@@ -15,9 +16,9 @@ from paceline.plan.deployment.holds import baseline_failure, way_out
 from paceline.plan.deployment.loan import lent
 from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.pull import is_pulling
-from paceline.plan.deployment.servers import Servers, ignored, not_ready, pod_template, server_objects
+from paceline.plan.deployment.servers import Servers, not_ready, pod_template, replicas_ignored, server_objects
 from paceline.plan.deployment.stalled import STALLED
-from paceline.plan.deployment.take_down import deadline, failed, standing
+from paceline.plan.deployment.take_down import deadline, failed, target_progress
 from paceline.plan.deployment.workload import (
     Goal,
     drift,
@@ -30,7 +31,6 @@ from paceline.plan.deployment.workload import (
     waits_for_verdict,
     withdrawn_at,
 )
-from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import claim_templates, controller_revision
@@ -231,7 +231,7 @@ IN_PLACE = {
 
 def _serves(rollout: Rollout) -> Cause:
     pool, choice = rollout.pool, rollout.choice
-    overruled = ignored(pool.snapshot, pool.name)
+    overruled = replicas_ignored(pool.snapshot, pool.name)
     if pool.servers and not pool.servers.ready:
         return Cause(Reason.ScaledToZero, pool.name, overruled or "replicas is 0")
     plain = choice.arm == BASELINE and choice.reason not in ("RolledBack", "Aborted")
@@ -257,7 +257,7 @@ def _added(rollout: Rollout) -> str:
 def _target(rollout: Rollout, now: datetime) -> Target:
     """The intent, written before the servers are changed. How a revision came to be chosen stays with it."""
     pool, choice = rollout.pool, rollout.choice
-    before, progress = pool.remembered.target, standing(rollout, now)
+    before, progress = pool.remembered.target, target_progress(rollout, now)
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
         new = replace(new, start_time=before.start_time, reason=before.reason or choice.reason, request=before.request)
@@ -296,7 +296,7 @@ def _with_change(pool: Pool, serving: Serving | None, target: Target, now: datet
         reason=target.reason if serving else "Stopped",
         message=target.message[:MESSAGE_LENGTH],
         request=target.request,
-        evidence=target.evidence if serving else Evidence(),
+        evidence=target.evidence if serving else ServingEvidence(),
     )
     return (changed, *pool.remembered.history)[:MOST_CHANGES]
 

@@ -11,25 +11,26 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Cause, Reason
-from paceline.core import PoolSpec
+from paceline.core import PoolSettings
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.objects import Object, condition, owned_by
-from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused, trouble, unplaced
+from paceline.plan.objects import condition, owned_by
+from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused_pods, trouble, unplaced
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE
 from paceline.render import group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
-GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
-LATE = timedelta(minutes=1)
+_LATE = timedelta(minutes=1)
 """How long after its deletionTimestamp, which has its grace in it, a pod may still be ending."""
 QUOTA = "exceeded quota"
 """In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
-AUTOSCALER = "HorizontalPodAutoscaler"
+_AUTOSCALER = "HorizontalPodAutoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     pods = [pod for pod in of_pool if pod["metadata"]["labels"].get(REVISION_LABEL) == revision]
     staying = [pod for pod in pods if _stays(pod)]
     troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
-    of_all = refused(manifest, snapshot.warnings) or paused(manifest)
+    of_all = refused_pods(manifest, snapshot.warnings) or paused(manifest)
     own_ready = sum(condition(pod, "Ready") is not None for pod in staying)
     observed = _observed(status) >= manifest["metadata"].get("generation", 1)
     return Servers(
@@ -159,7 +160,7 @@ def unplaced_servers(pods: Iterable[Object]) -> int:
     """How many servers have a pod that waits for capacity."""
     staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
     waiting = (pod for pod in staying if (problem := unplaced(pod)) and problem.reason is Reason.NoCapacity)
-    return len({pod["metadata"].get("labels", {}).get(GROUP, pod["metadata"]["name"]) for pod in waiting})
+    return len({pod["metadata"].get("labels", {}).get(_GROUP, pod["metadata"]["name"]) for pod in waiting})
 
 
 def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) -> bool:
@@ -182,7 +183,7 @@ def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
 def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
     """Until when a pod that is ending is thought to make room; None if none is, or only such as should have ended long
     ago: on a node that is silent a pod ends never."""
-    due = (parse_time(at) + LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
+    due = (parse_time(at) + _LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
     return max((at for at in due if now < at), default=None)
 
 
@@ -195,7 +196,7 @@ def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[st
     if ending_until(pods, now):
         return False
     made = status.get("replicas", 0)
-    if refusal := refused(servers, {}):
+    if refusal := refused_pods(servers, {}):
         return QUOTA in refusal.message and bool(status.get("updatedReplicas", 0) < made)
     stuck = any(_lacks_room(pod, warnings) for pod in pods)
     return bool(made > servers["spec"].get("replicas", 1) and stuck)
@@ -214,26 +215,26 @@ def short(ready: int, wanted: int, why: str) -> str:
 def autoscaler_of(snapshot: Snapshot, pool: str) -> str | None:
     """The name of one that has the pool's servers for its target. KEDA makes such an object, too."""
     servers = {("Deployment", child_name(snapshot.name, pool)), (GROUPS, group_name(snapshot.name, pool))}
-    for autoscaler in snapshot.of(AUTOSCALER):
+    for autoscaler in snapshot.of(_AUTOSCALER):
         target = autoscaler["spec"]["scaleTargetRef"]
         if (target.get("kind"), target.get("name")) in servers:
             return str(autoscaler["metadata"]["name"])
     return None
 
 
-def left_to_it(snapshot: Snapshot, pool: PoolSpec) -> PoolSpec:
+def left_to_it(snapshot: Snapshot, pool: PoolSettings) -> PoolSettings:
     """The pool without a number of its own where an autoscaler has one: two that write it take servers away from each
     other."""
     return replace(pool, replicas=None) if autoscaler_of(snapshot, pool.name) else pool
 
 
-def ignored(snapshot: Snapshot, pool: str) -> str:
+def replicas_ignored(snapshot: Snapshot, pool: str) -> str:
     """That `replicas` is ignored, and the ways out; "" if it is not."""
     asked = next((each.replicas for each in snapshot.spec.pools if each.name == pool), None) if snapshot.spec else None
     autoscaler = autoscaler_of(snapshot, pool)
     if asked is None or autoscaler is None:
         return ""
     return (
-        f"replicas is {asked}, but {AUTOSCALER} {autoscaler} decides: remove replicas from the pool, "
+        f"replicas is {asked}, but {_AUTOSCALER} {autoscaler} decides: remove replicas from the pool, "
         "or delete the autoscaler"
     )

@@ -10,11 +10,12 @@ from paceline import api
 from paceline.api.reasons import Reason
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
+from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL
 from paceline.core.record import kept_status
 from paceline.plan import objects
 from paceline.plan.deployment.models import Prefetch
-from paceline.plan.objects import Object, condition
+from paceline.plan.objects import condition
 from paceline.plan.step import parse_time
 from paceline.render import Owner, Settings
 from paceline.render.serving import REVISION_LABEL
@@ -157,11 +158,11 @@ class Snapshot:
         return next((entry for entry in self.status.pools if entry.name == pool), PoolStatus(name=pool))
 
 
-Read = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
+SpecRead = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
 """The first fields of a snapshot: manifest, spec, invalid, refused."""
 
 
-def read(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> Read:
+def read_deployment(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> SpecRead:
     """A deployment with the values of the profile that it names, None if there is none of that name."""
     required = not settings.profile_required.isdisjoint(("*", manifest["metadata"].get("namespace")))
     try:

@@ -88,7 +88,7 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
     if choice.arm == BASELINE and problem and problem.reason in PLACE_AT_FAULT:
         lasted = problem.since is not None and now >= problem.since + patience
         return RevisionFailure(reason=reason, message=problem.message) if lasted else None
-    due = deadline(pool, standing(rollout, now).stands_since)
+    due = deadline(pool, target_progress(rollout, now).stands_since)
     if due is None or now < due:
         return None
     minutes = f"{patience.total_seconds() / 60:g} min (promotion.progressDeadline)"
@@ -104,7 +104,7 @@ def _before_its_models(pool: Pool, problem: Trouble) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TargetProgress:
     """Progress of the target. `stands_since`: time of the last progress, "" while nothing is wrong or while capacity is
     missing. `ready`: the most servers that were ready at once during the roll-out."""
 
@@ -112,36 +112,36 @@ class Standing:
     ready: int | None = None
 
 
-def standing(rollout: Rollout, now: datetime) -> Standing:
+def target_progress(rollout: Rollout, now: datetime) -> TargetProgress:
     pool, choice = rollout.pool, rollout.choice
     before, servers = pool.remembered.target or Target(), _servers_of_choice(pool, choice)
     same = before.revision == choice.revision
     if rollout.settled:
-        return Standing()
+        return TargetProgress()
     waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or is_pulling(rollout, now)
     if same and rollout.has_served:
         lost = not (waits or (servers and servers.ready))
-        return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")
+        return TargetProgress(stands_since=before.stands_since or timestamp(now) if lost else "")
     most = before.ready or 0 if same else 0
     ready = max(most, servers.own_ready if servers else 0)
     if waits:
-        return Standing(ready=ready or None)
+        return TargetProgress(ready=ready or None)
     stood = before.stands_since if same and ready == most else ""
-    return Standing(stands_since=stood or timestamp(now), ready=ready or None)
+    return TargetProgress(stands_since=stood or timestamp(now), ready=ready or None)
 
 
 CLUSTER_AT_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady, Reason.Paused})
 PLACE_AT_FAULT = frozenset({Reason.Unplaceable, Reason.PodRefused})
 """Reasons that concern where a server runs, which a candidate shares with its baseline: only a changed spec can be the
 cause."""
-SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
+_SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
 """Reasons that a candidate shares with its baseline, which has the same image, Secrets and volumes. A registry that is
 down while a node is drained would otherwise take down every promoted candidate, and give no pool a server."""
 
 
 def not_its_fault(choice: Choice) -> frozenset[Reason]:
     """Reasons that any arm of this spec would have in its place."""
-    return CLUSTER_AT_FAULT | (PLACE_AT_FAULT if choice.arm == BASELINE else SHARED)
+    return CLUSTER_AT_FAULT | (PLACE_AT_FAULT if choice.arm == BASELINE else _SHARED)
 
 
 def deadline(pool: Pool, since: str) -> datetime | None:

@@ -16,21 +16,22 @@ from typing import Any, Literal
 
 from paceline.api.status import Target
 from paceline.core import BASELINE, PromotionSpec, Surge, UntilDecided
+from paceline.core.manifest import Manifest, Object
 from paceline.plan.deployment.choose import Choice
 from paceline.plan.deployment.holds import held_by_a_person
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.servers import Servers, pod_template
-from paceline.plan.objects import Object, annotations
-from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.plan.objects import annotations
+from paceline.plan.step import parse_time, timestamp
 from paceline.render import rendering, servers
 from paceline.render.patience import has_own, startup_probe, with_patience, with_tries
 
-WHY = "paceline.dev/why"
+_WHY = "paceline.dev/why"
 """Annotation of the servers: why they are of their arm."""
 PATIENCE = timedelta(minutes=1)
 """How long one server more may wait for room. It counts while no other server of the pool is ending: that one's
 accelerators are free only once it has drained."""
-KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
+_KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
 """List of a container → the key of its items."""
 
 
@@ -54,7 +55,7 @@ def as_they_are(servers: Servers, rendering: Mapping[str, Any]) -> Goal:
     return Goal(
         revision=servers.revision,
         rendering=rendering,
-        why=annotations(servers.manifest).get(WHY, ""),
+        why=annotations(servers.manifest).get(_WHY, ""),
         has_served=True,
         waits=False,
         in_place=is_in_place(servers.manifest),
@@ -62,7 +63,7 @@ def as_they_are(servers: Servers, rendering: Mapping[str, Any]) -> Goal:
 
 
 def server_manifest(pool: Pool, goal: Goal) -> Manifest:
-    why = {WHY: goal.why} if goal.why else {}
+    why = {_WHY: goal.why} if goal.why else {}
     return servers(
         pool.snapshot.owner,
         pool.name,
@@ -198,7 +199,7 @@ def _pod(actual: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{word} {container['name']}"
                 continue
             rendered = mine[container["name"]]
-            for field, key in KEYS.items():
+            for field, key in _KEYS.items():
                 for item in _added(container.get(field), rendered.get(field), key):
                     yield f"{field} {item} of {word} {container['name']}"
             if container.get("envFrom") and not rendered.get("envFrom"):

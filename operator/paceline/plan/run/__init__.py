@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from paceline.api import Cause, Reason
-from paceline.api.reasons import to_status as conditions_of
+from paceline.api.reasons import conditions_to_status as conditions_of
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.api.status import Condition
 from paceline.core.record import to_status
@@ -30,7 +30,7 @@ from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import latest_node
 from paceline.plan.run.origin import own
 from paceline.plan.run.results import cost, results, round_events, verdict_events
-from paceline.plan.run.rounds import new, orphans
+from paceline.plan.run.rounds import new, ownerless_rounds
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.steps.check import check
 from paceline.plan.run.steps.collect import collect
@@ -41,8 +41,8 @@ from paceline.plan.run.steps.take_in import take_in
 from paceline.plan.run.steps.take_over import take_over
 from paceline.plan.step import Adopt, Delete, Event, Plan, StepResult, timestamp
 
-Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
-STEPS: tuple[Step, ...] = (check, take_in, take_over, collect, record, conclude, measure)
+EvidenceStep = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
+STEPS: tuple[EvidenceStep, ...] = (check, take_in, take_over, collect, record, conclude, measure)
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
@@ -130,7 +130,7 @@ def _told(snapshot: Snapshot, evidence: Evidence) -> tuple[Event, ...]:
 def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:
     """Rounds of a backup or a file: they go with their run."""
     reference = snapshot.owner.reference
-    return tuple(Adopt(one, reference, "a round of this run") for one in orphans(snapshot.mine))
+    return tuple(Adopt(one, reference, "a round of this run") for one in ownerless_rounds(snapshot.mine))
 
 
 def _clear(snapshot: Snapshot) -> tuple[Delete, ...]:

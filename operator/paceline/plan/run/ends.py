@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from paceline.core.manifest import Object
 from paceline.engines.log_tail import failure_line
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
-from paceline.plan.objects import Object, condition
+from paceline.plan.objects import condition
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import gives_up, hopeless_start, placed_since

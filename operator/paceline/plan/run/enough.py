@@ -22,7 +22,9 @@ def next_workloads(run: RunSpec, records: Sequence[Round]) -> tuple[Workload, ..
     if run.purpose is not Purpose.GATE or not by_noise(run.gate):
         return run.workloads
     weights = [workload.weight for workload in run.workloads if not workload.rate]
-    return tuple(sized(workload, spread_of(workload.name, records), weights) for workload in run.workloads)
+    return tuple(
+        with_enough_requests(workload, spread_of(workload.name, records), weights) for workload in run.workloads
+    )
 
 
 def by_noise(gate: Gate) -> bool:
@@ -41,7 +43,7 @@ def spread_of(workload: str, records: Sequence[Round]) -> float | None:
     return next((spread for spread in spreads if spread is not None), None)
 
 
-def sized(workload: Workload, spread: float | None, weights: Sequence[float]) -> Workload:
+def with_enough_requests(workload: Workload, spread: float | None, weights: Sequence[float]) -> Workload:
     """With the requests that are enough at this spread of the baseline's. `weights`: of all closed loops."""
     dataset = workload.dataset
     if dataset.min_requests is None or spread is None:

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from paceline.api.round import Point, Round
+from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verdict
 from paceline.evidence import Failure
 from paceline.evidence.round_status import answers, last_tries, measurements
-from paceline.gate import Crossover, Load, crossover, decide
+from paceline.gate import Crossover, LoadLevel, crossover, decide
 from paceline.plan.run.searching import Searching
 
-ACCEPT_LENGTH = "acceptLength"
+_ACCEPT_LENGTH = "acceptLength"
 """The metric's name in a measurement."""
 
 
@@ -79,7 +79,7 @@ class Evidence:
         """Bounds by concurrency. None for a run of one concurrency, and for a search; workloads at a rate and
         ramps do not count."""
         loads = {
-            workload.name: Load(concurrency=workload.concurrency, weight=workload.weight)
+            workload.name: LoadLevel(concurrency=workload.concurrency, weight=workload.weight)
             for workload in self.spec.workloads
             if workload.at_one_load
         }
@@ -88,9 +88,9 @@ class Evidence:
         return crossover(self.spec.gate, [arm.name for arm in self.spec.arms], loads, self.measurements)
 
     @cached_property
-    def valid_points(self) -> Mapping[tuple[str, str], Sequence[Point]]:
+    def valid_points(self) -> Mapping[tuple[str, str], Sequence[PointRecord]]:
         """(arm, workload) → its valid points, of the last try of each round."""
-        found: dict[tuple[str, str], list[Point]] = {}
+        found: dict[tuple[str, str], list[PointRecord]] = {}
         for record in last_tries(self.results):
             for point in record.points:
                 if point.valid:
@@ -102,9 +102,9 @@ class Evidence:
         """(arm, workload) → mean acceptance length of its valid measurements."""
         lengths: dict[tuple[str, str], list[float]] = {}
         for measurement in self.measurements:
-            if measurement.valid and ACCEPT_LENGTH in measurement.metrics:
+            if measurement.valid and _ACCEPT_LENGTH in measurement.metrics:
                 key = measurement.arm, measurement.workload
-                lengths.setdefault(key, []).append(measurement.metrics[ACCEPT_LENGTH])
+                lengths.setdefault(key, []).append(measurement.metrics[_ACCEPT_LENGTH])
         return {key: sum(values) / len(values) for key, values in lengths.items()}
 
     def failures(self, arm: str) -> tuple[FailedReplicate, ...]:
@@ -127,9 +127,9 @@ def _failed(record: Round, arm: str, *, every: bool) -> FailedReplicate | None:
     if not whys or (every and len(whys) < len(points)):
         return None
     reasons = [replicate.reason for replicate in record.replicates if replicate.arm == arm and replicate.reason]
-    return FailedReplicate(failure=failure(reasons[0] if reasons else ""), why=whys[0])
+    return FailedReplicate(failure=failure_named(reasons[0] if reasons else ""), why=whys[0])
 
 
-def failure(reason: str) -> Failure:
+def failure_named(reason: str) -> Failure:
     """The failure of this name in status; NotMeasured for a name that this release does not have."""
     return Failure.__members__.get(reason, Failure.NotMeasured)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from paceline.core import BASELINE, RunSpec
 from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import undecided
-from paceline.plan.run.evidence import Evidence, FailedReplicate, failure
+from paceline.plan.run.evidence import Evidence, FailedReplicate, failure_named
 from paceline.plan.run.origin import own
 
-PATIENCE: Mapping[int, str] = {
+_PATIENCE: Mapping[int, str] = {
     ONCE: "trying again would change nothing: ",
     FEW: f"{FEW} tries in a row gave no result; the last: ",
     MANY: f"the cluster ended {MANY} tries in a row; the last: ",
@@ -21,15 +21,15 @@ MOST_FAILURES = 2
 def voided(evidence: Evidence) -> tuple[str, str] | None:
     """Why no verdict is possible at all, in spite of earlier results: message and reason. None if one is."""
     for record in evidence.records:
-        if record.error and (kind := failure(record.reason)) in VOIDS_THE_RUN:
+        if record.error and (kind := failure_named(record.reason)) in VOIDS_THE_RUN:
             return record.error, kind.name
     return None
 
 
 def given_up(evidence: Evidence) -> tuple[str, str] | None:
     """Why further rounds are pointless: message and reason. None while they are not."""
-    tries = [(failure(record.reason), record) for record in evidence.since_result]
-    for permitted, sentence in PATIENCE.items():
+    tries = [(failure_named(record.reason), record) for record in evidence.since_result]
+    for permitted, sentence in _PATIENCE.items():
         alike = [(kind, record) for kind, record in tries if kind.tries == permitted]
         if len(alike) >= permitted:
             kind, record = alike[0]

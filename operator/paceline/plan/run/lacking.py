@@ -1,7 +1,7 @@
 """What a round that has no node waits for: accelerators of its server's product, all on one node."""
 
 from paceline.core import Accelerator
-from paceline.plan.objects import Object
+from paceline.core.manifest import Object
 from paceline.plan.pods import UNALLOCATED, unplaced
 
 NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPUs"}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import fsum
 
-from paceline.api.round import Point
+from paceline.api.round import PointRecord
 from paceline.core import Workload
 from paceline.core.record import finite
 from paceline.plan.run.evidence import Evidence
@@ -30,7 +30,7 @@ def means_of(evidence: Evidence, arm: str, name: str) -> Means:
     )
 
 
-def _under_way(point: Point, workload: Workload) -> float | None:
+def _under_way(point: PointRecord, workload: Workload) -> float | None:
     """Mean number of requests under way; at a rate by Little's law. None for a ramp, which is at all of its loads."""
     if workload.levels:
         return None

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.plan.objects import Object
+from paceline.core.manifest import Object
 from paceline.plan.step import parse_time
 
-MOST = 16
+_MOST = 16
 """Named neighbours."""
 
 
@@ -23,7 +23,7 @@ def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tup
         for other in pods
         if other["metadata"].get("uid") != own and not _ended_before(other, began) and not _begins_after(other, ended)
     )
-    return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:MOST])
+    return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:_MOST])
 
 
 def _holds(pod: Object, resource: str) -> str:

@@ -6,7 +6,7 @@ from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.step import Apply
 
 
-def refusal(snapshot: Snapshot, actions: Iterable[Apply]) -> str:
+def last_refusal(snapshot: Snapshot, actions: Iterable[Apply]) -> str:
     """Message about the first of these that the API server refused in the last pass; "" if it refused none. A refused
     NetworkPolicy delays a round too."""
     for kind, name in ((action.manifest["kind"], action.manifest["metadata"]["name"]) for action in actions):

@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.api import run_status
 from paceline.api.round import Round
-from paceline.api.run_status import BenchmarkRunStatus, Cost
+from paceline.api.run_status import BenchmarkRunStatus, RunCost
 from paceline.core import ArmVerdict, Bounds, Purpose
 from paceline.core.record import finite
 from paceline.evidence import fingerprint
@@ -36,7 +36,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     images = {"server": last.image, "client": last.client_image}
     return {
         **measured,
-        **RESULTS[evidence.spec.purpose](evidence),
+        **_RESULTS[evidence.spec.purpose](evidence),
         "arm_rounds": _arm_rounds(evidence),
         "first_measured_time": min(ends),
         "last_measured_time": max(ends),
@@ -55,13 +55,13 @@ def _arm_rounds(evidence: Evidence) -> dict[str, int]:
     return {arm.name: counts[arm.name] for arm in evidence.spec.arms if counts[arm.name]}
 
 
-def cost(evidence: Evidence) -> Cost | None:
+def cost(evidence: Evidence) -> RunCost | None:
     """Accelerator time of this run's own rounds, those without a result included, and the servers started for
     results. Rounds taken over were paid for by the run that measured them."""
     if not evidence.records:
         return None
     gpus, rounds = evidence.spec.server.accelerator.count, own(evidence.records)
-    return Cost(
+    return RunCost(
         gpu_seconds=sum(record.held_seconds or 0 for record in rounds) * gpus,
         idle_gpu_seconds=sum(record.idle_seconds or 0 for record in rounds) * gpus,
         server_starts=sum(len(record.replicates) for record in rounds if not record.error),
@@ -80,8 +80,8 @@ def _gate_results(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_status.ArmVerdict:
-    return run_status.ArmVerdict(
+def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_status.CandidateVerdict:
+    return run_status.CandidateVerdict(
         arm=name,
         outcome=verdict.outcome.value,
         reason=explain(verdict),
@@ -98,7 +98,7 @@ def _sweep_results(evidence: Evidence) -> dict[str, Any]:
     return {"results": tuple(_result(evidence, arm, workload, bounds) for arm, workload, bounds in rows)}
 
 
-RESULTS: Mapping[Purpose, Callable[[Evidence], dict[str, Any]]] = {
+_RESULTS: Mapping[Purpose, Callable[[Evidence], dict[str, Any]]] = {
     Purpose.GATE: _gate_results,
     Purpose.SEARCH: _search_results,
     Purpose.SWEEP: _sweep_results,

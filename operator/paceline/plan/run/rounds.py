@@ -4,16 +4,15 @@ from collections.abc import Iterable
 
 from paceline.api.round import KIND, Round, belongs, in_order
 from paceline.core import RunSpec
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, round_name
 from paceline.core.record import from_status, to_status
 from paceline.evidence import fingerprint
-from paceline.plan.objects import Object
-from paceline.plan.step import Manifest
 from paceline.render import Owner
 from paceline.render.common import API_VERSION, metadata
 
 
-def counted(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
+def counting_rounds(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
     """The rounds among a run's own BenchmarkRounds, in order; of one round and try the one that has its name."""
     name = str(run["metadata"]["name"])
     found: dict[tuple[int, int], Round] = {}
@@ -56,7 +55,7 @@ def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]
     return tuple(one for one in rounds if not known(one))
 
 
-def orphans(mine: Iterable[Object]) -> tuple[Object, ...]:
+def ownerless_rounds(mine: Iterable[Object]) -> tuple[Object, ...]:
     """Those without an owner, as a backup or a file brings them."""
     return tuple(one for one in mine if not one["metadata"].get("ownerReferences"))
 

@@ -17,7 +17,7 @@ from paceline.engines import ENGINES
 from paceline.evidence.round_status import judged_speed, last_tries
 
 if TYPE_CHECKING:
-    from paceline.search import ArmSoFar, Found, Measure, Point, Question
+    from paceline.search import ArmSoFar, Found, Measure, Observation, Question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Searching:
         )
 
     @cached_property
-    def points(self) -> "tuple[Point, ...]":
+    def points(self) -> "tuple[Observation, ...]":
         """Each measured cell, by rounds with a result. One that is no evidence is an error of its arm."""
         return tuple(_points(self.records))
 
@@ -55,7 +55,7 @@ class Searching:
         from paceline.search.chains import sweep
 
         chains = sweep(self.question, self.points) if self.question.mixed else None
-        return chains or _proceed(Asked(self.question), self.points)
+        return chains or _proceed(QuestionKey(self.question), self.points)
 
     @property
     def ended_now(self) -> "Found":
@@ -72,7 +72,7 @@ class Searching:
 
     @cached_property
     def arms_so_far(self) -> "tuple[ArmSoFar, ...]":
-        return _so_far(Asked(self.question), self.points) if self.points else ()
+        return _so_far(QuestionKey(self.question), self.points) if self.points else ()
 
     @cached_property
     def cells(self) -> Mapping[str, tuple[str, ...]]:
@@ -105,7 +105,7 @@ def _head(arms: Iterable[Arm]) -> Draft | None:
     return heads.most_common(1)[0][0] if heads else None
 
 
-class Asked:
+class QuestionKey:
     """A question as a key: a pass asks what the pass before has asked, and every answer takes tens of milliseconds."""
 
     def __init__(self, question: "Question") -> None:
@@ -113,34 +113,34 @@ class Asked:
         self.key = question.options, tuple(question.workloads.items()), question.mixed
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Asked) and self.key == other.key
+        return isinstance(other, QuestionKey) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
 
 
 @lru_cache(maxsize=64)
-def _proceed(question: Asked, points: "tuple[Point, ...]") -> "Measure | Found":
+def _proceed(question: QuestionKey, points: "tuple[Observation, ...]") -> "Measure | Found":
     from paceline.search import proceed
 
     return proceed(question.question, points)
 
 
 @lru_cache(maxsize=64)
-def _so_far(question: Asked, points: "tuple[Point, ...]") -> "tuple[ArmSoFar, ...]":
-    from paceline.search import so_far
+def _so_far(question: QuestionKey, points: "tuple[Observation, ...]") -> "tuple[ArmSoFar, ...]":
+    from paceline.search import arms_so_far
 
-    return so_far(question.question, points)
+    return arms_so_far(question.question, points)
 
 
-def _points(records: tuple[Round, ...]) -> "Iterator[Point]":
-    from paceline.search import Cell, Point
+def _points(records: tuple[Round, ...]) -> "Iterator[Observation]":
+    from paceline.search import ArmOnWorkload, Observation
 
     for record in last_tries(records):
         for point in record.points:
-            yield Point(
+            yield Observation(
                 round=record.round,
-                cell=Cell(arm=point.arm, workload=point.workload),
+                cell=ArmOnWorkload(arm=point.arm, workload=point.workload),
                 throughput=judged_speed(point) if point.valid else None,
                 accept_length=point.accept_length if point.arm != BASELINE else None,
                 error="" if point.valid else point.why or "not valid",

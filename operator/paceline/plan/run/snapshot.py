@@ -7,12 +7,13 @@ from functools import cached_property
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import RunSpec
+from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
 from paceline.core.record import kept_status
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
-from paceline.plan.objects import Object, aborted, finished, opens_at, superseded
-from paceline.plan.run.rounds import counted, fitting, of_its_question
+from paceline.plan.objects import aborted, finished, opens_at, superseded
+from paceline.plan.run.rounds import counting_rounds, fitting, of_its_question
 from paceline.render import Owner, Settings
 
 
@@ -139,7 +140,7 @@ class Snapshot:
     @cached_property
     def brought(self) -> tuple[Round, ...]:
         """The rounds that are there, in order, whatever arms they have."""
-        return counted(self.manifest, self.mine)
+        return counting_rounds(self.manifest, self.mine)
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:

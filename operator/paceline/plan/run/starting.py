@@ -2,13 +2,13 @@
 
 from datetime import datetime, timedelta
 
+from paceline.core.manifest import Object
 from paceline.evidence.failures import Failure
-from paceline.plan.objects import Object
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE
 
-START_PATIENCE = timedelta(minutes=10)
+_START_PATIENCE = timedelta(minutes=10)
 """For a pod's volumes and network. A volume of a lost node is detached by force after six minutes
 (kube-controller-manager's maxWaitForUnmountDuration), then attached here."""
 IMAGES_PATIENCE = timedelta(hours=1)
@@ -33,7 +33,7 @@ def gives_up(round: RoundJob) -> datetime | None:
     began = placed_since(pod)
     if began is None or not round.waits_to_start:
         return None
-    return began + (START_PATIENCE if _without_sandbox(pod) else IMAGES_PATIENCE)
+    return began + (_START_PATIENCE if _without_sandbox(pod) else IMAGES_PATIENCE)
 
 
 def hopeless_start(round: RoundJob, warning: str, now: datetime) -> End | None:
@@ -44,7 +44,7 @@ def hopeless_start(round: RoundJob, warning: str, now: datetime) -> End | None:
     if not _without_sandbox(round.pod or {}):
         line = _line("its images were not there within an hour", round, warning)
         return End(failure=Failure.ImagePull, line=line)
-    minutes = START_PATIENCE // timedelta(minutes=1)
+    minutes = _START_PATIENCE // timedelta(minutes=1)
     failure = Failure.VolumeInUse if IN_USE.search(warning) else Failure.NotStarted
     return End(failure=failure, line=_line(f"its containers were not started within {minutes} minutes", round, warning))
 

@@ -9,7 +9,7 @@ from paceline.gate import Crossing, Crossover, Pace
 from paceline.gate.crossover import ConcurrencyResult
 from paceline.plan.run.evidence import Evidence
 
-SPLIT = (Crossing.BASELINE_TAKES_OVER, Crossing.SPECULATION_TAKES_OVER, Crossing.CROSSES_TWICE)
+_SPLIT = (Crossing.BASELINE_TAKES_OVER, Crossing.SPECULATION_TAKES_OVER, Crossing.CROSSES_TWICE)
 """No single arm is fastest at all concurrencies."""
 
 
@@ -35,7 +35,7 @@ def effects(table: Crossover) -> Iterator[tuple[str, str, Bounds]]:
 def advice_to_split(evidence: Evidence) -> str:
     """Advice to split the pool when no single arm is fastest at all its concurrencies; empty otherwise."""
     table = evidence.crossover
-    if table is None or table.crossing not in SPLIT:
+    if table is None or table.crossing not in _SPLIT:
         return ""
     return f"{table.sentence} ({', '.join(_slower(table))}): split the pool by concurrency"
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from paceline.core import ModelFacts, Parity, Workload
+from paceline.core.manifest import Object
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult
 from paceline.fetching import COMMIT, FETCH_VARIABLE, Artifact, FetchedModel, FetchRequest, FetchResult
 from paceline.plan.deployment.servers import pod_template
-from paceline.plan.objects import Object
 
-Speed = Callable[[ArmCommand, Workload], float]
+SpeedOf = Callable[[ArmCommand, Workload], float]
 """Output tokens per second of an arm under a workload."""
 
 Length = Callable[[ArmCommand, Workload], float]
@@ -52,7 +52,7 @@ def fetched(
 
 def round_result(
     plan: RoundPlan,
-    speed: Speed,
+    speed: SpeedOf,
     start_seconds: float,
     began: float,
     ended: float,

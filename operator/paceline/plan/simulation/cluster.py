@@ -6,23 +6,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from paceline.core.manifest import Manifest, Object
 from paceline.kube.difference import needs_apply, stamped
-from paceline.plan.objects import Object, owned_by
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.objects import owned_by
+from paceline.plan.step import timestamp
 from paceline.render.group import KIND as LEADER_WORKER_SET
 
-Key = tuple[str, str]
+Handle = tuple[str, str]
 """Kind and name: a simulation has one namespace."""
 Admission = Callable[[Object, Manifest], Manifest | None]
 """A pod's owner and the pod → the pod as the admission webhooks leave it; None if they refuse it."""
 
 ROUND = "BenchmarkRound"
 SERVERS = ("Deployment", LEADER_WORKER_SET)
-KEPT = ("uid", "generation", "creationTimestamp")
+_KEPT = ("uid", "generation", "creationTimestamp")
 """Metadata that the API server sets and no apply changes."""
 
 
-def admitted(_owner: Object, pod: Manifest) -> Manifest:
+def passes_admission(_owner: Object, pod: Manifest) -> Manifest:
     return pod
 
 
@@ -32,8 +33,8 @@ class Cluster:
 
     now: datetime
     nodes: Mapping[str, float]
-    objects: dict[Key, Manifest] = field(default_factory=dict)
-    admit: Admission = admitted
+    objects: dict[Handle, Manifest] = field(default_factory=dict)
+    admit: Admission = passes_admission
     one_round_per_node: bool = True
     """As the pod anti-affinity of rounds asks; off where the only node stands for all nodes there are."""
     unplaced: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class Cluster:
     def apply(self, manifest: Object) -> bool:
         """Server-side apply by the only writer of the object. False if nothing changed."""
         wanted = stamped(deepcopy(dict(manifest)))
-        key = key_of(wanted)
+        key = handle_of(wanted)
         current = self.objects.get(key)
         if current is None:
             self.created += 1
@@ -76,7 +77,7 @@ class Cluster:
         if wanted["kind"] in SERVERS:  # the executor hands the number of replicas over
             wanted["spec"].setdefault("replicas", current["spec"].get("replicas", 1))
             wanted["spec"] |= {"paused": True} if current["spec"].get("paused") else {}  # a person's field
-        wanted["metadata"] |= {name: current["metadata"][name] for name in KEPT if name in current["metadata"]}
+        wanted["metadata"] |= {name: current["metadata"][name] for name in _KEPT if name in current["metadata"]}
         if current.get("spec") != wanted.get("spec"):
             wanted["metadata"]["generation"] = current["metadata"].get("generation", 0) + 1
         self.objects[key] = wanted | ({"status": current["status"]} if "status" in current else {})
@@ -90,5 +91,5 @@ class Cluster:
                 self.delete(*key)
 
 
-def key_of(manifest: Object) -> Key:
+def handle_of(manifest: Object) -> Handle:
     return str(manifest["kind"]), str(manifest["metadata"]["name"])

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from paceline.plan.objects import Object, finished
+from paceline.core.manifest import Manifest, Object
+from paceline.plan.objects import finished
 from paceline.plan.simulation import kubelet, scheduler
 from paceline.plan.simulation.cluster import SERVERS, Cluster
-from paceline.plan.step import Manifest
 from paceline.render.serving import REVISION_LABEL
 
 
@@ -14,16 +14,16 @@ def step(cluster: Cluster) -> bool:
     """Pods are made, replaced, placed and started, then counted. False if nothing changed."""
     changes = [
         *[_make_job_pod(cluster, job) for job in cluster.of("Job")],
-        *[_roll_out(cluster, servers) for servers in servers_of(cluster)],
-        scheduler.place(cluster),
+        *[_roll_out(cluster, servers) for servers in workloads_of(cluster)],
+        scheduler.schedule_pods(cluster),
         kubelet.start_rounds(cluster),
         kubelet.end_pulls(cluster),
-        *[_report(cluster, servers) for servers in servers_of(cluster)],
+        *[_report(cluster, servers) for servers in workloads_of(cluster)],
     ]
     return any(changes)
 
 
-def servers_of(cluster: Cluster) -> list[Manifest]:
+def workloads_of(cluster: Cluster) -> list[Manifest]:
     return [servers for kind in SERVERS for servers in cluster.of(kind)]
 
 

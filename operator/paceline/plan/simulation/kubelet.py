@@ -1,12 +1,13 @@
 """What a simulated node reports of its pods: that they run, are ready, or have ended."""
 
+from paceline.core.manifest import Manifest
 from paceline.plan.objects import finished
 from paceline.plan.simulation.cluster import Cluster
 from paceline.plan.simulation.scheduler import is_round
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import timestamp
 from paceline.render.pull import COMPONENT
 
-READY = ("PodScheduled", "Ready")
+_READY = ("PodScheduled", "Ready")
 
 
 def start_rounds(cluster: Cluster) -> bool:
@@ -36,7 +37,7 @@ def end_pulls(cluster: Cluster) -> bool:
 def _pull(cluster: Cluster, job: Manifest, pod: Manifest) -> bool:
     state = cluster.pulling.get(pod["spec"]["containers"][0]["image"])
     if state is None:
-        end(cluster, job, COMPONENT, 0, "")
+        end_job(cluster, job, COMPONENT, 0, "")
         return True
     before, shown = pod["status"].get("containerStatuses"), [{"name": COMPONENT, "state": dict(state)}]
     pod["status"]["containerStatuses"] = shown
@@ -45,10 +46,10 @@ def _pull(cluster: Cluster, job: Manifest, pod: Manifest) -> bool:
 
 def mark_ready(pod: Manifest) -> None:
     """The server in it answers its readiness probe."""
-    pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in READY]}
+    pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in _READY]}
 
 
-def end(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
+def end_job(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
     """The Job and its pod, with the termination message of the container that decides; a client that ends well has
     written its result into its log."""
     (pod,) = cluster.owned("Pod", job)

@@ -1,28 +1,29 @@
 """The operator in a simulated cluster: what its planners are given, and how their actions are carried out."""
 
 from paceline import api
-from paceline.core import rounds_of
+from paceline.core import source_run
+from paceline.core.manifest import Manifest
 from paceline.plan import deployment, run
 from paceline.plan.deployment.companions import PROTECTION, ROUTES
-from paceline.plan.deployment.snapshot import read
-from paceline.plan.objects import brings_rounds, suspended
+from paceline.plan.deployment.snapshot import read_deployment
+from paceline.plan.objects import brings_rounds, is_suspended
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
-from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
+from paceline.plan.simulation.cluster import SERVERS, Cluster, Handle, handle_of
+from paceline.plan.step import Action, Adopt, Apply, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
-OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *PROTECTION, *ROUTES)
+_OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *PROTECTION, *ROUTES)
 """Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
 LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun", "ResourceClaimTemplate")
 SETTINGS = Settings(image="paceline")
 
 
-def ours(cluster: Cluster) -> list[Key]:
+def owned_handles(cluster: Cluster) -> list[Handle]:
     return [key for key in cluster.objects if key[0] in OURS]
 
 
-def plan(cluster: Cluster, key: Key) -> Plan:
+def plan_of(cluster: Cluster, key: Handle) -> Plan:
     """What the planner of this object's kind wants now."""
     kind, name = key
     if kind == "BenchmarkRun":
@@ -33,8 +34,8 @@ def plan(cluster: Cluster, key: Key) -> Plan:
 def deployment_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> deployment.Snapshot:
     manifest = cluster.objects["SpeculativeDeployment", name]
     profile = cluster.objects.get(("BenchmarkProfile", api.profile_of(manifest)))
-    manifest, spec, invalid, refused = read(manifest, profile, settings)
-    children = {kind: tuple(cluster.of(kind)) for kind in OF_ANYBODY} | {
+    manifest, spec, invalid, refused = read_deployment(manifest, profile, settings)
+    children = {kind: tuple(cluster.of(kind)) for kind in _OF_ANYBODY} | {
         kind: tuple(cluster.of(kind, deployment=name)) for kind in LABELLED
     }
     return deployment.Snapshot(
@@ -54,7 +55,7 @@ def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> 
         spec, invalid = api.run(manifest), ""
     except api.InvalidManifestError as error:
         spec, invalid = None, str(error)
-    source = rounds_of(manifest["spec"])
+    source = source_run(manifest["spec"])
     return run.Snapshot(
         manifest=manifest,
         spec=spec,
@@ -63,7 +64,7 @@ def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> 
             _round(cluster, job, next(iter(cluster.owned("Pod", job)), None)) for job in cluster.owned("Job", manifest)
         ),
         namespaces=(manifest["metadata"]["namespace"],),
-        suspended=suspended(manifest),
+        suspended=is_suspended(manifest),
         settings=settings,
         objects=tuple(cluster.of("BenchmarkRound", run=name)),
         source=cluster.objects.get(("BenchmarkRun", source)),
@@ -75,11 +76,11 @@ def _round(cluster: Cluster, job: Manifest, pod: Manifest | None) -> RoundJob:
     return RoundJob(job=job, pod=pod, log=cluster.logs.get(pod["metadata"]["name"], "") if pod else "")
 
 
-def carry_out(cluster: Cluster, action: Action) -> bool:
+def apply_action(cluster: Cluster, action: Action) -> bool:
     """False if nothing changed."""
     if isinstance(action, Apply):
         return cluster.apply(action.manifest)
-    key = key_of(action.item)
+    key = handle_of(action.item)
     if isinstance(action, Adopt):
         metadata = cluster.objects[key]["metadata"]
         metadata["ownerReferences"] = [*metadata.get("ownerReferences", ()), action.reference]

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL
-from paceline.plan.objects import Object
 from paceline.plan.pods import UNALLOCATED
-from paceline.plan.simulation.cluster import Cluster, Key
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.simulation.cluster import Cluster, Handle
+from paceline.plan.step import timestamp
 from paceline.render.devices import KIND as CLAIM_TEMPLATE
 
 ALIVE = ("Pending", "Running")
@@ -15,20 +15,20 @@ GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """kube-scheduler's message of a pod that a queue such as Kueue holds back."""
 
 
-def place(cluster: Cluster) -> bool:
+def schedule_pods(cluster: Cluster) -> bool:
     """Every pod without a node, servers first: they have the higher priority. False if nothing changed."""
     waiting = [pod for pod in cluster.of("Pod") if "nodeName" not in pod["spec"]]
     changes = [_place(cluster, pod) for pod in sorted(waiting, key=is_round)]
     return any(changes)
 
 
-def accelerators(pod: Object, objects: Mapping[Key, Object]) -> int:
+def accelerators(pod: Object, objects: Mapping[Handle, Object]) -> int:
     """Limits on extended resources, whose names have a domain, and devices that it claims by a template among the
     `objects`; `pod` is a pod or its template."""
     return sum(_limits(pod).values()) + sum(_claimed(pod, objects))
 
 
-def _claimed(pod: Object, objects: Mapping[Key, Object]) -> Iterator[int]:
+def _claimed(pod: Object, objects: Mapping[Handle, Object]) -> Iterator[int]:
     for claim in pod["spec"].get("resourceClaims", ()):
         template = objects.get((CLAIM_TEMPLATE, claim.get("resourceClaimTemplateName", "")))
         for request in template["spec"]["spec"]["devices"]["requests"] if template else ():

@@ -31,7 +31,7 @@ class Record(NamedTuple):
 Message = TypedDict("Message", {"from": str, "value": str})
 
 
-class Conversation(TypedDict):
+class StoredConversation(TypedDict):
     id: str
     conversations: list[Message]
 
@@ -45,12 +45,12 @@ def records(name: str) -> tuple[Record, ...]:
         return tuple(Record(**json.loads(line)) for line in lines)
 
 
-def load(name: str) -> tuple[str, ...]:
+def load_dataset(name: str) -> tuple[str, ...]:
     """The prompts of a set. The order is part of the contract: every arm is asked the same, first to last."""
     return tuple(record.prompt for record in records(name))
 
 
-def sharegpt(name: str) -> list[Conversation]:
+def sharegpt(name: str) -> list[StoredConversation]:
     """A set as ShareGPT conversations of one question and one placeholder answer, as SGLang's clients read them."""
     return [
         {

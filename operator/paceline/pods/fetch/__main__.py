@@ -32,9 +32,9 @@ from paceline.pods.fetch.lock import BEAT, STALE, holding
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError, read_request
 
-MESSAGE_PATH = "/dev/termination-log"
+_MESSAGE_PATH = "/dev/termination-log"
 
-TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 """Variables with a token: a hub, or a proxy, may answer with what it was sent."""
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """Errors of the volume that only a person can mend; others (a stale handle, I/O) may be gone with the next try."""
@@ -42,7 +42,7 @@ UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 def main(environment: Mapping[str, str]) -> int:
     """The exit code; the termination message is written."""
-    message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", MESSAGE_PATH))
+    message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", _MESSAGE_PATH))
     try:
         with ExitStack() as locks:
             _release_on_sigterm(locks)
@@ -58,7 +58,7 @@ def main(environment: Mapping[str, str]) -> int:
 
 
 def _failed(message: Path, failure: FetchFailure, code: int) -> int:
-    tokens = [os.environ[name] for name in TOKENS if os.environ.get(name)]
+    tokens = [os.environ[name] for name in _TOKENS if os.environ.get(name)]
     shown = replace(failure, sentence=without_secrets(without(printable(failure.sentence), tokens)))
     print(shown.sentence, file=sys.stderr, flush=True)
     message.write_bytes(shown.to_message().encode()[:LARGEST_MESSAGE])
@@ -69,8 +69,8 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
     """Download all artifacts of the request, or raise FetchError. Acquired locks go onto `locks`."""
     path = Path(request.path)
     try:
-        local_listings = {one: local.list_files(one, path) for one in request.artifacts if one.is_local}
-        pins = [local_listings[one].pinned if one.is_local else hub.pin(one) for one in request.artifacts]
+        local_listings = {one: local.list_local_files(one, path) for one in request.artifacts if one.is_local}
+        pins = [local_listings[one].pinned if one.is_local else hub.resolve_revision(one) for one in request.artifacts]
         for pinned in pins:
             print(f"{pinned.artifact.source}: revision {pinned.artifact.revision} is {pinned.commit}", flush=True)
         remote = [pinned for pinned in pins if not pinned.artifact.is_local]
@@ -92,7 +92,7 @@ def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale:
     return result
 
 
-def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Artifact, hub.Listing]:
+def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Artifact, hub.FileListing]:
     path = Path(request.path)
     volume.remove_partial_downloads(path, pins)
     listings = [hub.list_files(pinned, request) for pinned in pins]
@@ -102,19 +102,19 @@ def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Art
     return {listing.pinned.artifact: listing for listing in listings}
 
 
-def _download_listed(path: Path, listings: Sequence[hub.Listing]) -> None:
+def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> None:
     """Small files first: a repository or a dataset that cannot be used is found before weights are downloaded."""
     cache = volume.cache(path)
     for listing in listings:
         hub.download_first(listing, cache)
         if listing.pinned.artifact.is_dataset:
-            verify.check(listing, volume.folder(path, listing.pinned))
+            verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
             _check_prompts(listing, path)
-    with volume.progress(path, listings):
+    with volume.log_progress(path, listings):
         for listing in listings:
             if not listing.pinned.artifact.is_dataset:
                 hub.download(listing, cache)
-                verify.check(listing, volume.folder(path, listing.pinned))
+                verify.verify_snapshot(listing, volume.repository_folder(path, listing.pinned))
 
 
 def _with_current_facts(result: FetchResult) -> FetchResult:
@@ -127,16 +127,16 @@ def _with_current_facts(result: FetchResult) -> FetchResult:
     return replace(result, facts=facts)
 
 
-def _check_prompts(listing: hub.Listing, path: Path) -> None:
+def _check_prompts(listing: hub.FileListing, path: Path) -> None:
     """Read the dataset as a round will read it."""
     source = listing.pinned.artifact.source
     try:
-        prompt_file.read(volume.place(path, listing.pinned), source)
+        prompt_file.read_prompts(volume.place(path, listing.pinned), source)
     except prompt_file.DatasetError as error:
         raise FetchError(str(error).removeprefix(f"{source}: "), final=True, source=source) from error
 
 
-def _result(listings: Sequence[hub.Listing], path: Path) -> FetchResult:
+def _result(listings: Sequence[hub.FileListing], path: Path) -> FetchResult:
     downloads = [(listing, _fetched(listing, path)) for listing in listings]
     models = [(listing, model) for listing, model in downloads if not listing.pinned.artifact.is_dataset]
     return FetchResult(
@@ -149,7 +149,7 @@ def _result(listings: Sequence[hub.Listing], path: Path) -> FetchResult:
     )
 
 
-def _fetched(listing: hub.Listing, path: Path) -> FetchedModel:
+def _fetched(listing: hub.FileListing, path: Path) -> FetchedModel:
     artifact = listing.pinned.artifact
     return FetchedModel(
         source=str(artifact.source),

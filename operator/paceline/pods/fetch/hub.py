@@ -36,7 +36,7 @@ from paceline.pods.prompt_file import LARGEST_FILE
 PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
 """One for each page that a list may still have; None: no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
+_NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
 """A file or a commit, as a hub may name it in a header: the client makes a path of it."""
 PLAIN = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\\0]+(?:/(?!\.{1,2}(?:/|$))[^/\\\0]+)*")
 """A path below the repository."""
@@ -45,11 +45,11 @@ MOST_PAGES = 1000
 """Of a list of files; the hub itself puts a thousand files on one."""
 LARGEST_SIZE = 1 << 50
 """Bytes of a file that a hub may list: a petabyte."""
-AT_ONCE = 8
+_AT_ONCE = 8
 SLACK = 1 << 20
 """Bytes beside the models: what the client and the prefetch write themselves."""
 ENLARGE_CLAIM = "enlarge the cache claim (spec.cache.claim.size)"
-TOKEN = "give a token in spec.cache.tokenSecretRef"
+_TOKEN = "give a token in spec.cache.tokenSecretRef"
 
 
 def grant_access() -> str:
@@ -67,7 +67,7 @@ class Pinned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class FileListing:
     """The files to download: path in the repository → bytes."""
 
     pinned: Pinned
@@ -88,7 +88,7 @@ class Listing:
         return sum(size for path, size in self.files.items() if path.endswith(".safetensors"))
 
 
-def pin(artifact: Artifact) -> Pinned:
+def resolve_revision(artifact: Artifact) -> Pinned:
     """Resolve the revision. The hub is not asked if it is a commit, or was resolved before."""
     if COMMIT.fullmatch(known := artifact.commit or artifact.revision):
         return Pinned(artifact=artifact, commit=known)
@@ -100,7 +100,7 @@ def pin(artifact: Artifact) -> Pinned:
     return Pinned(artifact=artifact, commit=commit)
 
 
-def list_files(pinned: Pinned, request: FetchRequest) -> Listing:
+def list_files(pinned: Pinned, request: FetchRequest) -> FileListing:
     """The files to download. Refuses a repository without weights that can be loaded safely."""
     artifact = pinned.artifact
     if artifact.is_dataset:
@@ -108,7 +108,7 @@ def list_files(pinned: Pinned, request: FetchRequest) -> Listing:
     source, revision = artifact.source, artifact.revision
     entries = _entries(pinned)
     files = [entry for path, entry in entries.items() if covers(request, path)]
-    listing = Listing(
+    listing = FileListing(
         pinned=pinned,
         files={entry.path: entry.size for entry in files},
         digests=_digests(files),
@@ -148,7 +148,7 @@ def _refuse_sizes(entries: Iterable[RepoFile], source: Source) -> None:
             raise FetchError(f"{ENDPOINT} says that a file has {entry.size!r:.40} bytes", final=False, source=source)
 
 
-def _list_prompts(pinned: Pinned) -> Listing:
+def _list_prompts(pinned: Pinned) -> FileListing:
     """One file, of a size that can be read."""
     artifact, source = pinned.artifact, pinned.artifact.source
     with explained(artifact):
@@ -160,7 +160,7 @@ def _list_prompts(pinned: Pinned) -> Listing:
     if files[0].size > LARGEST_FILE:
         sentence = f"larger than {LARGEST_FILE >> 20} MiB; name a file with a part of it"
         raise FetchError(sentence, final=True, source=source)
-    return Listing(pinned=pinned, files={source.path: files[0].size}, digests=_digests(files))
+    return FileListing(pinned=pinned, files={source.path: files[0].size}, digests=_digests(files))
 
 
 def _digests(files: Iterable[RepoFile]) -> dict[str, str]:
@@ -169,7 +169,7 @@ def _digests(files: Iterable[RepoFile]) -> dict[str, str]:
     return {path: name for path, name in names.items() if DIGEST.fullmatch(name)}
 
 
-def download_first(listing: Listing, cache: Path) -> None:
+def download_first(listing: FileListing, cache: Path) -> None:
     """Download one small file: a repository that may not be read is found before the weights of others are downloaded.
     A dataset has no other file."""
     artifact = listing.pinned.artifact
@@ -177,9 +177,9 @@ def download_first(listing: Listing, cache: Path) -> None:
         _download(listing, artifact.source.path if artifact.is_dataset else "config.json", cache)
 
 
-def download(listing: Listing, cache: Path) -> None:
+def download(listing: FileListing, cache: Path) -> None:
     """Download the listed files, and no others, even if the hub lists more by now. Files that exist are kept."""
-    with explained(listing.pinned.artifact), ThreadPoolExecutor(AT_ONCE) as pool:
+    with explained(listing.pinned.artifact), ThreadPoolExecutor(_AT_ONCE) as pool:
         downloads = [pool.submit(_download, listing, name, cache) for name in listing.files]
         try:
             for pending in downloads:
@@ -199,7 +199,7 @@ def limited_pages() -> Iterator[None]:
 
 
 @contextmanager
-def limited_file_size(listings: Iterable[Listing]) -> Iterator[None]:
+def limited_file_size(listings: Iterable[FileListing]) -> Iterator[None]:
     """No file of this process grows beyond the largest that is listed, so a hub that sends more cannot fill the
     volume."""
     most = max((size for listing in listings for size in listing.files.values()), default=0) + SLACK
@@ -211,7 +211,7 @@ def limited_file_size(listings: Iterable[Listing]) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def _download(listing: Listing, name: str, cache: Path) -> None:
+def _download(listing: FileListing, name: str, cache: Path) -> None:
     """A file that exists under the name is kept: `verify` compares all files with the listing."""
     artifact, commit = listing.pinned.artifact, listing.pinned.commit
     hf_hub_download(artifact.source.name, name, repo_type=artifact.kind, revision=commit, cache_dir=cache)
@@ -229,7 +229,7 @@ def _refuse(response: httpx2.Response) -> None:
         raise ValueError(f"the hub's list of files has more than {MOST_PAGES} pages")
     for header in ("ETag", "X-Linked-ETag", "X-Repo-Commit"):
         value = response.headers.get(header, "a")
-        if not NAME.fullmatch(value.removeprefix("W/").strip('"')):
+        if not _NAME.fullmatch(value.removeprefix("W/").strip('"')):
             raise ValueError(f"the hub sent {header}: {value!r:.80}, which names no file")
 
 
@@ -255,9 +255,9 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
     revision = f"{artifact.revision} ({artifact.commit})" if artifact.commit else artifact.revision
     match error:
         case GatedRepoError():
-            return FetchError(f"gated; accept its terms on the hub and {TOKEN}", final=True, source=source)
+            return FetchError(f"gated; accept its terms on the hub and {_TOKEN}", final=True, source=source)
         case RepositoryNotFoundError():
-            sentence = f"no such repository, or a private one; correct the source or {TOKEN}"
+            sentence = f"no such repository, or a private one; correct the source or {_TOKEN}"
             return FetchError(sentence, final=True, source=source)
         case RevisionNotFoundError():
             sentence = f"no revision {revision}; name a branch, tag or commit it has"
@@ -267,7 +267,7 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
         case DisabledRepoError():
             return FetchError("disabled on the hub; name another repository", final=True, source=source)
         case HfHubHTTPError(response=response) if response.status_code in (401, 403):
-            return FetchError(f"the hub refused the token; {TOKEN} that may read it", final=True, source=source)
+            return FetchError(f"the hub refused the token; {_TOKEN} that may read it", final=True, source=source)
         case HfHubHTTPError(response=response):
             return FetchError(f"{ENDPOINT} answered {response.status_code}", final=False, source=source)
         case httpx2.HTTPError() | LocalEntryNotFoundError() | ConnectionError():

@@ -4,13 +4,13 @@ import hashlib
 from pathlib import Path
 
 from paceline.fetching import Artifact
-from paceline.pods.fetch.hub import Listing, Pinned
+from paceline.pods.fetch.hub import FileListing, Pinned
 from paceline.pods.fetch.reading import LARGEST_CONFIG
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import small_file
 
 
-def list_files(artifact: Artifact, volume: Path) -> Listing:
+def list_local_files(artifact: Artifact, volume: Path) -> FileListing:
     """The model's files. Its commit is a digest of their names and sizes and of config.json: that shows a replaced
     model without reading the weights."""
     source, path = artifact.source, artifact.source.path
@@ -29,7 +29,7 @@ def list_files(artifact: Artifact, volume: Path) -> Listing:
     digest = hashlib.sha256(config)
     for name, size in files.items():
         digest.update(f"{name} {size}\n".encode())
-    return Listing(
+    return FileListing(
         pinned=Pinned(artifact=artifact, commit=digest.hexdigest()[:40]),
         files=files,
         has_code=any(name.endswith(".py") for name in files),

@@ -19,7 +19,7 @@ from pathlib import Path
 from paceline.core.text import printable
 from paceline.pods.opened import small_file
 
-LARGEST = 1000
+_LARGEST = 1000
 """Bytes of a lock: a name and a count."""
 BEAT = 10.0
 STALE = 90.0
@@ -88,4 +88,4 @@ def _remove(path: Path, seen: str) -> None:
 
 
 def _read(path: Path) -> str:
-    return (small_file(path, LARGEST) or b"").decode(errors="replace")
+    return (small_file(path, _LARGEST) or b"").decode(errors="replace")

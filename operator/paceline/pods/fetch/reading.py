@@ -10,17 +10,17 @@ from paceline.core import ModelFacts
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import opened, read_at_most, small_file
 from paceline.preflight import model_facts
-from paceline.preflight.weights import Shape, sized
+from paceline.preflight.weights import Shape, module_of
 
 INDEX = "model.safetensors.index.json"
 LARGEST_CONFIG = 16 << 20
 LARGEST_INDEX = 256 << 20
 """Bytes. The largest known index has some 200,000 tensors of 100 bytes."""
-ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What comes of a file that has its form and means nothing."""
 LONGEST_HEADER = 100_000_000
 """Bytes, of the format's own definition."""
-NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
+_NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
 """Types of the format that hold one number in a cell; in others, several may be packed into one."""
 
 
@@ -30,7 +30,7 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
     code = has_code or any(folder.glob("*.py"))
     try:
         return model_facts(config, found.bytes, found.tensors, found.shapes, has_code=code)
-    except ODD as error:
+    except _ODD as error:
         sentence = f"config.json is not a model's: {type(error).__name__}: {error}"
         raise FetchError(sentence, final=True, source=source) from error
 
@@ -54,12 +54,12 @@ def weights(source: str, folder: Path) -> Weights:
             if odd := next((name for name in named if Path(name).is_absolute() or ".." in Path(name).parts), None):
                 raise ValueError(f"{odd} is not in the repository")
             size = sum((folder / name).stat().st_size for name in named)
-            of_interest = sorted({file for tensor, file in mapped.items() if sized(tensor)})
+            of_interest = sorted({file for tensor, file in mapped.items() if module_of(tensor)})
             headers = {name: entry for file in of_interest for name, entry in _header(source, folder / file).items()}
             return Weights(tensors=frozenset(mapped), shapes=_shapes(headers), bytes=size)
     except FileNotFoundError:
         pass
-    except ODD as error:
+    except _ODD as error:
         raise FetchError(f"{INDEX} names no weights: {error!r:.200}", final=True, source=source) from error
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
     headers = {name: entry for path in files for name, entry in _header(source, path).items()}
@@ -71,7 +71,10 @@ def _shapes(headers: Mapping[str, Any]) -> dict[str, Shape]:
     return {
         name: tuple(entry["shape"])
         for name, entry in headers.items()
-        if sized(name) and isinstance(entry, dict) and entry.get("dtype") in NUMBERS and _is_shape(entry.get("shape"))
+        if module_of(name)
+        and isinstance(entry, dict)
+        and entry.get("dtype") in _NUMBERS
+        and _is_shape(entry.get("shape"))
     }
 
 
@@ -89,7 +92,7 @@ def _header(source: str, path: Path) -> dict[str, Any]:
         if not isinstance(named, dict):
             raise TypeError(f"a header of {type(named).__name__}")
         return {name: entry for name, entry in named.items() if name != "__metadata__"}
-    except ODD as error:
+    except _ODD as error:
         sentence = f"{path.name} has no safetensors header; name a repository whose weights are whole"
         raise FetchError(sentence, final=True, source=source) from error
 

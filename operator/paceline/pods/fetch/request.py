@@ -3,12 +3,12 @@
 from fnmatch import fnmatchcase
 
 from paceline.fetching import FetchFailure, FetchRequest
-from paceline.fetching.failure import Part
+from paceline.fetching.failure import ModelPart
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
 """No pickled weights: they can run code, and every engine reads safetensors."""
-NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl", ".pt",
-         ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
+_NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl",
+          ".pt", ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
 """Endings of files that may run code when they are read, whatever the rest of the name."""
 CODE = "*.py"
 
@@ -17,7 +17,7 @@ class FetchError(Exception):
     """Its text is one sentence for a person, which begins with the `source` that could not be fetched, if it is of one.
     `part`: the field to change. `final`: trying again without a change will not help."""
 
-    def __init__(self, sentence: str, *, final: bool, source: object = "", part: Part = "source") -> None:
+    def __init__(self, sentence: str, *, final: bool, source: object = "", part: ModelPart = "source") -> None:
         super().__init__(f"{source}: {sentence}" if source else sentence)
         self.final = final
         self.failure = FetchFailure(sentence=str(self), source=str(source), part=part)
@@ -40,6 +40,6 @@ def covers(request: FetchRequest, path: str) -> bool:
     """Whether a file of a model's repository is downloaded. `tokenizer*` also matches tokenizer.py and tokenizer.pkl,
     which are not tokenizers' data."""
     name = path.lower()
-    if name.endswith(NEVER) or (name.endswith(".py") and not request.trust_remote_code):
+    if name.endswith(_NEVER) or (name.endswith(".py") and not request.trust_remote_code):
         return False
     return any(fnmatchcase(path, pattern) for pattern in patterns(request))

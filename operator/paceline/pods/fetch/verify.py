@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from paceline.pods.fetch.hub import Listing
+from paceline.pods.fetch.hub import FileListing
 from paceline.pods.fetch.request import FetchError
 
-READERS = 4
+_READERS = 4
 """Files read at once: hashing takes a core for one or two GB a second."""
 RUNS_CODE = {
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle"),
@@ -27,7 +27,7 @@ RUNS_CODE = {
 """The first bytes of files that are not a tokenizer's or a configuration's, whatever their name."""
 
 
-def check(listing: Listing, snapshot: Path) -> None:
+def verify_snapshot(listing: FileListing, snapshot: Path) -> None:
     """Raises FetchError if a file in the snapshot's directory differs from the listing."""
     source = listing.pinned.artifact.source
     began = time.monotonic()
@@ -37,7 +37,7 @@ def check(listing: Listing, snapshot: Path) -> None:
     for file in _unlisted(listing, snapshot):
         print(f"{source}: {file.relative_to(snapshot)} is not on the hub, removed", flush=True)
         file.unlink()
-    with ThreadPoolExecutor(READERS) as readers:
+    with ThreadPoolExecutor(_READERS) as readers:
         wrong = list(filter(None, readers.map(partial(_remove_if_wrong, listing, snapshot), listing.files)))
     if wrong:
         raise FetchError(
@@ -52,7 +52,7 @@ def check(listing: Listing, snapshot: Path) -> None:
         print(f"{source}: read once to check it, {took:.0f} s", flush=True)
 
 
-def _remove_if_wrong(listing: Listing, snapshot: Path, name: str) -> str:
+def _remove_if_wrong(listing: FileListing, snapshot: Path, name: str) -> str:
     """Remove the file if its content is not as listed. Its name if it was removed, else ""."""
     link, repository = snapshot / name, snapshot.parent.parent.resolve()
     file = Path(os.path.realpath(link))
@@ -79,7 +79,7 @@ def _digest(path: Path, like: str) -> str:
         return hashlib.file_digest(file, header.copy).hexdigest()
 
 
-def _refuse_code(listing: Listing, name: str, path: Path) -> None:
+def _refuse_code(listing: FileListing, name: str, path: Path) -> None:
     if name.endswith((".safetensors", ".py")):
         return
     with path.open("rb") as file:
@@ -92,7 +92,7 @@ def _refuse_code(listing: Listing, name: str, path: Path) -> None:
         )
 
 
-def _unlisted(listing: Listing, snapshot: Path) -> Iterator[Path]:
+def _unlisted(listing: FileListing, snapshot: Path) -> Iterator[Path]:
     """Files that the hub does not list. None in a dataset's directory: other prefetches download other files of it."""
     for folder, folders, files in os.walk(snapshot if listing.all_files else os.devnull):
         links = [name for name in folders if (Path(folder) / name).is_symlink()]

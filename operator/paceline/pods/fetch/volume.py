@@ -13,7 +13,7 @@ from huggingface_hub import HFCacheInfo, scan_cache_dir
 
 from paceline.core.text import printable
 from paceline.fetching import COMMIT, LARGEST_MESSAGE, FetchRequest, FetchResult
-from paceline.pods.fetch.hub import ENLARGE_CLAIM, Listing, Pinned
+from paceline.pods.fetch.hub import ENLARGE_CLAIM, FileListing, Pinned
 from paceline.pods.fetch.request import FetchError, patterns
 from paceline.pods.opened import small_file
 
@@ -26,7 +26,7 @@ def cache(path: Path) -> Path:
     return path / "hub"
 
 
-def folder(path: Path, pinned: Pinned) -> Path:
+def repository_folder(path: Path, pinned: Pinned) -> Path:
     """The directory with the repository's files."""
     if pinned.artifact.is_local:
         return path / pinned.artifact.source.path
@@ -35,7 +35,7 @@ def folder(path: Path, pinned: Pinned) -> Path:
 
 def place(path: Path, pinned: Pinned) -> Path:
     """A model's directory, a dataset's file."""
-    directory = folder(path, pinned)
+    directory = repository_folder(path, pinned)
     return directory / pinned.artifact.source.path if pinned.artifact.is_dataset else directory
 
 
@@ -81,7 +81,7 @@ def remove_partial_downloads(path: Path, pins: Iterable[Pinned]) -> None:
             partial.unlink(missing_ok=True)
 
 
-def check_free_space(path: Path, listings: Iterable[Listing]) -> None:
+def check_free_space(path: Path, listings: Iterable[FileListing]) -> None:
     """Raises FetchError if the missing files do not fit: better now than after an hour."""
     missing = sum(_missing(path, listing) for listing in listings)
     free = shutil.disk_usage(path).free
@@ -94,7 +94,7 @@ def check_free_space(path: Path, listings: Iterable[Listing]) -> None:
 
 
 @contextmanager
-def progress(path: Path, listings: Sequence[Listing]) -> Iterator[None]:
+def log_progress(path: Path, listings: Sequence[FileListing]) -> Iterator[None]:
     """Log the size of the download every 30 seconds."""
     total = _gigabytes(sum(listing.size for listing in listings))
     stop = threading.Event()
@@ -192,9 +192,9 @@ def _noted_commits(note: Path) -> frozenset[str]:
     return frozenset(commits)
 
 
-def _missing(path: Path, listing: Listing) -> int:
+def _missing(path: Path, listing: FileListing) -> int:
     """Bytes."""
-    snapshot = folder(path, listing.pinned)
+    snapshot = repository_folder(path, listing.pinned)
     return sum(size for name, size in listing.files.items() if not (snapshot / name).exists())
 
 

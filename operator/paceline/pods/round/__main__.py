@@ -19,20 +19,20 @@ from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.runner import Runner, say
 
 CONTROL_DIRECTORY = "PACELINE_CTL"
-MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
+_MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
 LONGEST_SENTENCE = 2048
 """Bytes; the kubelet keeps 12 KiB of all messages of a pod."""
 
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
-    server_keys = keys.read(os.environ)
+    server_keys = keys.read_keys(os.environ)
     control = Control(Path(os.environ.get(CONTROL_DIRECTORY, "/ctl")), server_keys)
-    message = Path(os.environ.get(MESSAGE_PATH, "/dev/termination-log"))
+    message = Path(os.environ.get(_MESSAGE_PATH, "/dev/termination-log"))
     try:
         keep_beating(control)
         plan = RoundPlan.from_json(os.environ[ENVIRONMENT])
-        check(plan)
+        check_arms(plan)
         control.wait_for_wrapper(plan.start_timeout_seconds)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
             say(encode(Runner(plan, control, Path(scratch)).run()))
@@ -46,12 +46,12 @@ def main() -> int:
     return 0
 
 
-def check(plan: RoundPlan) -> None:
+def check_arms(plan: RoundPlan) -> None:
     """Check what every arm would fail on, before the first one takes a GPU."""
     if plan.engine not in ENGINES:
         raise ValueError(f"cannot measure {plan.engine}")
     for workload in plan.workloads:
-        load.prompts(plan, workload)
+        load.prompts_of_load(plan, workload)
         if workload.rate and workload.dataset.arrivals == Arrivals.REPLAYED:
             load.replayed(plan, workload, workload.rate)
     load.tools_are_taken(plan)

@@ -14,13 +14,13 @@ Chunk = tuple[float, bytes]
 FORM = "response_format"
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What comes of JSON that is no answer's."""
-MOST_TOKENS = 1 << 31
+_MOST_TOKENS = 1 << 31
 """That a server may say it has counted."""
 LONGEST_ERROR = 500
 """Characters of what a server says of a request that it refuses."""
-PIECES = ("reasoning_content", "reasoning", "content")
+_PIECES = ("reasoning_content", "reasoning", "content")
 """Fields of a delta whose text is a part of an answer; calls of tools are others."""
-FAILED = ("abort", "error")
+_FAILED = ("abort", "error")
 """How the server, or a stranger (`/abort_request`), ends an answer too early: SGLang ends such a stream as any
 other, with its usage (`serving_chat.py:2564` of 0.5.23)."""
 NO_TOKENS = "the response contained no generated tokens"
@@ -45,7 +45,7 @@ class Answered:
     error: str = ""
 
 
-def report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
+def load_report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
     return {
         "duration": duration,
         "starts": [one.start for one in answers],
@@ -69,7 +69,7 @@ def malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) 
     return sum(not one.error and not fits(one.answer, form) for form, one in asked)
 
 
-def refusal(body: str) -> str:
+def refusal_text(body: str) -> str:
     """The sentence of a refusal, where SGLang and vLLM have it; else the body."""
     try:
         found = json.loads(body)
@@ -93,10 +93,10 @@ class Reader:
     def read(self, came: float, event: Mapping[str, Any]) -> None:
         """Raises one of UNREADABLE."""
         if error := event.get("error"):
-            self.error = self.error or f"in the stream: {refusal(json.dumps(error))}"
+            self.error = self.error or f"in the stream: {refusal_text(json.dumps(error))}"
         self.usage = event.get("usage") or self.usage
         choices = event.get("choices") or ()
-        if ended_by := next((why for one in choices if (why := one.get("finish_reason")) in FAILED), None):
+        if ended_by := next((why for one in choices if (why := one.get("finish_reason")) in _FAILED), None):
             self.error = self.error or f"the answer was ended by {ended_by}"
         if text := "".join(map(_text, choices)):
             self.arrivals.append(came)
@@ -126,7 +126,7 @@ class Reader:
 
 def _count(said: Any) -> int:
     """Raises ValueError for what is no number of tokens: a report counts with it."""
-    if not isinstance(said, int | float) or not 0 <= said < MOST_TOKENS:
+    if not isinstance(said, int | float) or not 0 <= said < _MOST_TOKENS:
         raise ValueError(f"the server counts {said!r:.40} tokens")
     return int(said)
 
@@ -136,10 +136,10 @@ def _text(choice: Mapping[str, Any]) -> str:
     delta = choice.get("delta") or {}
     calls = [call.get("function") or {} for call in delta.get("tool_calls") or ()]
     called = [call.get(name) or "" for call in calls for name in ("name", "arguments")]
-    return "".join([delta.get(name) or "" for name in PIECES] + called)
+    return "".join([delta.get(name) or "" for name in _PIECES] + called)
 
 
-def events(chunks: Sequence[Chunk]) -> Iterator[tuple[float, Mapping[str, Any]]]:
+def stream_events(chunks: Sequence[Chunk]) -> Iterator[tuple[float, Mapping[str, Any]]]:
     """Each event, and when its last byte came."""
     rest = b""
     for came, data in chunks:

@@ -16,7 +16,7 @@ def shuffled(usable: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(usable, key=lambda prompt: hashlib.sha256(prompt.encode()).digest()))
 
 
-def measured(usable: tuple[str, ...], round: int, requests: int, part: int | None = None) -> tuple[str, ...]:
+def measured_prompts(usable: tuple[str, ...], round: int, requests: int, part: int | None = None) -> tuple[str, ...]:
     """The prompts of a round, in the order of the client's file. There are `requests` of them: a smaller set is sent
     again from its beginning. `part`: prompts of a round's part; None: `requests`."""
     return _from(shuffled(usable), round * (part or requests), requests)
@@ -28,7 +28,7 @@ def warm_up(
     """One prompt per concurrent slot, all different, preferably prompts that the round does not measure. A set that is
     too small repeats some: reuse is harmless, the cache is flushed afterwards."""
     prompts = shuffled(usable)
-    own = frozenset(measured(usable, round, requests, part))
+    own = frozenset(measured_prompts(usable, round, requests, part))
     following = _from(prompts, round * (part or requests) + requests, len(prompts))
     chosen = list(dict.fromkeys([*(prompt for prompt in following if prompt not in own), *following]))
     return tuple(itertools.islice(itertools.cycle(chosen), places))

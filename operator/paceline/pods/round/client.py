@@ -24,14 +24,23 @@ from typing import Any
 import aiohttp
 import uvloop
 
-from paceline.pods.round.answers import LONGEST_ERROR, UNREADABLE, Answered, Chunk, Reader, events, malformed, refusal
-from paceline.pods.round.answers import report as report_of
+from paceline.pods.round.answers import (
+    LONGEST_ERROR,
+    UNREADABLE,
+    Answered,
+    Chunk,
+    Reader,
+    malformed,
+    refusal_text,
+    stream_events,
+)
+from paceline.pods.round.answers import load_report as report_of
 
-KEY = "OPENAI_API_KEY"
+_KEY = "OPENAI_API_KEY"
 """The variable with the server's key."""
 LARGEST_ANSWER = 64 << 20
 """Bytes of one stream."""
-AT_ONCE = 50
+_AT_ONCE = 50
 """Events that are read before other requests have their turn: a quarter of a millisecond."""
 TICK = 0.01
 """Seconds between two looks at how late the loop is."""
@@ -83,7 +92,7 @@ async def send(requests: Requests, key: str) -> Mapping[str, Any]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ended:
+class StreamEnd:
     """A stream as it came, or why there is none."""
 
     number: int
@@ -100,7 +109,7 @@ class Sender:
     requests: Requests
     session: aiohttp.ClientSession
     answers: list[Answered]
-    ended: "asyncio.Queue[Ended | None]" = field(default_factory=asyncio.Queue)
+    ended: "asyncio.Queue[StreamEnd | None]" = field(default_factory=asyncio.Queue)
     late: list[float] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
     cpu_began: float = field(default_factory=time.process_time)
@@ -176,26 +185,26 @@ class Sender:
                         raise ValueError(f"the answer is larger than {LARGEST_ANSWER >> 20} MiB")
                 if response.status != 200:
                     body = b"".join(data for _, data in chunks).decode(errors="replace")
-                    error = f"{response.status} {response.reason}: {refusal(body)}"
+                    error = f"{response.status} {response.reason}: {refusal_text(body)}"
         except (aiohttp.ClientError, OSError, ValueError) as caught:
             error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
-        self.ended.put_nowait(Ended(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
+        self.ended.put_nowait(StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
 
     async def read(self) -> None:
         """One ended stream after another, until there is none more."""
         while ended := await self.ended.get():
             self.answers[ended.number] = await self.answered(ended)
 
-    async def answered(self, ended: Ended) -> Answered:
+    async def answered(self, ended: StreamEnd) -> Answered:
         """What goes wrong is in the answer's `error`."""
         start = ended.due - self.began
         if ended.error:
             return Answered(start=start, error=ended.error)
         reader = Reader()
         try:
-            for count, (came, event) in enumerate(events(ended.chunks), 1):
+            for count, (came, event) in enumerate(stream_events(ended.chunks), 1):
                 reader.read(came, event)
-                if count % AT_ONCE == 0:
+                if count % _AT_ONCE == 0:
                     await asyncio.sleep(0)
             may_call = "tools" in self.requests.bodies[ended.number]
             return reader.answered(start=start, due=ended.due, ended=ended.ended, may_call=may_call)
@@ -230,4 +239,4 @@ def send_file(source: Path, target: Path, key: str) -> None:
 
 
 if __name__ == "__main__":
-    send_file(Path(sys.argv[1]), Path(sys.argv[2]), os.environ.get(KEY, ""))
+    send_file(Path(sys.argv[1]), Path(sys.argv[2]), os.environ.get(_KEY, ""))

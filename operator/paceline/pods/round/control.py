@@ -16,20 +16,20 @@ from pathlib import Path
 from paceline.core.text import printable
 from paceline.engines.keys import ADMIN_KEY, API_KEY, FLAGS
 from paceline.engines.log_tail import failure_line
-from paceline.evidence.clocks import Reading, read
+from paceline.evidence.clocks import Reading, read_clocks
 from paceline.pods.opened import opened, read_at_most
 from paceline.pods.round.keys import NO_KEYS, Keys
-from paceline.pods.round.steps import Ended, ServerFailed
+from paceline.pods.round.steps import ServerEnd, ServerFailed
 
 HEARTBEAT_SECONDS = 3.0
-POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 STOP_SECONDS = 300.0
 """More than the wrapper needs: its grace periods, and the wait for the GPUs' memory."""
 ALIVE_SECONDS = 30.0
 """The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
 CLOCKS_SECONDS = 15.0
 """More than the 10 after which the wrapper gives nvidia-smi up: it never runs beside a load."""
-LONGEST_LINE = 200
+_LONGEST_LINE = 200
 LONGEST_FILE = 64 << 10
 LONGEST_LOG = 64 << 20
 """Bytes. An engine that logs a line each step writes a few MB an hour."""
@@ -44,7 +44,7 @@ class WrapperError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineReport:
     """The wrapper's report from before the first server, which no server can have changed. Each server's exit status
     has the next of the `seals`."""
 
@@ -61,7 +61,7 @@ class Control:
 
     directory: Path
     keys: Keys = NO_KEYS
-    machine: Machine = Machine()
+    machine: MachineReport = MachineReport()
     _server: int = 0
     _look: int = 0
     _pulse: int | None = None
@@ -71,7 +71,7 @@ class Control:
     def wait_for_wrapper(self, seconds: float) -> None:
         """Wait for the server's container, which may start long after the client's: its image is large."""
         self._await("seals", seconds, "the server's container did not start")
-        self.machine = Machine(
+        self.machine = MachineReport(
             gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
             model=printable(self._read("model")) or None,
             driver=printable(self._read("driver")) or None,
@@ -103,7 +103,7 @@ class Control:
         elif time.monotonic() - self._seen > ALIVE_SECONDS:
             raise WrapperError("the server container has ended")
 
-    def stop(self) -> Ended:
+    def stop(self) -> ServerEnd:
         """End the server, wait until all of its processes are gone, and return how it ended."""
         if not self.has_exited():
             self._write(f"stop.{self._server}", "")
@@ -111,7 +111,7 @@ class Control:
             while not self.has_exited():
                 _pause(deadline, f"the server could not be ended in {STOP_SECONDS:.0f} s")
         code, _, how = (self._exit() or "").partition(" ")
-        return Ended(None if how == "stopped" else int(code), self.last_words())
+        return ServerEnd(None if how == "stopped" else int(code), self.last_words())
 
     def done(self) -> None:
         self._write("done", "")
@@ -127,7 +127,7 @@ class Control:
         self._write(f"look.{self._look}", "")
         with suppress(TimeoutError):
             self._await(f"clocks.{self._look}", CLOCKS_SECONDS, "no clocks", TimeoutError)
-        return read(self._read(f"clocks.{self._look}"))
+        return read_clocks(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
         """The log of the last server, since its start; without its keys."""
@@ -138,7 +138,7 @@ class Control:
     def last_words(self) -> str:
         """The line of the server's log that tells why it ended."""
         ending = self._bytes("log", LONGEST_ENDING, from_the_end=True).decode(errors="replace")
-        return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), LONGEST_LINE))
+        return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), _LONGEST_LINE))
 
     def _exit(self) -> str | None:
         """Exit status and manner; None until there is one with this server's seal."""
@@ -183,7 +183,7 @@ def _words(argv: Sequence[str]) -> Iterator[str]:
 def _pause(deadline: float, otherwise: str, error: type[Exception] = WrapperError) -> None:
     if time.monotonic() > deadline:
         raise error(otherwise)
-    time.sleep(POLL_SECONDS)
+    time.sleep(_POLL_SECONDS)
 
 
 def keep_beating(control: Control) -> None:

@@ -4,13 +4,13 @@ those that its own environment has, which are only there to be hidden in what it
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from paceline.core.manifest import Scalar
 from paceline.core.masking import without, without_secrets
 from paceline.core.text import T, in_all_texts, printable
 from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
-from paceline.evidence.round_plan import Scalar
 
-SHORTEST = 6
+_SHORTEST = 6
 """Characters of a variable of the server that is hidden: "1" or "true" would be hidden in every number and word."""
 
 
@@ -78,6 +78,6 @@ class Keys:
 NO_KEYS = Keys()
 
 
-def read(environ: Mapping[str, str]) -> Keys:
-    others = (value for name, value in environ.items() if name.startswith(HIDE) and len(value) >= SHORTEST)
+def read_keys(environ: Mapping[str, str]) -> Keys:
+    others = (value for name, value in environ.items() if name.startswith(HIDE) and len(value) >= _SHORTEST)
     return Keys(api=environ.get(API_KEY, ""), admin=environ.get(ADMIN_KEY, ""), others=tuple(others))

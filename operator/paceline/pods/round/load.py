@@ -15,7 +15,7 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.conversation import Conversation
-from paceline.pods.prompt_file import DatasetError, Prompts, read
+from paceline.pods.prompt_file import DatasetError, Prompts, read_prompts
 from paceline.pods.round import choose, positions, replay
 from paceline.pods.round.client import Requests, send_file
 from paceline.pods.round.contamination import bare, shared_share
@@ -40,7 +40,7 @@ class LoadError(RuntimeError):
     """The client left no usable report."""
 
 
-def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
+def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     """One prompt per request of the workload, other ones in each round (`choose`). A built-in set that is smaller
     repeats prompts within the round. A user's smaller set raises DatasetError: repeated prompts flatter a cache."""
     usable, requests = _all(plan, workload).usable, workload.dataset.requests
@@ -50,8 +50,8 @@ def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
             "to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
     if workload.dataset.arrivals == Arrivals.REPLAYED:
-        return tuple(usable[place] for place in replay.chosen(_times(plan, workload), plan.drawn, requests))
-    return choose.measured(usable, plan.drawn, requests, workload.dataset.part)
+        return tuple(usable[place] for place in replay.places_of_round(_times(plan, workload), plan.drawn, requests))
+    return choose.measured_prompts(usable, plan.drawn, requests, workload.dataset.part)
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
@@ -70,8 +70,8 @@ def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, .
     """When the requests of this round arrive. Raises DatasetError."""
     times = _times(plan, workload)
     try:
-        places = replay.chosen(times, plan.drawn, workload.dataset.requests)
-        return replay.arrivals([times[place] for place in places], rate)
+        places = replay.places_of_round(times, plan.drawn, workload.dataset.requests)
+        return replay.replayed_arrivals([times[place] for place in places], rate)
     except ValueError as error:
         raise DatasetError(f"{workload.name}: {workload.dataset.source}: {error}") from error
 
@@ -110,7 +110,7 @@ def tools_are_taken(plan: RoundPlan) -> None:
             )
 
 
-def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
+def parity_question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
     """The request for one prompt of parity. Of a chat only its messages: what calls a tool is no text to compare."""
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
@@ -124,9 +124,9 @@ def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
     """The requests of a `Sample`: the workload's first prompts, as its load had them."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     assert probe.histogram
-    name, tokens = f"{name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
+    name, tokens = f"{_name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, workload, name=name, tokens=tokens), **probe.histogram.body}
-    return [{**fields, **json.loads(prompt)} for prompt in prompts(plan, workload)[: positions.SAMPLES]]
+    return [{**fields, **json.loads(prompt)} for prompt in prompts_of_load(plan, workload)[: positions.SAMPLES]]
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:
@@ -134,7 +134,7 @@ def digests(plan: RoundPlan) -> dict[str, str]:
     return {workload.dataset.name: _all(plan, workload).sha256[:12] for workload in plan.workloads}
 
 
-def sizes(plan: RoundPlan) -> dict[str, int]:
+def usable_prompts(plan: RoundPlan) -> dict[str, int]:
     """Dataset → how many usable prompts it has."""
     return {workload.dataset.name: len(_all(plan, workload).usable) for workload in plan.workloads}
 
@@ -145,18 +145,18 @@ def _all(plan: RoundPlan, workload: Workload) -> Prompts:
     if dataset.address.scheme is Scheme.BUILTIN:
         return _built_in(dataset.address.name)
     if dataset.name in plan.files:
-        return read(Path(plan.files[dataset.name]), dataset.address)
+        return read_prompts(Path(plan.files[dataset.name]), dataset.address)
     raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
 
 
 @cache
 def _built_in(name: str) -> Prompts:
-    texts = datasets.load(name)
+    texts = datasets.load_dataset(name)
     usable = tuple(Conversation(messages=({"role": "user", "content": text},)).body for text in texts)
     return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(texts).encode()).hexdigest())
 
 
-def name_of(workload: Workload, *, warm_up: bool) -> str:
+def _name_of(workload: Workload, *, warm_up: bool) -> str:
     """The name of a load, unique on its server process. It adds letters, digits and "-" to the dataset's name."""
     return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
 
@@ -168,9 +168,9 @@ def model_of(plan: RoundPlan, workload: Workload) -> str:
     return name(plan.served_name, adapter) if adapter and name else plan.served_name
 
 
-def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Loaded:
+def send_load(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Loaded:
     """Run the client to its end. Raises LoadError, or TimeoutError."""
-    chosen = warm_up_requests(plan, workload) if warm_up else requests(plan, workload)
+    chosen = warm_up_requests(plan, workload) if warm_up else load_requests(plan, workload)
     source, target = scratch / "requests.json", scratch / "report.json"
     target.unlink(missing_ok=True)
     source.write_text(chosen.to_json())
@@ -178,10 +178,10 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
     return Loaded(report=_read_report(target), shared_prompts=shared_share(chosen.bodies))
 
 
-def requests(plan: RoundPlan, workload: Workload) -> Requests:
+def load_requests(plan: RoundPlan, workload: Workload) -> Requests:
     """Of a load: the same ones for every arm, with the same arrivals, or the same `levels` of a ramp."""
-    name, tokens = name_of(workload, warm_up=False), workload.dataset.max_tokens
-    bodies = _bodies(plan, workload, prompts(plan, workload), name=name, tokens=tokens)
+    name, tokens = _name_of(workload, warm_up=False), workload.dataset.max_tokens
+    bodies = _bodies(plan, workload, prompts_of_load(plan, workload), name=name, tokens=tokens)
     return Requests(
         url=_url(plan),
         bodies=bodies,
@@ -194,8 +194,8 @@ def requests(plan: RoundPlan, workload: Workload) -> Requests:
 def warm_up_requests(plan: RoundPlan, workload: Workload) -> Requests:
     """The last one is bare: it tells how long a template is (`contamination`)."""
     chosen = warm_up_prompts(plan, workload)
-    name, tokens = name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
-    bodies = _bodies(plan, workload, [*chosen, bare(prompts(plan, workload))], name=name, tokens=tokens)
+    name, tokens = _name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
+    bodies = _bodies(plan, workload, [*chosen, bare(prompts_of_load(plan, workload))], name=name, tokens=tokens)
     return Requests(url=_url(plan), bodies=bodies, concurrency=workload.concurrency)
 
 

@@ -92,11 +92,13 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
     return Answer(text=text, cut=finish == "length", tokens=tokens)
 
 
-def digest(answer: Answer) -> str:
+def _digest(answer: Answer) -> str:
     return hashlib.sha256(answer.text.encode()).hexdigest()[:DIGEST]
 
 
-def outputs(parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], baseline: str) -> dict[str, Outputs]:
+def parity_outputs(
+    parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], baseline: str
+) -> dict[str, Outputs]:
     """By arm. An arm has its answers, or the reason why it has none."""
     reference = answers.get(baseline, "the round has no baseline")
     compared = {}
@@ -104,7 +106,7 @@ def outputs(parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], bas
         if isinstance(own, str):
             compared[arm] = Outputs(unknown=own)
         elif arm == baseline:
-            compared[arm] = Outputs(digests=tuple(map(digest, own)))
+            compared[arm] = Outputs(digests=tuple(map(_digest, own)))
         elif isinstance(reference, str):
             compared[arm] = Outputs(unknown=reference)
         else:

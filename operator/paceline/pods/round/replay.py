@@ -7,7 +7,7 @@ unit of the timestamps is and however busy that part of the log was.
 from collections.abc import Sequence
 
 
-def chosen(times: Sequence[float], round: int, requests: int) -> tuple[int, ...]:
+def places_of_round(times: Sequence[float], round: int, requests: int) -> tuple[int, ...]:
     """The places of a round's requests, in the order of their times: the n-th `requests` in a row. After the last whole
     part comes the first again. There are at least so many."""
     order = sorted(range(len(times)), key=times.__getitem__)
@@ -15,7 +15,7 @@ def chosen(times: Sequence[float], round: int, requests: int) -> tuple[int, ...]
     return tuple(order[first : first + requests])
 
 
-def arrivals(times: Sequence[float], rate: float) -> tuple[float, ...]:
+def replayed_arrivals(times: Sequence[float], rate: float) -> tuple[float, ...]:
     """Seconds after the start, from rising times. Raises ValueError if they are all the same."""
     lasted = times[-1] - times[0]
     if lasted <= 0:

@@ -10,19 +10,19 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Point
-from paceline.pods.round.requests import Row, good, lengths, most_under_way, rows, spread
+from paceline.pods.round.requests import RequestRow, good, length_fields, most_under_way, request_rows, speed_spread
 
 STEADY = 0.9
 """Share of the concurrency: the steady-state window is the time with at least this share."""
-STEPS = 1000
+_STEPS = 1000
 """Number of equal steps into which the time of the first prefills is divided, to search the start of counting."""
-FEWEST = 8
+_FEWEST = 8
 """Fewest requests in the second half of an open loop from which its rate is computed."""
 
 
 def point(workload: Workload, report: Mapping[str, Any], speculation: Speculation) -> Point:
     """One measured point. Its times are of the answered requests."""
-    answered = [one for one in rows(report) if not one.error]
+    answered = [one for one in request_rows(report) if not one.error]
     errors, tokens = len(report["errors"]) - len(answered), sum(one.tokens for one in answered)
     window = steady(report, workload.concurrency) if workload.at_one_load and not errors else None
     slo = workload.dataset.slo
@@ -49,8 +49,8 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         malformed=report.get("malformed"),
         good_requests=good_requests,
         good_tokens=good_tokens,
-        **lengths(report),
-        request_spread=None if errors or not workload.at_one_load else spread(report),
+        **length_fields(report),
+        request_spread=None if errors or not workload.at_one_load else speed_spread(report),
         client_cpu=report.get("client_cpu"),
         client_lag=report.get("client_lag"),
     )
@@ -70,7 +70,7 @@ def times(metric: str, seconds: Sequence[float], *statistics: str | int) -> dict
 def _fullness(report: Mapping[str, Any], window: "Steady | None", workload: Workload) -> float | None:
     """Requests under way as a fraction of the concurrency: the mean in the steady window; on a ramp the most."""
     steadily = window.concurrency if window else None
-    found = most_under_way(rows(report)) if workload.levels else steadily
+    found = most_under_way(request_rows(report)) if workload.levels else steadily
     return None if found is None else found / workload.concurrency
 
 
@@ -91,7 +91,7 @@ def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     over all answers: the window ends before the last answers do, and these have the fewest tokens per piece, so
     counting tokens only inside the window would give too many (decision 0025).
     """
-    answered = rows(report)
+    answered = request_rows(report)
     enough = math.ceil(STEADY * min(concurrency, len(answered)))
     if not enough:
         return None
@@ -112,7 +112,7 @@ def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
 
 
 def _beginning(
-    first: Sequence[Row], prefills: Sequence[float], pieces: Sequence[float], window: tuple[float, float]
+    first: Sequence[RequestRow], prefills: Sequence[float], pieces: Sequence[float], window: tuple[float, float]
 ) -> float:
     """When counting begins: the time from which the window holds the same share of all prefills as of all pieces.
 
@@ -124,7 +124,7 @@ def _beginning(
     latest = min(max(one.arrivals[0] for one in first), (start + end) / 2)
 
     def at(step: int) -> float:
-        return start + max(0.0, latest - start) * step / STEPS
+        return start + max(0.0, latest - start) * step / _STEPS
 
     def balanced(step: int) -> bool:
         of_prefills, of_pieces = (
@@ -132,7 +132,7 @@ def _beginning(
         )
         return of_prefills <= of_pieces
 
-    return at(bisect_left(range(STEPS), True, key=balanced))
+    return at(bisect_left(range(_STEPS), True, key=balanced))
 
 
 def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
@@ -154,10 +154,10 @@ def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
     the answer's length as a second variable, which is independent of how the arrivals happened to fall. Two standard
     errors are subtracted, so that only a growth that is shown counts.
     """
-    sent = rows(report)
+    sent = request_rows(report)
     times = [one.seconds for one in sent]
     half = len(times) // 2
-    if len(times) - half < FEWEST:
+    if len(times) - half < _FEWEST:
         return None
     growth, error = _slope(times[half:], [one.tokens for one in sent[half:]])
     return rate / (1 + rate * max(0.0, growth - 2 * error))

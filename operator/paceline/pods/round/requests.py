@@ -11,14 +11,14 @@ from typing import Any
 from paceline.core import Slo
 from paceline.evidence import Point
 
-Report = Mapping[str, Any]
+LoadReport = Mapping[str, Any]
 """Of a load: a column per number, a row per request, in the order of the prompts (`answers.report`)."""
-FEWEST = 8
+_FEWEST = 8
 """Requests of which a spread is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RequestRow:
     """One request; times in seconds, `start` after the load's."""
 
     start: float
@@ -46,29 +46,29 @@ class Row:
         return list(itertools.accumulate(self.gaps, initial=self.start + self.first))
 
 
-def rows(report: Report) -> list[Row]:
+def request_rows(report: LoadReport) -> list[RequestRow]:
     columns = ("starts", "ttfts", "itls", "latencies", "output_lens", "errors")
     return [
-        Row(start=start, first=first, gaps=gaps, seconds=seconds, tokens=tokens, error=error)
+        RequestRow(start=start, first=first, gaps=gaps, seconds=seconds, tokens=tokens, error=error)
         for start, first, gaps, seconds, tokens, error in zip(*(report[name] for name in columns), strict=True)
     ]
 
 
-def most_under_way(sent: Sequence[Row]) -> int | None:
+def most_under_way(sent: Sequence[RequestRow]) -> int | None:
     """The most requests that were under way at a time; None of none."""
     changes = sorted([(one.start, 1) for one in sent] + [(one.end, -1) for one in sent])
     return max(itertools.accumulate(change for _, change in changes), default=None)
 
 
-def good(report: Report, slo: Slo) -> tuple[int, int]:
+def good(report: LoadReport, slo: Slo) -> tuple[int, int]:
     """How many answered requests met the slo, and how many tokens their answers have. One token has no time after the
     first, so it meets any."""
-    answered = [one for one in rows(report) if not one.error and one.tokens]
+    answered = [one for one in request_rows(report) if not one.error and one.tokens]
     met = [one.tokens for one in answered if slo.met(one.first, one.after / max(1, one.tokens - 1))]
     return len(met), sum(met)
 
 
-def lengths(report: Report) -> dict[str, Any]:
+def length_fields(report: LoadReport) -> dict[str, Any]:
     """Fields of a point, in tokens, as the server counts them: prompts with its template."""
     prompts, answers = (sorted(filter(None, report[name])) for name in ("input_lens", "output_lens"))
     return {
@@ -80,22 +80,22 @@ def lengths(report: Report) -> dict[str, Any]:
     }
 
 
-def speeds(report: Report) -> tuple[float, ...]:
+def request_speeds(report: LoadReport) -> tuple[float, ...]:
     """Output tokens per second of each request, from its sending to its end; empty if one failed or took no time, as
     the others could then not be told apart by their place."""
-    sent = rows(report)
+    sent = request_rows(report)
     if any(one.error or one.tokens <= 0 or not 0 < one.seconds < math.inf for one in sent):
         return ()
     return tuple(one.tokens / one.seconds for one in sent)
 
 
-def spread(report: Report) -> float | None:
+def speed_spread(report: LoadReport) -> float | None:
     """Standard deviation of ln(speed of a request); None for fewer than eight, or if one failed."""
-    logs = [math.log(speed) for speed in speeds(report)]
-    return stdev(logs) if len(logs) >= FEWEST else None
+    logs = [math.log(speed) for speed in request_speeds(report)]
+    return stdev(logs) if len(logs) >= _FEWEST else None
 
 
-def beside(point: Point, mine: Sequence[float], baseline: Sequence[float]) -> Point:
+def with_prompt_speedups(point: Point, mine: Sequence[float], baseline: Sequence[float]) -> Point:
     """With the deciles of its prompts' speed-ups. Every arm of a round is sent the same prompts in the same order, so
     the n-th request of one is the n-th of the other; of two arms that differ in number nothing is said."""
     if not mine or len(mine) != len(baseline):

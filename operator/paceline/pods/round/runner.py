@@ -21,23 +21,23 @@ from paceline.pods.round.control import Control
 from paceline.pods.round.steps import (
     ArmResult,
     Ask,
-    Clocks,
     Flush,
     Get,
-    Load,
+    Instruction,
     Loaded,
     Log,
-    Sample,
+    ReadClocks,
+    SampleAgain,
     SaveLine,
+    SendLoad,
     ServerFailed,
     Start,
-    Step,
     Stop,
     replicate,
 )
 
 READY_POLL_SECONDS = 0.2
-EMULATED = "emulated"
+_EMULATED = "emulated"
 """In the version an emulator gives of itself."""
 
 
@@ -76,10 +76,10 @@ class Runner:
             gpu_model=self.control.machine.model,
             driver=self.control.machine.driver,
             datasets=load.digests(self.plan),
-            prompts=load.sizes(self.plan),
+            prompts=load.usable_prompts(self.plan),
             engine_version=versions[0] if versions else "",
             paceline=__version__,
-            emulated=any(EMULATED in version for version in versions),
+            emulated=any(_EMULATED in version for version in versions),
             started=started,
             finished=time.time(),
             overhead_seconds=max(0.0, time.monotonic() - began - self.useful_seconds),
@@ -107,7 +107,7 @@ class Runner:
             ]
         if not self.plan.parity:
             return tuple(told)
-        found = parity.outputs(self.plan.parity, {one.replicate.arm: one.answers for one in results}, baseline)
+        found = parity.parity_outputs(self.plan.parity, {one.replicate.arm: one.answers for one in results}, baseline)
         return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
     def drive(self, arm: ArmCommand) -> ArmResult:
@@ -128,7 +128,7 @@ class Runner:
                 say(f"{arm.name}: {self.control.keys.fit_to_show(result.replicate.error) or 'done'}")
                 return result
 
-    def perform(self, step: Step) -> Any:
+    def perform(self, step: Instruction) -> Any:
         match step:
             case Start(arm):
                 return self.start(arm)
@@ -138,13 +138,13 @@ class Runner:
                 return self.control.log()
             case Flush(path):
                 return server.flush(self.url, path, self.control.keys.administration)
-            case Load():
+            case SendLoad():
                 return self.load(step)
-            case Clocks():
+            case ReadClocks():
                 return self.control.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
-            case Sample(arm, workload):
+            case SampleAgain(arm, workload):
                 return self.sample(arm, workload)
             case SaveLine(line):
                 return self.save_line(line)
@@ -172,11 +172,11 @@ class Runner:
         say(f"{arm.name}: ready after {took:.1f} s")
         return took
 
-    def load(self, step: Load) -> Loaded:
+    def load(self, step: SendLoad) -> Loaded:
         try:
             key = self.control.keys.api
             with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
-                loaded = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
+                loaded = load.send_load(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
             loaded = replace(loaded, draft_tokens=depths.mean)
         except TimeoutError as error:
             message = f"{step.workload.name}: timed out after {self.plan.timeout_of(step.workload):.0f} s"
@@ -193,8 +193,8 @@ class Runner:
 
     def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:
         began = time.monotonic()
-        body = load.question(self.plan, arm, prompt)
-        found = server.ask(self.url, body, self.control.keys.api, self.plan.workload_timeout_seconds)
+        body = load.parity_question(self.plan, arm, prompt)
+        found = server.ask_server(self.url, body, self.control.keys.api, self.plan.workload_timeout_seconds)
         self.useful_seconds += time.monotonic() - began
         return found
 
@@ -205,7 +205,7 @@ class Runner:
 
         def ask(body: Mapping[str, Any]) -> Mapping[str, Any] | str:
             try:
-                return server.ask(self.url, body, self.control.keys.api, positions.SECONDS)
+                return server.ask_server(self.url, body, self.control.keys.api, positions.SECONDS)
             except ServerFailed as failed:
                 return str(failed)
 
@@ -257,7 +257,7 @@ class Runner:
         if not any(note.endswith(first) for note in self.notes):
             self.notes.append(said)
 
-    def check_alive(self, step: Step) -> None:
+    def check_alive(self, step: Instruction) -> None:
         """Whatever was just done, it was done to a server that lives."""
         if not isinstance(step, Stop) and self.control.has_exited():
             raise ServerFailed("the server exited")
@@ -271,7 +271,7 @@ def _beside_baseline(one: ArmResult, results: Sequence[ArmResult], baseline: str
     pairs = (
         (point, one.speeds.get(point.workload, ()), base.get(point.workload, ())) for point in one.replicate.points
     )
-    return replace(one.replicate, points=tuple(requests.beside(*pair) for pair in pairs))
+    return replace(one.replicate, points=tuple(requests.with_prompt_speedups(*pair) for pair in pairs))
 
 
 def say(line: str) -> None:

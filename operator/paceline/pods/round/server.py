@@ -18,7 +18,7 @@ from paceline.evidence import Failure
 from paceline.pods.round.steps import ServerFailed
 
 TIMEOUT_SECONDS = 30.0
-CHAT = "/v1/chat/completions"
+_CHAT = "/v1/chat/completions"
 LARGEST_BODY = 32 << 20
 """Bytes of a body. The largest that is asked for: 4096 tokens with five alternatives each, of about 1 KB."""
 LONGEST_REFUSAL = 200
@@ -93,10 +93,10 @@ def flush(url: str, path: str, key: str = "") -> None:
         time.sleep(FLUSH_PAUSE_SECONDS)
 
 
-def ask(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
+def ask_server(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
     """The whole answer, or why there is none; raises ServerFailed for one that does not come."""
     try:
-        answer = exchange(url, "POST", CHAT, key, body, seconds=timeout_seconds)
+        answer = exchange(url, "POST", _CHAT, key, body, seconds=timeout_seconds)
         if answer.status != 200:
             return answer.refusal
         found = json.loads(answer.body)
@@ -105,7 +105,7 @@ def ask(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> 
         message = f"a prompt of parity timed out after {timeout_seconds:.0f} s"
         raise ServerFailed(message, Failure.TimedOut) from error
     except NO_ANSWER as error:
-        return f"POST {CHAT}: {_why(error)}"
+        return f"POST {_CHAT}: {_why(error)}"
 
 
 def exchange(

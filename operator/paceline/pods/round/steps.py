@@ -11,14 +11,14 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json_object
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
-from paceline.evidence.arguments import comparable, digest, pick, without_secrets
-from paceline.evidence.clocks import Reading, seen
+from paceline.evidence.arguments import arguments_digest, comparable, pick, publishable
+from paceline.evidence.clocks import Reading, clocks_around
 from paceline.evidence.result import Point
 from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
 from paceline.pods.round.positions import by_position
 from paceline.pods.round.report import point
-from paceline.pods.round.requests import speeds
+from paceline.pods.round.requests import request_speeds
 
 MODELS_PAGE = "/v1/models"
 
@@ -36,7 +36,7 @@ class ServerFailed(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ServerEnd:
     """How a server ended: `exit_code` is None if it ran until it was stopped."""
 
     exit_code: int | None
@@ -80,7 +80,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class SendLoad:
     """Send a workload's requests, or, for a warm-up, other requests. Answer: `Loaded`."""
 
     arm: ArmCommand
@@ -89,7 +89,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class ReadClocks:
     """Read the GPUs' clocks, power and temperature from the driver while no load runs. Answer: a `Reading` per GPU;
     empty without a driver."""
 
@@ -104,7 +104,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleAgain:
     """Send some of a workload's prompts again, all at once, with fields that make answers tell acceptance by position
     (`positions`). Answer: each one's JSON, or a str that says why there is none."""
 
@@ -124,7 +124,7 @@ class Stop:
     """End the server, if it still runs. Answer: `Ended`."""
 
 
-Step = Start | Get | Log | Flush | Load | Clocks | Ask | Sample | SaveLine | Stop
+Instruction = Start | Get | Log | Flush | SendLoad | ReadClocks | Ask | SampleAgain | SaveLine | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ArmResult:
     """Workload → the speed of each request (`requests.speeds`)."""
 
 
-def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResult]:
+def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, ArmResult]:
     """Measure one fresh server process of `arm` on every workload."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     noted: dict[str, Any] = {}
@@ -156,23 +156,23 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
         resolved = probe.resolved(first)
         version = str(resolved.get("version", ""))
         arguments = comparable(resolved, plan.moved or ())
-        noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": digest(arguments)}
+        noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": arguments_digest(arguments)}
         noted["kv_tokens"] = probe.kv_tokens(first)
-        told = {"resolved": without_secrets(resolved), "kv_tokens": noted["kv_tokens"]}
+        told = {"resolved": publishable(resolved), "kv_tokens": noted["kv_tokens"]}
         yield SaveLine({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads_of(arm):
-            warmed_up: Loaded = yield Load(arm, workload, warm_up=True)
+            warmed_up: Loaded = yield SendLoad(arm, workload, warm_up=True)
             if probe.flush_path:
                 yield Flush(probe.flush_path)
             before = yield from _look(probe)
-            cold: tuple[Reading, ...] = yield Clocks()
-            loaded: Loaded = yield Load(arm, workload)
+            cold: tuple[Reading, ...] = yield ReadClocks()
+            loaded: Loaded = yield SendLoad(arm, workload)
             report = loaded.report
-            warm: tuple[Reading, ...] = yield Clocks()
+            warm: tuple[Reading, ...] = yield ReadClocks()
             after = yield from _look(probe)
-            noted["clocks"] = seen(noted.get("clocks"), workload.name, cold, warm, report["duration"])
+            noted["clocks"] = clocks_around(noted.get("clocks"), workload.name, cold, warm, report["duration"])
             speculated, work = probe.speculation(before, after), probe.work(before, after)
             if speculated.draft_tokens is None:
                 speculated = replace(speculated, draft_tokens=loaded.draft_tokens)
@@ -186,7 +186,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
             points.append(measured)
-            fast[workload.name] = speeds(report)
+            fast[workload.name] = request_speeds(report)
             if arm.candidate and probe.histogram and not measured.accepted_at:
                 points[-1] = replace(measured, accepted_at=(yield from _positions(arm, workload, probe.histogram)))
         if plan.parity:
@@ -197,21 +197,21 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
         noted["error"] = str(failed)
     except UNREADABLE as error:
         noted["error"] = f"what the server said cannot be read: {type(error).__name__}: {error}"
-    ended: Ended = yield Stop()
+    ended: ServerEnd = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
     return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments, fast)
 
 
-def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Step, Any, tuple[float, ...]]:
+def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Instruction, Any, tuple[float, ...]]:
     """Acceptance by position of the answers that tell it; empty if none does, which costs the point nothing."""
-    answers: list[Mapping[str, Any] | str] = yield Sample(arm, workload)
+    answers: list[Mapping[str, Any] | str] = yield SampleAgain(arm, workload)
     histograms = [answer if isinstance(answer, str) else asked.read(answer) for answer in answers]
     yield SaveLine({"arm": arm.name, "workload": workload.name, "accepted_drafts": histograms})
     return by_position([one for one in histograms if not isinstance(one, str)])
 
 
-def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any, tuple[Answer, ...] | str]:
+def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Instruction, Any, tuple[Answer, ...] | str]:
     """Ask one prompt at a time: requests that run beside one another change each other's numerics."""
     if probe.flush_path:
         yield Flush(probe.flush_path)
@@ -228,7 +228,7 @@ def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any
     return tuple(answers)
 
 
-def _look(probe: Probe) -> Generator[Step, Any, Scrape]:
+def _look(probe: Probe) -> Generator[Instruction, Any, Scrape]:
     pages: dict[str, str] = {}
     for path in probe.pages:
         pages[path] = yield Get(path)

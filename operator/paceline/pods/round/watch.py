@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from paceline.engines import Probe
-from paceline.pods.round.steps import Load, ServerFailed
+from paceline.pods.round.steps import SendLoad, ServerFailed
 
-METRICS = "/metrics"
+_METRICS = "/metrics"
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 5.0
 """Until the first sample, and between two samples."""
@@ -31,7 +31,7 @@ class Samples:
 
 
 @contextmanager
-def depth(step: Load, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
+def depth(step: SendLoad, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
     """The samples of this load; complete once it has ended. `get` returns a page of the server; a page that fails is
     skipped and does not end the load."""
     samples = Samples()
@@ -46,7 +46,7 @@ def depth(step: Load, probe: Probe, get: Callable[[str], str]) -> Iterator[Sampl
         while not ended.wait(pause):
             pause = EVERY_SECONDS
             try:
-                value = read(get(METRICS))
+                value = read(get(_METRICS))
             except ServerFailed:
                 continue
             if value is not None:

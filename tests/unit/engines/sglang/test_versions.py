@@ -5,7 +5,7 @@ from tests.unit.engines.sglang.servers import PINNED, server, wide
 
 from paceline.engines import ENGINES
 from paceline.engines.release import release
-from paceline.engines.sglang.versions import KNOWN, is_newer, known_release, neighbours
+from paceline.engines.sglang.versions import KNOWN, is_newer, known_release, neighbouring_releases
 
 SGLANG = ENGINES["SGLang"]
 
@@ -42,7 +42,7 @@ def test_a_version_is_compared_by_its_release(text: str, found: tuple[int, ...] 
 )
 def test_a_version_is_treated_as_the_known_one_before_it(version: str, known: str, judged_by: tuple[str, ...]) -> None:
     assert known_release(version).version == known
-    assert tuple(row.version for row in neighbours(version)) == judged_by
+    assert tuple(row.version for row in neighbouring_releases(version)) == judged_by
 
 
 def test_numbers_are_not_compared_as_text() -> None:

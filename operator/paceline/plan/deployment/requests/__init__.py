@@ -13,13 +13,13 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.abort import abort
 from paceline.plan.deployment.requests.promote import promote
 from paceline.plan.deployment.requests.promote_anyway import promote_anyway
-from paceline.plan.deployment.requests.request import Effect, Refusal, Request, requests
+from paceline.plan.deployment.requests.request import RefusalText, Request, StatusChange, requests_by_name
 from paceline.plan.deployment.requests.retry import retry
 from paceline.plan.deployment.requests.rollback import rollback
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.step import StepResult
 
-VERBS: Mapping[str, Callable[[Pool, Request, datetime], Effect | Refusal]] = {
+VERBS: Mapping[str, Callable[[Pool, Request, datetime], StatusChange | RefusalText]] = {
     "promote": promote,
     "promote-anyway": promote_anyway,
     "abort": abort,
@@ -31,14 +31,14 @@ VERBS: Mapping[str, Callable[[Pool, Request, datetime], Effect | Refusal]] = {
 def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
     """The pool with its requests in its memory; and why others cannot be carried out."""
     refused = []
-    for request in requests(pool.snapshot):
+    for request in requests_by_name(pool.snapshot):
         if request.pool != pool.name or request.verb not in VERBS:
             continue
         if _is_handled(request, pool.remembered.handled):
             continue
         handled, name = pool.remembered.handled or Handled(), _field(request)
         effect = VERBS[request.verb](pool, request, now)
-        if isinstance(effect, Refusal):
+        if isinstance(effect, RefusalText):
             refused.append(f"{request}: {effect}")
             continue
         remembered = replace(pool.remembered, handled=replace(handled, **{name: request.value}), **effect)
@@ -54,7 +54,7 @@ def waiting_requests(snapshot: Snapshot, pool: str, results: Iterable[StepResult
     handled = snapshot.remembered(pool).handled
     return tuple(
         f"{request}: it waits until {condition} has ended"
-        for request in requests(snapshot)
+        for request in requests_by_name(snapshot)
         if request.verb in VERBS and request.pool == pool and not _is_handled(request, handled)
     )
 
@@ -68,7 +68,7 @@ def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
         f"{request}: pool {request.pool} does not exist (there are: {', '.join(pools)}); remove it"
         if request.verb in VERBS
         else f"{request}: {request.verb} is not a request (there are: {', '.join(VERBS)}); remove it"
-        for request in requests(snapshot)
+        for request in requests_by_name(snapshot)
         if request.verb not in VERBS or request.pool not in pools
         if not _is_handled(request, snapshot.remembered(request.pool).handled)
     )

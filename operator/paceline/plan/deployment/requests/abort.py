@@ -9,11 +9,11 @@ from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import UNDONE, baseline, has_served, intent
 from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, with_person_hold
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.requests.request import Effect, Request
+from paceline.plan.deployment.requests.request import Request, StatusChange
 from paceline.plan.step import timestamp
 
 
-def abort(pool: Pool, request: Request, now: datetime) -> Effect:
+def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
     """Hold the question: `stop_runs` then ends its run, and no other is made. A candidate that is being rolled out
     gives way to what served before. With nothing under way the request is handled all the same: it must not lie in wait
     for the next run."""

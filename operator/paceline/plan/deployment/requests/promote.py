@@ -8,11 +8,11 @@ from paceline.plan.deployment.choose import Choice, baseline, intent, winner
 from paceline.plan.deployment.holds import baseline_failure, failure, held_by_a_person, released
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.promoted import manual, overridden, promoted_before
-from paceline.plan.deployment.requests.request import SUSPENDED, Effect, Refusal, Request, annotation
+from paceline.plan.deployment.requests.request import SUSPENDED, RefusalText, Request, StatusChange, annotation
 from paceline.plan.step import timestamp
 
 
-def promote(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
+def promote(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
     """The pool's next target, which also ends a hold RolledBack or Aborted; or why there is none, and the requests that
     would be carried out. Without a revision the verdict's winner is meant. In Automatic mode it is of use only against
     what a person has asked before."""

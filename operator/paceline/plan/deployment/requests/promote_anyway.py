@@ -12,12 +12,12 @@ from paceline.api.status import Target
 from paceline.plan.deployment.choose import intent, winner
 from paceline.plan.deployment.holds import baseline_failure, failure, released, way_out
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.promoted import bounds
-from paceline.plan.deployment.requests.request import SUSPENDED, Effect, Refusal, Request
+from paceline.plan.deployment.promoted import speedup_text
+from paceline.plan.deployment.requests.request import SUSPENDED, RefusalText, Request, StatusChange
 from paceline.plan.step import timestamp
 
 
-def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
+def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
     """The pool's next target; or why there is none. Without a revision the only candidate is meant."""
     candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
     named, target = request.value.partition("@")[0], pool.remembered.target
@@ -63,4 +63,4 @@ def _why(pool: Pool, arm: str) -> Iterator[str]:
         return
     yield f"a person has promoted it against {run.name}: {run.outcome}"
     if (speed := run.ratio(arm)) and speed.ratio is not None:
-        yield f"{arm} was {bounds(speed)} as fast as the baseline"
+        yield f"{arm} was {speedup_text(speed)} as fast as the baseline"

@@ -8,12 +8,12 @@ from paceline.plan.deployment.snapshot import Snapshot
 
 DOMAIN = ".paceline.dev/"
 SUSPENDED = "nothing is promoted while spec.suspend is set; remove that first"
-LONGEST = 253
+_LONGEST = 253
 """Characters of a value that count: the limit of a run's `trigger.token`."""
 
-Effect = Mapping[str, Any]
+StatusChange = Mapping[str, Any]
 """What a request changes: new fields of the pool's memory, None to remove one. Empty if there is nothing to do."""
-Refusal = str
+RefusalText = str
 """Why a request cannot be carried out, with the way out. It is then not handled: each pass tries it again, until it can
 be carried out or is removed."""
 
@@ -42,9 +42,11 @@ def annotation(verb: str, pool: str) -> str:
     return f"{verb}{DOMAIN}{pool}"
 
 
-def requests(snapshot: Snapshot) -> tuple[Request, ...]:
+def requests_by_name(snapshot: Snapshot) -> tuple[Request, ...]:
     """All requests, by name; an annotation with an empty value is none."""
     parts = ((key.partition(DOMAIN), value) for key, value in sorted(snapshot.annotations.items()) if value)
     return tuple(
-        Request(verb=verb, pool=pool, value=value[:LONGEST]) for (verb, domain, pool), value in parts if verb and domain
+        Request(verb=verb, pool=pool, value=value[:_LONGEST])
+        for (verb, domain, pool), value in parts
+        if verb and domain
     )

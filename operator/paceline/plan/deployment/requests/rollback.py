@@ -11,11 +11,11 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.choose import past
 from paceline.plan.deployment.holds import failure, holds, with_person_hold
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.requests.request import Effect, Refusal, Request
+from paceline.plan.deployment.requests.request import RefusalText, Request, StatusChange
 from paceline.plan.step import timestamp
 
 
-def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
+def rollback(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
     """The pool's next target, and a hold on what it replaces; or why there is none, and what can be had. Without a
     revision, what served before the present one is meant, unless it was rolled back from, or then did not run or
     stopped paying itself. It does not wait while suspended: `suspend` stops the operator, and not the way back. Where
@@ -74,7 +74,7 @@ def _to_be_had(pool: Pool) -> Mapping[str, Change]:
     return choices
 
 
-def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> Refusal:
+def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> RefusalText:
     limit = pool.deployment.promotion.revision_history_limit
     kept = f"(promotion.revisionHistoryLimit is {limit})"
     valid = " or ".join(f"{change.revision}@TOKEN ({change.arm}; {_evidence(change)})" for change in choices.values())

@@ -9,7 +9,7 @@ from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.snapshot import Snapshot
 
-COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
+_COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
 ANEW = "a spec cannot be changed: make another BenchmarkRun"
 
 
@@ -39,4 +39,4 @@ def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
     )
     for field, artifact in artifacts:
         if artifact.address.scheme in (Scheme.HUB, Scheme.HUB_DATASET) and not (artifact.commit or "").strip("0"):
-            yield artifact, f"{field}.commit is missing; {COMMIT}"
+            yield artifact, f"{field}.commit is missing; {_COMMIT}"

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from paceline.api import run_status
 from paceline.api.round import Round, in_order
-from paceline.evidence import AnswerError, Failure, decode, judge
+from paceline.evidence import AnswerError, Failure, decode, judge_points
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.images import differ
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
@@ -69,7 +69,7 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
     record = round_record(
         plan,
         result,
-        judge(plan, result),
+        judge_points(plan, result),
         round.name,
         round.node,
         image,

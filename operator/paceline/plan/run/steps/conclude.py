@@ -20,7 +20,7 @@ from paceline.plan.run.searched import conclusion as _search
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.sweep import advice_to_split, nothing_measured
 
-REASONS = {
+_REASONS = {
     Outcome.PROMOTE: Reason.Promote,
     Outcome.REJECT: Reason.Reject,
     Outcome.INCONCLUSIVE: Reason.Inconclusively,
@@ -113,7 +113,7 @@ def _gate_verdict(evidence: Evidence, verdict: Verdict, why: str = "", spent: st
         judged_again(evidence),
     )
     return Conclusion(
-        reason=REASONS[outcome],
+        reason=_REASONS[outcome],
         message=message,
         verdict=RunVerdict(
             outcome=outcome.value,

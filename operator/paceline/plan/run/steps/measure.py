@@ -18,7 +18,7 @@ from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
 from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
-from paceline.plan.run.refusal import refusal
+from paceline.plan.run.refusal import last_refusal
 from paceline.plan.run.snapshot import RoundJob, Snapshot
 from paceline.plan.silence import ASK_AGAIN, recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
@@ -127,7 +127,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     if due is not None and now < due:
         return _wait(evidence, due)
     cells = evidence.searching.cells if evidence.searches else NO_CELLS
-    arms = searched(spec, cells) if cells else _in_turn(evidence)
+    arms = _searched(spec, cells) if cells else _in_turn(evidence)
     plan = round_plan(snapshot.owner, spec, arms, number, try_, cells)
     job = round_job(snapshot.owner, spec, plan, where(evidence.records, snapshot.namespaces), snapshot.settings)
     order = ", ".join(arm.name for arm in arms)
@@ -139,7 +139,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
         *(Apply(one, "the devices that rounds claim") for one in round_claims(snapshot.owner, spec)),
         Apply(job, f"measure {order} one after another on the same GPUs"),
     )
-    refused = refusal(snapshot, actions)
+    refused = last_refusal(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"
     return StepResult(
@@ -171,7 +171,7 @@ def _wait(evidence: Evidence, due: datetime) -> StepResult:
     )
 
 
-def searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm, ...]:
+def _searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm, ...]:
     """The arms of a search's round, in its order."""
     arms = {arm.name: arm for arm in spec.arms}
     return tuple(arms[name] for name in cells)

@@ -9,7 +9,7 @@ from paceline.api.round import Round
 from paceline.api.run_status import RunProgress
 from paceline.plan.run import rounds
 from paceline.plan.run.evidence import Evidence
-from paceline.plan.run.refusal import refusal
+from paceline.plan.run.refusal import last_refusal
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.step import Apply, Delete, StepResult
 
@@ -21,7 +21,7 @@ def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult 
         return None
     why = "what it has measured, before it counts"
     actions = tuple(Apply(rounds.manifest(snapshot.owner, snapshot.manifest, one), why, once=True) for one in new)
-    if refused := refusal(snapshot, actions):
+    if refused := last_refusal(snapshot, actions):
         if snapshot.superseded:
             return None  # it ends without a verdict; its rounds would count for nothing
         message = f"round {new[0].round + 1} cannot be recorded: {refused}"

@@ -10,7 +10,7 @@ from paceline.plan.run.imported import UnfitError, brought
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.step import StepResult, parse_time
 
-ASK = (
+_ASK = (
     "to have its rounds judged here, ask the administrator for evidence.imported=true in the chart's values, delete "
     "this run and apply it again; to have them measured here, apply it without spec.measured"
 )
@@ -25,7 +25,7 @@ def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence |
     if measured is None or snapshot.superseded:
         return None
     if not snapshot.settings.imported_evidence:
-        return Conclusion(reason=Reason.ImportNotAllowed, message=ASK)
+        return Conclusion(reason=Reason.ImportNotAllowed, message=_ASK)
     there = sum(not one.error for one in snapshot.brought)
     if there < measured.rounds:
         message = f"spec.measured.rounds: {measured.rounds}, and {there} of its BenchmarkRounds are there"

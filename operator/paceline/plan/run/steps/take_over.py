@@ -6,13 +6,14 @@ from datetime import datetime
 
 from paceline.api.round import Round, in_order
 from paceline.core import BASELINE
+from paceline.core.manifest import Object
 from paceline.evidence import same_arms, surroundings
-from paceline.plan.objects import Object, brings_rounds
+from paceline.plan.objects import brings_rounds
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import of_elsewhere
 from paceline.plan.run.origin import own
-from paceline.plan.run.rounds import counted, new, of_its_question
+from paceline.plan.run.rounds import counting_rounds, new, of_its_question
 from paceline.plan.run.snapshot import Snapshot
 
 
@@ -42,7 +43,7 @@ def unlike(run: Object, source: Object) -> str | None:
 
 def _rounds_of(source: Object, objects: Iterable[Object], run: Object) -> tuple[Round, ...]:
     arms = {BASELINE, *same_arms(run["spec"], source["spec"])}
-    records = counted(source, of_its_question(source, objects))
+    records = counting_rounds(source, of_its_question(source, objects))
     if brings_rounds(source):
         records = tuple(map(of_elsewhere, records))
     return tuple(_narrowed(record, source, arms) for record in records if not record.error)
