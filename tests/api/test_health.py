@@ -22,7 +22,7 @@ from tests.support.apiserver import Running, _free_ports
 from tests.support.broken_path import Between, Treat, between
 from tests.support.edits import example
 
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 
 ROOT = Path(__file__).parents[2]
 QUICK = """
@@ -251,7 +251,7 @@ async def test_its_metrics_are_those_of_the_alerts_and_bounded(
     series = {sample.name for family in families.values() for sample in family.samples}
     told = series | ours.keys() | {f"{name}_total" for name, family in ours.items() if family.type == "counter"}
     assert sorted(METRIC - told) == []
-    plurals = {resource.plural for resource in KINDS.values()}
+    plurals = {resource.plural for resource in RECONCILED_KINDS.values()}
     bounded = {"kind": plurals, "resource": plurals, "method": {"GET", "POST", "PATCH", "PUT", "DELETE"}}
     for family in ours.values():
         assert family.documentation

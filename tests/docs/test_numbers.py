@@ -8,7 +8,7 @@ from tests.support.published_loads import DYNAMIC_AT_8, LLM_D_BASELINE, LLM_D_EA
 
 from paceline.api import crds
 from paceline.cli import COMMANDS
-from paceline.cli.live.verdicts import EXIT
+from paceline.cli.live.verdicts import EXIT_CODES
 from paceline.gate.findings import Finding
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def test_every_command_has_its_exit_codes() -> None:
     table = AUTOMATION.partition("## Exit codes")[2].partition("## JSON")[0]
     first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert {name for cell in first for name in re.findall(r"`([a-z-]+)", cell)} == set(COMMANDS)
-    assert {str(code) for code in EXIT.values()} <= set(re.findall(r"\d+", f"0 {table}"))
+    assert {str(code) for code in EXIT_CODES.values()} <= set(re.findall(r"\d+", f"0 {table}"))
 
 
 def test_every_finding_of_the_gate_but_the_good_one_says_what_to_change() -> None:

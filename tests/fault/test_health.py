@@ -15,7 +15,7 @@ from tests.support import memory
 
 from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.health import AWAY_SECONDS, SILENT_SECONDS, STUCK_SECONDS, Health
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.kube import (
     ApiError,
     Contact,
@@ -42,7 +42,7 @@ class Server(memory.MemoryApi):
     "silence" bytes that never come."""
 
     def __init__(self, contact: Contact) -> None:
-        super().__init__(memory.Cluster(kinds=KINDS))
+        super().__init__(memory.Cluster(kinds=RECONCILED_KINDS))
         self.trouble: Callable[[Resource], ApiError | str | None] = lambda _: None
         self.contact = contact
 

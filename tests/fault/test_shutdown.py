@@ -19,7 +19,7 @@ from tests.support.edits import example
 from paceline.controller import shell
 from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.health import STUCK_SECONDS, Health
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.settings import from_environment
 from paceline.kube import Contact, Leading, Recorder, WorkQueue
 from paceline.kube.queue import TOGETHER
@@ -104,7 +104,7 @@ async def test_nobody_works_on_while_kopf_waits_for_its_tasks(
 
 async def test_who_stands_by_has_all_in_view_when_its_turn_comes() -> None:
     """Lists of thousands of objects take seconds; a standby has read them, and goes on hearing."""
-    server = memory.Cluster(kinds=KINDS)
+    server = memory.Cluster(kinds=RECONCILED_KINDS)
     api = memory.MemoryApi(server)
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
     cluster = WatchedCluster(api)
@@ -123,7 +123,7 @@ async def test_who_stands_by_has_all_in_view_when_its_turn_comes() -> None:
 
 def test_a_standby_whose_queue_waits_for_its_turn_is_healthy() -> None:
     """Only who works can be stuck."""
-    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
     now = 0.0
     cluster.queue = WorkQueue(clock=lambda: now)
     cluster.queue.add(ObjectKey("speculativedeployments", "models", "served"))

@@ -27,7 +27,7 @@ from tests.support.memory import Cluster, Crash, MemoryApi
 from paceline import api
 from paceline.controller.cluster import ObjectKey, turn_of
 from paceline.controller.cluster import WatchedCluster as View
-from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
 from paceline.kube import ApiError, Manifest, Recorder, Ref, Reflector, WorkQueue
@@ -141,7 +141,9 @@ class World:
         self.trace: list[str] = []
         """What happened, for a person to read."""
         if twin_of is None:
-            self.cluster = Cluster(kinds=KINDS, crds=_crds(), immutable={"BenchmarkRun": "spec"}, now=self.now)
+            self.cluster = Cluster(
+                kinds=RECONCILED_KINDS, crds=_crds(), immutable={"BenchmarkRun": "spec"}, now=self.now
+            )
             self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             self.nature = Nature(cluster=self.cluster)
         else:

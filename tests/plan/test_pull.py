@@ -10,7 +10,7 @@ from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
 from paceline.core.manifest import Manifest
-from paceline.plan.deployment.pull import PATIENCE
+from paceline.plan.deployment.pull import IMAGE_PATIENCE
 from paceline.plan.step import Action, Apply, timestamp
 
 NEW = "lmsysorg/sglang:v0.5.99"
@@ -148,7 +148,7 @@ def test_a_node_that_takes_no_pod_is_not_waited_for() -> None:
     began = world.cluster.now
     while served_image(world) == OLD:
         world.until_wake()
-    assert (world.cluster.now - began, served_image(world)) == (PATIENCE, NEW)
+    assert (world.cluster.now - began, served_image(world)) == (IMAGE_PATIENCE, NEW)
 
 
 def test_a_node_without_a_place_is_not_waited_for() -> None:

@@ -24,7 +24,7 @@ from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.failures import MANY
 from paceline.plan import run
 from paceline.plan.run.rounds import manifest as recorded
-from paceline.plan.run.steps.collect import LONGEST
+from paceline.plan.run.steps.collect import LONGEST_REASON
 from paceline.render import Owner
 from paceline.render.benchmark import round_plan
 
@@ -124,7 +124,7 @@ def rounds(spec: RunSpec, owner: Owner) -> Iterator[dict[str, Any]]:
     """Each after as many tries as a run has patience for."""
     for number in range(spec.gate.decide_after_rounds[-1]):
         for attempt in range(MANY - 1):
-            evicted = {"job": "j" * 63, "node": "n" * 63, "reason": Failure.VolumeInUse, "error": "e" * LONGEST}
+            evicted = {"job": "j" * 63, "node": "n" * 63, "reason": Failure.VolumeInUse, "error": "e" * LONGEST_REASON}
             yield failed_round(round=number, try_=attempt, held_seconds=3600, **evicted)  # type: ignore[arg-type]
         yield measured(spec, owner, number, MANY - 1)
 

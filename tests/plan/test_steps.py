@@ -4,7 +4,7 @@ import re
 
 from paceline.plan import deployment
 
-STEPS = [step.__name__ for step in (*deployment.STEPS, *deployment.POOL_STEPS, *deployment.ALWAYS)]
+STEPS = [step.__name__ for step in (*deployment.STEPS, *deployment.POOL_STEPS, *deployment.ALWAYS_LAST)]
 
 
 def test_the_docstring_lists_all_steps_in_their_order() -> None:

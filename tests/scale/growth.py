@@ -20,7 +20,7 @@ from tests.fault.world import NAME
 from tests.support.memory import MemoryApi
 
 from paceline.controller.cluster import ObjectKey, WatchedCluster
-from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.kube import Manifest
 from paceline.kube.resources import JOB, POD
@@ -136,6 +136,6 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-assert KINDS
+assert RECONCILED_KINDS
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -21,7 +21,7 @@ from tests.scale import machine
 from tests.scale.leak import ENOUGH, Sample, growing, report
 from tests.scale.world import NAMESPACE, ROOT, Bench, Operator, world
 
-from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_RUN, RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import ref_of
 from paceline.kube.resources import KINDS as BUILT_IN
 from paceline.kube.resources import Resource
@@ -62,7 +62,7 @@ async def collect(soak: Bench) -> int:
             if (owners := one["metadata"].get("ownerReferences")) and there.isdisjoint(owner["uid"] for owner in owners)
         ]
         for one in orphans:
-            await soak.api.delete(ref_of(one, KINDS), uid=one["metadata"]["uid"])
+            await soak.api.delete(ref_of(one, RECONCILED_KINDS), uid=one["metadata"]["uid"])
         going = [one["metadata"]["name"] for one in found if "deletionTimestamp" in one["metadata"]]
         if going:
             now = ("--grace-period=0", "--force", "--ignore-not-found", "--wait=false")
@@ -93,7 +93,7 @@ async def turn(soak: Bench, operator: Operator, number: int, come: int) -> None:
     deployments = await of(soak, SPECULATIVE_DEPLOYMENT)
     for one in deployments:
         if one["metadata"]["name"] in names:
-            await soak.api.delete(ref_of(one, KINDS), uid=one["metadata"]["uid"])
+            await soak.api.delete(ref_of(one, RECONCILED_KINDS), uid=one["metadata"]["uid"])
     for name in names:
         soak.heard.pop(name, None)
         soak.observed.pop(name, None)

@@ -22,7 +22,7 @@ from tests.support import apiserver
 from tests.support.apiserver import Running, _free_ports
 from tests.support.world import example
 
-from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Manifest, Reflector, Transport, Unavailable, connect
 from paceline.kube.throttle import Throttle
 
@@ -182,7 +182,9 @@ async def world(settings: Mapping[str, str], keep: str | None) -> AsyncIterator[
             nature = begin_nature(server, directory)
             pids = [process.pid for process in server.processes]
             others = dict(zip(("etcd", "api"), pids, strict=True)) | {"nature": nature.pid, "bench": os.getpid()}
-            async with await connect(str(server.kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api:
+            async with await connect(
+                str(server.kubeconfig), kinds=RECONCILED_KINDS, throttle=Throttle(1000, 1000)
+            ) as api:
                 bench = Bench(server, directory, api, settings, others)
                 watch = Reflector(api, SPECULATIVE_DEPLOYMENT, namespace=NAMESPACE, on_change=bench.changed)
                 watching = asyncio.create_task(watch.run())

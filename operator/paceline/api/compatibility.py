@@ -182,7 +182,7 @@ ADMIN_KEYS = engines_with(lambda capabilities: capabilities.admin_key)
 NO_ADMIN_KEY = f"adminKeySecretRef must be left out except for {_some(ADMIN_KEYS)}: others have no administration key"
 
 
-ADMIN_KEY = Rule(
+ADMIN_KEY_RULE = Rule(
     cel=f"{engine_of('self')} in {_quoted(ADMIN_KEYS)} || !has(self.adminKeySecretRef)",
     message=NO_ADMIN_KEY,
     field=".adminKeySecretRef",

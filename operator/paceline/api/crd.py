@@ -53,7 +53,7 @@ FINAL = (
 )
 AGE = _column("Age", ".metadata.creationTimestamp", "date")
 
-KINDS: Mapping[str, KindDefinition] = {
+CRD_KINDS: Mapping[str, KindDefinition] = {
     kind.name: kind
     for kind in (
         KindDefinition(
@@ -144,7 +144,7 @@ _KEPT = frozenset((
 
 def crds() -> list[dict[str, Any]]:
     """The CustomResourceDefinitions, one a kind."""
-    return [_definition(kind) for kind in KINDS.values()]
+    return [_definition(kind) for kind in CRD_KINDS.values()]
 
 
 def crd_files() -> dict[str, str]:

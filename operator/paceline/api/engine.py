@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from paceline import core
-from paceline.api.compatibility import ADMIN_KEY, EngineName, engine_of, is_of
+from paceline.api.compatibility import ADMIN_KEY_RULE, EngineName, engine_of, is_of
 from paceline.api.model import SchemaModel
 from paceline.api.pod import Env
 from paceline.api.rules import DeskRule, Rule, Violation
@@ -35,7 +35,7 @@ class EngineSpec(SchemaModel):
     """The inference engine and the arguments that every arm starts with."""
 
     rules = (
-        ADMIN_KEY,
+        ADMIN_KEY_RULE,
         Rule(
             cel=f"{engine_of('self')} != ''",
             message=f"type must be set: the image's name is not that of {_PUBLISHED}",

@@ -21,7 +21,7 @@ Rate = Annotated[
         " rate, and arrivals: Replayed beside it",
     ),
 ]
-AT_A_RATE = Rule(
+RATE_RULE = Rule(
     cel="!has(self.arrivals) || self.arrivals != 'Replayed' || has(self.requestRate)",
     message="requestRate must be set where arrivals is Replayed: the mean rate to which they are brought",
     field=".requestRate",
@@ -50,7 +50,7 @@ class LoadSpec(SchemaModel):
 
     rules = (
         one_of("concurrency", "requestRate", "ramp"),
-        AT_A_RATE,
+        RATE_RULE,
         Rule(
             cel="!has(self.maxConcurrency) || has(self.requestRate)",
             message="maxConcurrency must be left out without requestRate: other loads say how many are under way",

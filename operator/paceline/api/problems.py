@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from paceline.api.crd import KINDS, rules_of, schema
+from paceline.api.crd import CRD_KINDS, rules_of, schema
 from paceline.api.model import API_VERSION, GROUP, SchemaModel, as_sent, fields_of
 from paceline.api.reasons import Reason
-from paceline.api.round import KIND
+from paceline.api.round import ROUND_KIND
 from paceline.api.rules import DeskRule, Rule, activation
 from paceline.core.types import LONGEST_NAME, NAME, VALIDATIONS
 
@@ -50,7 +50,7 @@ class InvalidManifestError(ValueError):
 def is_ours(manifest: Any) -> bool:
     """True for every version of our group's kinds that people write, and for a SpeculativeDeployment, whose group then
     is mistyped."""
-    if not isinstance(manifest, Mapping) or manifest.get("kind") == KIND:
+    if not isinstance(manifest, Mapping) or manifest.get("kind") == ROUND_KIND:
         return False
     group = str(manifest.get("apiVersion", "")).partition("/")[0]
     return group == GROUP or manifest.get("kind") == "SpeculativeDeployment"
@@ -61,9 +61,9 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
     kind = str(manifest.get("kind"))
     if manifest.get("apiVersion") != API_VERSION:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
-    if kind not in KINDS:
-        return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
-    if not issubclass(spec := KINDS[kind].spec, SchemaModel):
+    if kind not in CRD_KINDS:
+        return [Problem(path="kind", message=f"must be {' or '.join(CRD_KINDS)}; got {kind}")]
+    if not issubclass(spec := CRD_KINDS[kind].spec, SchemaModel):
         return [*_metadata(manifest)]  # written by Paceline, and read as leniently as a status
     try:
         text = sent(manifest)
@@ -110,7 +110,7 @@ def broken_rules(spec: SchemaModel, text: str) -> Iterator[Problem]:
 
 def with_defaults(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Its spec as the API server stores it."""
-    spec: dict[str, Any] = _defaulted(as_sent(manifest["spec"]), schema(KINDS[manifest["kind"]].spec))
+    spec: dict[str, Any] = _defaulted(as_sent(manifest["spec"]), schema(CRD_KINDS[manifest["kind"]].spec))
     return spec
 
 
@@ -159,7 +159,7 @@ OBJECT = ("apiVersion", "kind", "metadata", "spec", "status")
 def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
     for name in manifest:
         if name not in OBJECT:
-            spec = schema(KINDS[str(manifest["kind"])].spec)["properties"]
+            spec = schema(CRD_KINDS[str(manifest["kind"])].spec)["properties"]
             way_out = (
                 f"is it spec.{name}, and indented too little?" if name in spec else f"there are {', '.join(OBJECT)}"
             )

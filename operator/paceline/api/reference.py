@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from paceline.api.crd import KINDS, KindDefinition, rules_of, schema
+from paceline.api.crd import CRD_KINDS, KindDefinition, rules_of, schema
 from paceline.api.model import API_VERSION, fields_of
 from paceline.api.rules import DeskRule
 from paceline.core.record import INSIDE, is_record, slots
@@ -31,7 +31,7 @@ def reference_page() -> str:
     """Markdown."""
     seen: set[type[Any]] = set()
     lines = [_HEAD]
-    for kind in KINDS.values():
+    for kind in CRD_KINDS.values():
         lines += _kind(kind, seen)
     return "\n".join([*lines, *_engines()])
 

@@ -232,7 +232,7 @@ class Round:
     """Why there is no result: the last useful line of the log."""
 
 
-KIND = "BenchmarkRound"
+ROUND_KIND = "BenchmarkRound"
 
 
 def belongs(round: Object, run: Object) -> bool:

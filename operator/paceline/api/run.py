@@ -18,10 +18,10 @@ from paceline.api.gate import (
     GateSpec,
 )
 from paceline.api.load import (
-    AT_A_RATE,
     GOOD_SECONDS,
     LEAST_SECONDS,
     MOST_REQUESTS,
+    RATE_RULE,
     TOO_SHORT,
     Rate,
     arriving,
@@ -102,7 +102,7 @@ class WorkloadSpec(PromptsSpec):
     rules = (
         *PromptsSpec.rules,
         only_of_the_hub("commit"),
-        AT_A_RATE,
+        RATE_RULE,
         Rule(
             cel=lasts("self", "self"),
             message=f"{TOO_SHORT}; at {{self.requestRate}} a second {{{arriving(LEAST_SECONDS, 'self')}}}, better "

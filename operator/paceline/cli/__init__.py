@@ -77,14 +77,14 @@ OTHERS = {
     "completion": Subcommand(module="completion", summary="print a script that completes commands in a shell"),
     "version": Subcommand(module="version", summary="print the version, also as --version", plugin=True),
 }
-HIDDEN = {"operator": Subcommand(module="operator", summary="run the operator (configured by the chart)")}
-GROUPS: Mapping[str, Mapping[str, Subcommand]] = {
+NOT_LISTED = {"operator": Subcommand(module="operator", summary="run the operator (configured by the chart)")}
+COMMAND_GROUPS: Mapping[str, Mapping[str, Subcommand]] = {
     "Files at your desk": DESK,
     "Deployments in a cluster": CLUSTER,
     "Requests to the operator": _REQUESTS,
     "Others": OTHERS,
 }
-COMMANDS: Mapping[str, Subcommand] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, **HIDDEN}
+COMMANDS: Mapping[str, Subcommand] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, **NOT_LISTED}
 PLUGIN: Mapping[str, Subcommand] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
 INTERRUPTED = 130
@@ -159,7 +159,7 @@ def parsers(program: str) -> Any:
 def overview(program: str, commands: Mapping[str, Subcommand]) -> str:
     """The commands by what they are for."""
     lines = [f"usage: {program} COMMAND …", "", "Speculative decoding, on measured evidence."]
-    for title, group in GROUPS.items():
+    for title, group in COMMAND_GROUPS.items():
         if shown := {name: command for name, command in group.items() if name in commands}:
             lines += ["", f"{title}:", *(f"  {name:<15} {command.summary}" for name, command in shown.items())]
     return "\n".join([*lines, "", f"{program} COMMAND --help says more, with exit codes."])

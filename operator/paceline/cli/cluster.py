@@ -10,7 +10,7 @@ from typing import Any
 import kubernetes.aio.config
 import yaml
 
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.kube import Transport, connect
 
 _TRIES = 5
@@ -31,7 +31,7 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
         raise ValueError(f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG")
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
-        transport = await connect(args.kubeconfig, context=args.context, kinds=KINDS, tries=_TRIES)
+        transport = await connect(args.kubeconfig, context=args.context, kinds=RECONCILED_KINDS, tries=_TRIES)
     except _UNREADABLE as error:
         if missing := _missing(args.kubeconfig):
             raise ValueError(

@@ -17,7 +17,7 @@ from paceline.cli.gate_case import CaseInput, read_case
 
 _EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
-RUN = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
+RUN_KIND = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
 _DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
 SEARCH = re.compile(rb'^\s*"?search"?:', re.MULTILINE)
 """In its YAML or JSON."""
@@ -96,12 +96,12 @@ def _run(file: Path) -> int:
         return 1
     place = str(file)
     try:
-        if RUN.search(text) and SEARCH.search(text):
+        if RUN_KIND.search(text) and SEARCH.search(text):
             raise ValueError(
                 "it is a BenchmarkRun that searches, which decides nothing: what it has found is compared with the "
                 "baseline by a gate; `paceline report` shows both"
             )
-        if RUN.search(text):
+        if RUN_KIND.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
         if _DEPLOYMENT.search(text):
             raise ValueError("it is a SpeculativeDeployment: give the NAME that it has in the cluster, or a case")

@@ -7,7 +7,7 @@ from typing import Any
 from paceline import api
 from paceline.api.text import documents
 from paceline.cli.options import reason
-from paceline.cli.profiles import DEPLOYMENT, PROFILE, is_a, naming, profile_for, with_profile
+from paceline.cli.profiles import DEPLOYMENT_KIND, PROFILE, is_a, naming, profile_for, resolved_profile
 from paceline.cli.validate import NOTHING, line, of_text, read_file, wrong
 from paceline.core.manifest import Manifest
 
@@ -20,7 +20,7 @@ class RefusedError(ValueError):
 
 def is_deployment_or_run(one: Any) -> bool:
     """Whether it is a deployment or a run."""
-    return is_a(DEPLOYMENT, one) or is_a(RUN, one)
+    return is_a(DEPLOYMENT_KIND, one) or is_a(RUN, one)
 
 
 def ours(file: str) -> tuple[Manifest, ...]:
@@ -48,7 +48,7 @@ def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
 
 def concerned(manifests: Collection[Any], beside: Collection[Any]) -> list[Manifest]:
     """Deployments beside a file that name a profile in it, and are not in it. Raises RefusedError."""
-    there = {_name(one) for one in manifests if is_a(DEPLOYMENT, one)}
+    there = {_name(one) for one in manifests if is_a(DEPLOYMENT_KIND, one)}
     profiles = [one for one in manifests if is_a(PROFILE, one)]
     found = [one for one in naming(profiles, beside) if _name(one) not in there]
     faults = [line(_name(one), fault) for one in found for fault in wrong(one, profiles)]
@@ -63,7 +63,7 @@ def _as_stored(file: str, manifest: Manifest, objects: Collection[Any]) -> Manif
         return api.stored(manifest)
     if (profile := profile_for(manifest, objects)) is None:
         raise RefusedError(f"{file}: spec.benchmark.profileRef.name: add BenchmarkProfile {name} to the file")
-    return with_profile(manifest, profile)
+    return resolved_profile(manifest, profile)
 
 
 def _name(manifest: Manifest) -> str:

@@ -245,7 +245,7 @@ def _found(
     """The question's models, and its prompts that are not built in."""
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
-    files = prompts.prompt_files(others, dict(args.prompts), objects, args.models, folder)
+    files = prompts.local_prompt_files(others, dict(args.prompts), objects, args.models, folder)
     for one in others:
         read_prompts(files[one.source, one.revision], one.address)
     if args.models is not None:

@@ -14,7 +14,7 @@ from itertools import groupby
 import yaml
 
 from paceline import api
-from paceline.api.round import KIND
+from paceline.api.round import ROUND_KIND
 from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
@@ -39,7 +39,7 @@ from paceline.core import (
 )
 from paceline.core.manifest import Manifest
 from paceline.plan.costs import Assumptions
-from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
+from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, forecast
 from paceline.plan.run.enough import by_noise, with_enough_requests
 from paceline.plan.speeds import alone, size_in_name
 from paceline.pods import datasets
@@ -140,7 +140,7 @@ def _cases(
     there = [one for one in existing if may_meet(one, manifest)]
     bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
     lower = forecast(manifest, there, ALL_FASTER, bounds.lower, None, now)
-    return there, bounds, lower, forecast(manifest, there, UNDECIDED, bounds.upper, None, now)
+    return there, bounds, lower, forecast(manifest, there, UNDECIDED_SCENARIO, bounds.upper, None, now)
 
 
 def spec_of(manifest: Manifest) -> DeploymentSpec:
@@ -366,7 +366,7 @@ def _bounds(
     measured = sorted(
         float(replicate["startSeconds"])
         for stored in existing
-        if stored.get("kind") == KIND
+        if stored.get("kind") == ROUND_KIND
         for replicate in stored["spec"].get("replicates", ())
         if "startSeconds" in replicate
     )

@@ -8,7 +8,7 @@ from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
 from paceline.core.manifest import Object
 
-DEPLOYMENT = "SpeculativeDeployment"
+DEPLOYMENT_KIND = "SpeculativeDeployment"
 PROFILE = "BenchmarkProfile"
 
 
@@ -24,11 +24,11 @@ def profile_for(deployment: Object, objects: Collection[Any]) -> Object | None:
 
 def naming(profiles: Collection[Object], objects: Collection[Any]) -> Iterator[dict[str, Any]]:
     """The deployments that name one of the profiles."""
-    deployments = (one for one in objects if is_a(DEPLOYMENT, one))
+    deployments = (one for one in objects if is_a(DEPLOYMENT_KIND, one))
     return (one for one in deployments if any(_is_of(profile, one) for profile in profiles))
 
 
-def with_profile(deployment: Object, profile: Object) -> dict[str, Any]:
+def resolved_profile(deployment: Object, profile: Object) -> dict[str, Any]:
     """With the values of its profile. Raises InvalidManifestError for a lock that it contradicts."""
     return api.with_profile(api.stored(deployment), api.stored(profile))
 

@@ -18,7 +18,7 @@ import yaml
 from paceline import api
 from paceline.cli import options
 from paceline.cli.manifests import RUN, RefusedError, ours
-from paceline.cli.profiles import DEPLOYMENT
+from paceline.cli.profiles import DEPLOYMENT_KIND
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
 from paceline.core.manifest import Manifest
 from paceline.plan.deployment.companions import routes
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     except LookupError as missing:
         print(f"{args.file}: {missing}", file=sys.stderr)
         return 1
-    if any(manifest["kind"] == DEPLOYMENT for manifest, _ in rendering):
+    if any(manifest["kind"] == DEPLOYMENT_KIND for manifest, _ in rendering):
         print(f"# Without a cluster the commits of models are not known: {_UNKNOWN} stands for each.")
     for manifest, _ in rendering:
         print("".join(f"# {line}\n" for line in _searches(manifest, args.pool)), end="")

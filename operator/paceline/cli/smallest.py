@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline import api, gate
-from paceline.api.round import KIND, rounds_of, with_rounds
+from paceline.api.round import ROUND_KIND, rounds_of, with_rounds
 from paceline.cli.manifests import RUN
 from paceline.core import BASELINE, PoolSettings, Workload
 from paceline.core.manifest import Manifest
@@ -112,7 +112,7 @@ def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
 def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
     """From runs of a pool of this name that measured the same workloads."""
     names = {workload.name for workload in pool.workloads}
-    rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == KIND]
+    rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == ROUND_KIND]
     for stored in existing:
         if stored.get("kind") != RUN or stored["spec"].get("pool") != pool.name:
             continue

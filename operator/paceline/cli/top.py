@@ -15,7 +15,7 @@ from paceline.cli.live import command
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.find import find_name, load_deployment, load_runs
 from paceline.cli.live.traffic import Page, Traffic, traffic, traffic_payload
-from paceline.controller.pages import FAILURES, LONGEST_PAGE, PATIENCE
+from paceline.controller.pages import FAILURES, LONGEST_PAGE, PAGE_TIMEOUT
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
 from paceline.core.text import in_all_texts, printable
 from paceline.engines import ENGINES
@@ -25,7 +25,7 @@ from paceline.kube.resources import POD
 from paceline.plan.objects import condition
 from paceline.render.group import LEADER
 
-clock = time.monotonic
+monotonic = time.monotonic
 DENIED = "may not be read: ask for `get` on pods/proxy in this namespace, which the built-in role edit has"
 
 
@@ -71,10 +71,10 @@ async def readings(
     if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
         raise ValueError(cannot)
     pods = await answering_pods(api, deployment.namespace, deployment.name)
-    began = clock()
+    began = monotonic()
     before = await pages(api, deployment, pods)
     await asyncio.sleep(interval)
-    seconds = clock() - began
+    seconds = monotonic() - began
     after = await pages(api, deployment, pods)
     return [
         traffic(deployment, pool, runs, before.get(pool.name, {}), after.get(pool.name, {}), seconds) for pool in pools
@@ -109,7 +109,7 @@ async def _page(http: aiohttp.ClientSession, server: str, deployment: ObservedDe
     monitor = adapter.monitor(deployment.version)
     url = f"{server}{POD.path(deployment.namespace, f'{name}:{adapter.port}', 'proxy')}{monitor.path}"
     try:
-        async with http.get(url, timeout=PATIENCE, allow_redirects=False) as answer:
+        async with http.get(url, timeout=PAGE_TIMEOUT, allow_redirects=False) as answer:
             if answer.status == 200:
                 return monitor.read(await read_body(answer.content, LONGEST_PAGE))
             said = printable((await read_body(answer.content, LONGEST_PAGE)).decode(errors="replace"))[:200]

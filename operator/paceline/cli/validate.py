@@ -16,7 +16,7 @@ from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
 from paceline.api.text import documents, field_place, nodes
 from paceline.cli import options
-from paceline.cli.profiles import PROFILE, is_a, missing, profile_for, with_profile
+from paceline.cli.profiles import PROFILE, is_a, missing, profile_for, resolved_profile
 from paceline.cli.unchecked import unchecked, unnamed
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.text import printable
@@ -122,7 +122,7 @@ def _with_profile(
     if profile is None:
         return [missing(name)]
     try:
-        merged = with_profile(manifest, profile)
+        merged = resolved_profile(manifest, profile)
     except api.InvalidManifestError as locked:
         return locked.problems
     of = f" (with the values of BenchmarkProfile {name})"

@@ -35,7 +35,7 @@ from paceline.plan.objects import brings_rounds
 from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
-ROUTES = (HTTP_ROUTE, INFERENCE_POOL)
+ROUTE_KINDS = (HTTP_ROUTE, INFERENCE_POOL)
 CHILDREN: tuple[Resource, ...] = (
     JOB,
     POD,
@@ -47,10 +47,10 @@ CHILDREN: tuple[Resource, ...] = (
     LEADER_WORKER_SET,
     CLAIM_TEMPLATE,
     *GUARDS,
-    *ROUTES,
+    *ROUTE_KINDS,
 )
 WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, *CHILDREN, AUTOSCALER)
-OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTES, AUTOSCALER)
+OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTE_KINDS, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 _OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from paceline.controller import metrics
 from paceline.controller.cluster import WatchedCluster
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL
 from paceline.kube import ApiError, Conflict, Forbidden, Invalid, Manifest, ref_of
@@ -82,7 +82,7 @@ async def _do(cluster: WatchedCluster, action: Action, confirm: Confirm) -> None
             await _apply(cluster, manifest, why, confirm)
         case Delete(obj, why):
             await confirm()
-            ref = ref_of(obj, KINDS)
+            ref = ref_of(obj, RECONCILED_KINDS)
             log.info("delete %s: %s", ref, why)
             await cluster.api.delete(ref, uid=obj["metadata"]["uid"])
             cluster.remade.deleted(ref)
@@ -96,7 +96,7 @@ async def _do(cluster: WatchedCluster, action: Action, confirm: Confirm) -> None
 
 async def _is_not_there(cluster: WatchedCluster, record: Manifest) -> None:
     """Raises Conflict if it is: the list of this pass was older. One of another Job is a stranger's, and gives way."""
-    ref = ref_of(record, KINDS)
+    ref = ref_of(record, RECONCILED_KINDS)
     found = await cluster.api.get(ref)
     if found and all(found.get("spec", {}).get(field) == record["spec"].get(field) for field in ("job", "fingerprint")):
         raise Conflict(409, "AlreadyExists", f"{ref} is recorded already; it is decided anew")
@@ -125,7 +125,7 @@ async def _apply(cluster: WatchedCluster, manifest: Manifest, why: str, confirm:
     changed = difference(current, desired) if current else "all of it"
     if changed is None:
         return
-    ref = ref_of(manifest, KINDS)
+    ref = ref_of(manifest, RECONCILED_KINDS)
     if current is None:
         cluster.remade.check(ref, desired)
     await confirm()
@@ -145,7 +145,7 @@ async def _write(cluster: WatchedCluster, desired: Manifest, manager: str) -> Ma
 
 def _wrote(cluster: WatchedCluster, desired: Manifest, written: Manifest) -> Manifest:
     cluster.saw(written)
-    metrics.wrote(ref_of(desired, KINDS))
+    metrics.wrote(ref_of(desired, RECONCILED_KINDS))
     return written
 
 
@@ -158,7 +158,7 @@ async def _hand_over_replicas(cluster: WatchedCluster, current: Manifest) -> Non
     manager applies to its default, 1.
 
     Applies only if the number is ours. Raises Conflict if an autoscaler changes it in between."""
-    live = await cluster.api.get(ref_of(current, KINDS))
+    live = await cluster.api.get(ref_of(current, RECONCILED_KINDS))
     if live is None or not _owns_replicas(live):
         return
     handover = {
@@ -168,7 +168,7 @@ async def _hand_over_replicas(cluster: WatchedCluster, current: Manifest) -> Non
         "spec": {"replicas": live["spec"].get("replicas", 1)},
     }
     await cluster.api.apply(handover, manager=HANDOVER_MANAGER)
-    metrics.wrote(ref_of(handover, KINDS))
+    metrics.wrote(ref_of(handover, RECONCILED_KINDS))
 
 
 def _owns_replicas(live: Manifest) -> bool:

@@ -24,15 +24,15 @@ from paceline import api
 from paceline.api import Reason
 from paceline.api.round import belongs
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.controller.cluster import GUARDS, ROUTES, ObjectKey, WatchedCluster
+from paceline.controller.cluster import GUARDS, ROUTE_KINDS, ObjectKey, WatchedCluster
 from paceline.controller.kinds import (
     BENCHMARK_PROFILE,
     BENCHMARK_ROUND,
     BENCHMARK_RUN,
     HTTP_ROUTE,
     INFERENCE_POOL,
-    KINDS,
     LEADER_WORKER_SET,
+    RECONCILED_KINDS,
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.warnings import warnings
@@ -83,7 +83,7 @@ async def gather_deployment(
         for resource in (
             *(JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, CLAIM_TEMPLATE),
             *GUARDS,
-            *ROUTES,
+            *ROUTE_KINDS,
         )
     }
     children |= {CLAIM.kind: (), AUTOSCALER.kind: tuple(cluster.select(AUTOSCALER.kind, key.namespace, {}))}
@@ -132,7 +132,7 @@ async def _own(cluster: WatchedCluster, resource: Resource, key: ObjectKey) -> M
 
 async def confirm(cluster: WatchedCluster, key: ObjectKey, manifest: Manifest) -> None:
     """Raises Conflict if the object that a pass is about has changed since it was read, or is gone."""
-    live = await cluster.api.get(ref_of(manifest, KINDS))
+    live = await cluster.api.get(ref_of(manifest, RECONCILED_KINDS))
     if live is None or version_of(live) != version_of(manifest):
         cluster.doubted.add(key)
         raise Conflict(409, "Conflict", f"{key} has changed since it was read; it is decided anew")

@@ -9,7 +9,7 @@ BENCHMARK_PROFILE = Resource("paceline.dev", "v1alpha1", "benchmarkprofiles", "B
 LEADER_WORKER_SET = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
 HTTP_ROUTE = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
 INFERENCE_POOL = Resource("inference.networking.k8s.io", "v1", "inferencepools", "InferencePool")
-KINDS: Kinds = kinds(
+RECONCILED_KINDS: Kinds = kinds(
     SPECULATIVE_DEPLOYMENT,
     BENCHMARK_RUN,
     BENCHMARK_ROUND,

@@ -16,7 +16,7 @@ from paceline.watch import Process
 
 AT_ONCE = 32
 """Pages that are read at the same time."""
-PATIENCE = aiohttp.ClientTimeout(total=10, sock_connect=3)
+PAGE_TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=3)
 """For a page, once its turn has come. A server collects it beside its work: SGLang's took 20 ms at rest."""
 LONGEST_PAGE = 4 * 2**20
 """Bytes. SGLang's has 91,000 with one label set; every rank, and every label of the user's, multiplies that."""
@@ -32,7 +32,7 @@ def session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=PATIENCE,
+        timeout=PAGE_TIMEOUT,
         headers={"Accept-Encoding": "identity", "User-Agent": "paceline"},
     )
 

@@ -38,7 +38,7 @@ Review = Callable[[Manifest], Awaitable[Manifest]]
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ReviewAnswer:
     status: int
     at: float
 
@@ -52,7 +52,7 @@ class Readers:
 
     ask: Review
     clock: Callable[[], float] = time.monotonic
-    _known: dict[bytes, Response] = field(default_factory=dict)
+    _known: dict[bytes, ReviewAnswer] = field(default_factory=dict)
 
     async def status(self, authorization: str) -> int:
         """200; 401 without a token that the API server knows; 403 if its owner may not; 503 if nobody can tell."""
@@ -68,10 +68,10 @@ class Readers:
         except ApiError as error:
             log.warning("whether somebody may read the metrics: %s", error)
             return 200 if known and known.status == 200 and now - known.at < AWAY_SECONDS else 503
-        self._keep(key, Response(status, now))
+        self._keep(key, ReviewAnswer(status, now))
         return status
 
-    def _keep(self, key: bytes, answer: Response) -> None:
+    def _keep(self, key: bytes, answer: ReviewAnswer) -> None:
         self._known.pop(key, None)
         while len(self._known) >= MOST_TOKENS:  # the one that was asked about longest ago
             del self._known[next(iter(self._known))]

@@ -12,7 +12,7 @@ from paceline.controller import metrics
 from paceline.controller.cluster import ObjectKey, WatchedCluster, phase
 from paceline.controller.execute import execute, nothing_to_confirm, publish
 from paceline.controller.gather import confirm, gather_deployment, gather_run
-from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_RUN, RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.core.text import printable
 from paceline.kube import ApiError, Conflict, Manifest, NotFound, TooManyRequests, Unavailable, ref_of
 from paceline.plan import deployment, run
@@ -78,7 +78,7 @@ async def reporting(record: EventRecorder, regarding: Manifest) -> AsyncIterator
         yield
     except ApiError as error:
         if not isinstance(error, PASSING) or TOO_LARGE in error.message:
-            metrics.status_refused(ref_of(regarding, KINDS).resource.plural)
+            metrics.status_refused(ref_of(regarding, RECONCILED_KINDS).resource.plural)
             note = f"the status cannot be written, so no action is taken: {error}"
             await record(regarding, Event(reason="StatusRefused", note=printable(note), type="Warning"))
         raise

@@ -23,7 +23,7 @@ from prometheus_client import start_http_server
 from paceline.controller import metrics
 from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.health import Health, serving
-from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.readers import Readers, authenticated
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
@@ -80,7 +80,7 @@ async def _lead(settings: OperatorSettings) -> int:
         contact.heard(status)
         metrics.answered(method, status)
 
-    reach = partial(connect, kinds=KINDS, answered=answered)
+    reach = partial(connect, kinds=RECONCILED_KINDS, answered=answered)
     # A new identity for each process: a restart must not take its predecessor's lease for its own.
     identity = f"{settings.identity}_{uuid4().hex[:8]}"
     async with (

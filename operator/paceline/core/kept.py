@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
-def by_value(most: int) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+def by_value(most: int) -> Callable[[Callable[Given, _Result]], Callable[Given, _Result]]:
     """Keep the results of `most` different calls, by a hash of the arguments' content: equal bytes are equal values,
     whoever holds them. Arguments must be what pickle can write; they take some 50 µs per 10 kB."""
 
-    def keep(function: Callable[Given, Result]) -> Callable[Given, Result]:
-        results: dict[bytes, Result] = {}
+    def keep(function: Callable[Given, _Result]) -> Callable[Given, _Result]:
+        results: dict[bytes, _Result] = {}
 
-        def call(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        def call(*args: Given.args, **kwargs: Given.kwargs) -> _Result:
             key = hashlib.sha256(pickle.dumps((args, kwargs))).digest()
             if key not in results:
                 _keep(results, most, key, function(*args, **kwargs))
@@ -31,14 +31,14 @@ def by_value(most: int) -> Callable[[Callable[Given, Result]], Callable[Given, R
     return keep
 
 
-def by_identity(most: int) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
+def by_identity(most: int) -> Callable[[Callable[Given, _Result]], Callable[Given, _Result]]:
     """Keep the results of the last `most` different calls, by which objects the arguments are: for frozen objects that
     one pass asks about many times. They are kept, too, so that no other object can take the place of one."""
 
-    def keep(function: Callable[Given, Result]) -> Callable[Given, Result]:
-        results: dict[tuple[int, ...], tuple[Any, Result]] = {}
+    def keep(function: Callable[Given, _Result]) -> Callable[Given, _Result]:
+        results: dict[tuple[int, ...], tuple[Any, _Result]] = {}
 
-        def call(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        def call(*args: Given.args, **kwargs: Given.kwargs) -> _Result:
             key = tuple(map(id, (*args, *kwargs.values())))
             if key not in results:
                 _keep(results, most, key, ((args, kwargs), function(*args, **kwargs)))

@@ -12,13 +12,13 @@ from pydantic import ConfigDict, GetJsonSchemaHandler, TypeAdapter
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
-Class = TypeVar("Class")
+_Class = TypeVar("_Class")
 CLASS = "x-paceline-class"
 """In a JSON schema: the name of the class that it is of."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def model(cls: type[Class]) -> type[Class]:
+def model(cls: type[_Class]) -> type[_Class]:
     """A frozen dataclass with camelCase names in JSON, where nothing but its fields may stand. A field's docstring is
     its description."""
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)

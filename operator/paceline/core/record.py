@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema
 
 from paceline.core.kept import by_value
 
-Class = TypeVar("Class")
+_Class = TypeVar("_Class")
 LARGEST_WHOLE = 2**53
 """A larger number is not read: a float, and JSON in many a program, has it as another one."""
 LONGEST_NUMBER = 32
@@ -101,7 +101,7 @@ def to_camel(name: str) -> str:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def record(cls: type[Class]) -> type[Class]:
+def record(cls: type[_Class]) -> type[_Class]:
     """A frozen dataclass of which a status is made."""
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     made.__pydantic_config__ = ConfigDict(alias_generator=to_camel, use_attribute_docstrings=True)  # type: ignore[attr-defined]
@@ -136,7 +136,7 @@ class Slot:
     write: Callable[[Any], Any]
 
 
-def from_status(kind: type[Class], value: object) -> Class:
+def from_status(kind: type[_Class], value: object) -> _Class:
     """The record, from what the API server holds; never an exception."""
     entries = _mapping(value)
     memory = _mapping(entries.get(INSIDE))
@@ -152,7 +152,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 @by_value(128)
-def kept_status(kind: type[Class], value: object) -> Class:
+def kept_status(kind: type[_Class], value: object) -> _Class:
     """`from_status` of an object's whole status, which every pass asks for."""
     return from_status(kind, value)
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 TYPES = ("json_object", "json_schema")
-DEEPEST = 50
+DEEPEST_SCHEMA = 50
 """Levels of lists and objects in a schema: the library goes down several calls a level, and Python 1,000 calls in all.
 OpenAI's API takes 10 levels of objects."""
 
@@ -21,8 +21,8 @@ def problem(format: Any) -> str:
     schema, name = (named.get("schema"), named.get("name")) if isinstance(named, dict) else (None, None)
     if not isinstance(schema, dict) or not isinstance(name, str):
         return 'json_schema must be {"name": …, "schema": {…}}'
-    if not _within(schema, DEEPEST):
-        return f"json_schema.schema is nested deeper than {DEEPEST} levels; write its inner parts under $defs"
+    if not _within(schema, DEEPEST_SCHEMA):
+        return f"json_schema.schema is nested deeper than {DEEPEST_SCHEMA} levels; write its inner parts under $defs"
     from jsonschema import SchemaError
 
     if not isinstance(schema.get("$schema", ""), str):

@@ -17,7 +17,7 @@ from paceline.engines.refusal import Refusal
 WHOLE, NUMBER = r"[+-]?\d+", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan"
 _SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
 COUNT = rf"{WHOLE}|\d+(\.\d+)?[kmgt]|\d+[KMGT]"
-KINDS: Mapping[str, tuple[str, str]] = {
+VALUE_KINDS: Mapping[str, tuple[str, str]] = {
     "int": (WHOLE, "a whole number"),
     "float": (NUMBER, "a number"),
     "size": (_SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),

@@ -21,17 +21,17 @@ def bounds(
     """Kind → bound; `kinds` is a flag's name → the kind. A value that is not a number bounds nothing, nor does `auto`,
     the engine's spelling of "as many as fit". A number below 1 lets nothing through and is a bound all the same."""
     listed = list(parsed_flags)
-    copies = max((1, *(number(parsed.value) or 1 for parsed in listed if {parsed.name, parsed.written} & COPIES)))
+    copies = max((1, *(parse_number(parsed.value) or 1 for parsed in listed if {parsed.name, parsed.written} & COPIES)))
     return {
         kind: Bound(path=f"{parsed.path}[{parsed.index}]", flag=text, most=most * (1 if kind == "context" else copies))
         for parsed in listed
         if (kind := kinds.get(parsed.name))
         and (text := f"{parsed.name}={parsed.value}") not in auto
-        and (most := number(parsed.value)) is not None
+        and (most := parse_number(parsed.value)) is not None
     }
 
 
-def number(text: str) -> int | None:
+def parse_number(text: str) -> int | None:
     """`8192`, `8k`, `8Ki`, `-1`; None for any other text."""
     parts = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)([kKmMgGtT]i?)?", text)
     unit = _SUFFIXES.get(parts[2] or "") if parts else None

@@ -20,7 +20,7 @@ MOST_CHARACTERS = 6
 Mistral's Tekken (131k tokens) and its older vocabulary of 32k: 5.4 at most, 2.2 at least."""
 FEWEST_CHARACTERS = 2
 """Characters a token, for a length that is certain to suffice."""
-LONGEST = {"code": 752, "swe": 1280, "terminal": 1308, "chat": 486}
+LONGEST_PROMPTS = {"code": 752, "swe": 1280, "terminal": 1308, "chat": 486}
 """Characters of the longest prompt of each built-in set, counted in its file."""
 
 
@@ -118,7 +118,7 @@ def _tokens(dataset: Dataset, characters: int) -> int:
 
 def _longest(dataset: Dataset) -> int:
     """Characters of the longest prompt; 0 for a user's own."""
-    return LONGEST.get(dataset.address.name, 0) if dataset.address.scheme is Scheme.BUILTIN else 0
+    return LONGEST_PROMPTS.get(dataset.address.name, 0) if dataset.address.scheme is Scheme.BUILTIN else 0
 
 
 def _of(dataset: Dataset) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from paceline.core.masking import without_secrets
 
-LONGEST = 300
+LONGEST_TAIL = 300
 """Characters."""
 STAMP = re.compile(
     r"\x1b\[[0-9;]*m"
@@ -38,7 +38,7 @@ POINTER = re.compile(
 TIERS: tuple[Callable[[str], object], ...] = (EXCEPTION.fullmatch, _ENDED.search, FAILURE.search, bool)
 
 
-def failure_line(log: str, longest: int = LONGEST) -> str:
+def failure_line(log: str, longest: int = LONGEST_TAIL) -> str:
     """The line without its stamp and its secrets, cut to `longest` characters; "" of an empty log."""
     lines = [line for line in (STAMP.sub("", line).rstrip() for line in log.splitlines()) if line.strip()]
     candidates = [index for index, line in enumerate(lines) if not POINTER.search(line.strip())]

@@ -67,11 +67,11 @@ class PairFacts:
         return f"{self.server.engine.type} {self.server.engine.version}"
 
 
-Subject = TypeVar("Subject", PoolFacts, PairFacts)
+_Subject = TypeVar("_Subject", PoolFacts, PairFacts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRule(Generic[Subject]):
+class ModelRule(Generic[_Subject]):
     """`why` ends the message of each finding; its sources in brackets are of SGLang 0.5.23 unless named.
 
     An engine's rule replaces the shared one of the same `id`.
@@ -79,12 +79,12 @@ class ModelRule(Generic[Subject]):
 
     id: str
     why: str
-    check: Callable[[Subject], Iterator[ModelFinding]]
+    check: Callable[[_Subject], Iterator[ModelFinding]]
     each_candidate: bool = False
     """It depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates share, and
     look at each head once."""
 
-    def findings(self, subject: Subject) -> Iterator[ModelFinding]:
+    def findings(self, subject: _Subject) -> Iterator[ModelFinding]:
         return (replace(each, rule=self.id, why=each.why or self.why) for each in self.check(subject))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from paceline.core import Server
 from paceline.engines.arguments import FlagList, ParsedFlag
-from paceline.engines.bounds import number
+from paceline.engines.bounds import parse_number
 from paceline.engines.refusal import Refusal
 
 _RULE = "parallel-fits"
@@ -54,11 +54,11 @@ class Parallelism:
 
 
 def _above_one(shared: tuple[ParsedFlag, ...], names: tuple[str, ...]) -> list[ParsedFlag]:
-    return [parsed for parsed in shared if parsed.name in names and (number(parsed.value) or 1) > 1]
+    return [parsed for parsed in shared if parsed.name in names and (parse_number(parsed.value) or 1) > 1]
 
 
 def _product(parsed: list[ParsedFlag]) -> int:
-    return math.prod(number(one.value) or 1 for one in parsed)
+    return math.prod(parse_number(one.value) or 1 for one in parsed)
 
 
 def _written(parsed: list[ParsedFlag]) -> str:

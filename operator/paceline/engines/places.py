@@ -20,7 +20,7 @@ from paceline.engines.adapter import Adapter
 from paceline.engines.grid import shared_refusals
 from paceline.engines.refusal import Refusal
 
-Place = Callable[[str, str], str]
+Locate = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""
 
 
@@ -50,7 +50,7 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
     return tuple(dict.fromkeys(refusals))
 
 
-def in_pool(written: Mapping[str, Any], pool: str) -> Place:
+def in_pool(written: Mapping[str, Any], pool: str) -> Locate:
     """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec, and so has
     each arm that a search may find."""
     entries = _entries(written, pool)
@@ -95,7 +95,7 @@ def _entries(written: Mapping[str, Any], pool: str) -> list[tuple[int, Mapping[s
     return [(i, entry) for i, entry in enumerate(written.get("pools", ())) if entry["name"] == pool]
 
 
-def in_run(arms: Sequence[Arm]) -> Place:
+def in_run(arms: Sequence[Arm]) -> Locate:
     """Paths of the arms of a BenchmarkRun."""
     index = {arm.name: i for i, arm in enumerate(arms)}
     return lambda arm, below: f"spec.arms[{index[arm]}].{below}"
@@ -121,7 +121,7 @@ def _of_datasets(adapter: Adapter, spec: DeploymentSpec, written: Mapping[str, A
             yield replace(found, path=f"spec.benchmark.datasets[{names.index(load.dataset.name)}].{found.path}")
 
 
-def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Place) -> Iterator[Refusal]:
+def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Locate) -> Iterator[Refusal]:
     able = engines_with(lambda capabilities: capabilities.several_nodes)
     for refusal in (
         *adapter.refusals(server, arms),

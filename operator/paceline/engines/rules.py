@@ -13,20 +13,20 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from paceline.core import Arm, Server
-from paceline.engines.arguments import KINDS, NONE, Flag, FlagList, ParsedFlag, one_word
+from paceline.engines.arguments import NONE, VALUE_KINDS, Flag, FlagList, ParsedFlag, one_word
 from paceline.engines.refusal import Refusal
 
-Subject = TypeVar("Subject")
+_Subject = TypeVar("_Subject")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineRule(Generic[Subject]):
+class EngineRule(Generic[_Subject]):
     """`reason` is what would happen otherwise, `source` the place in the engine where that was read or seen."""
 
     id: str
     reason: str
     source: str
-    check: Callable[[Subject], Iterable[Refusal]]
+    check: Callable[[_Subject], Iterable[Refusal]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Configuration:
         return next((parsed.values[0] for parsed in self.find(name) if parsed.values), None)
 
 
-def refusals(rules: Iterable[EngineRule[Subject]], subject: Subject) -> tuple[Refusal, ...]:
+def refusals(rules: Iterable[EngineRule[_Subject]], subject: _Subject) -> tuple[Refusal, ...]:
     """In the order of the rules, each once."""
     refused = (replace(refusal, rule=rule.id) for rule in rules for refusal in rule.check(subject))
     return tuple(dict.fromkeys(refused))
@@ -250,7 +250,7 @@ def fault_of(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
         return f"takes one value; got {' '.join(parsed.values)}"
     if parsed.glued and count > 1:
         return f"takes its values after a space: {parsed.written} {' '.join(parsed.values)}"
-    pattern, words = KINDS.get(flag.kind, ("(?s).*", ""))
+    pattern, words = VALUE_KINDS.get(flag.kind, ("(?s).*", ""))
     for value in (value for value in parsed.values if "$(" not in value and not (flag.optional and value in NONE)):
         if not re.fullmatch(pattern, value):
             return f"takes {words}; got {value}"

@@ -19,7 +19,7 @@ VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "stat
 """Values that differ between processes, or repeat secrets."""
 MOST = 8
 """Differences that a replicate reports."""
-LONGEST = 60
+LONGEST_VALUE_SHOWN = 60
 """Characters of a reported value."""
 _ABSENT = "—"
 
@@ -93,4 +93,4 @@ def _is_scalar(value: Any) -> bool:
 
 def _shown(value: str | None) -> str:
     text = _ABSENT if value is None else value.strip('"') or value
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= LONGEST_VALUE_SHOWN else f"{text[: LONGEST_VALUE_SHOWN - 1]}…"

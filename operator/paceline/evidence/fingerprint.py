@@ -15,7 +15,7 @@ ENOUGH = "minRequests"
 fewer requests are evidence of the same."""
 _RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
-SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
+SERVER_FIELDS = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
 """Fields that all arms of a run share. The largest concurrency is none: it bounds the number of requests, and shapes
 none of them."""
 _KEPT = 256
@@ -55,7 +55,7 @@ def same_arms(spec: Object, other: Object) -> tuple[str, ...]:
 
 def same_server(spec: Object, other: Object) -> bool:
     """Whether both start their arms with the same arguments, apart from those of the speculation."""
-    return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER)
+    return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER_FIELDS)
 
 
 def narrowed(spec: Object, names: Collection[str]) -> Object:

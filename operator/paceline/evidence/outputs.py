@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-DIGEST = 4
+DIGEST_DIGITS = 4
 """Hex digits of an answer's SHA-256: two different answers have the same digits once in 65,536 times."""
 
 
@@ -32,4 +32,4 @@ class Outputs:
 
 def cut(digests: str) -> Iterable[str]:
     """The digests of a text, one per answer."""
-    return (digests[start : start + DIGEST] for start in range(0, len(digests), DIGEST))
+    return (digests[start : start + DIGEST_DIGITS] for start in range(0, len(digests), DIGEST_DIGITS))

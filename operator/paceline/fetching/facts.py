@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.core import ModelFacts
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
+WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}")
 MOST_LAYERS = 1_000
 """Of a model: rules go through them one by one. Llama 3.1 405B has 126 (its config.json)."""
 LARGEST_NUMBER = 10**15

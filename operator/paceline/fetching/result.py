@@ -9,7 +9,7 @@ from typing import Any
 
 from paceline.core import ModelFacts
 from paceline.core.names import snapshot_path
-from paceline.fetching.facts import COMMIT, is_number, known_fields, read_facts, write_facts
+from paceline.fetching.facts import WHOLE_COMMIT, is_number, known_fields, read_facts, write_facts
 
 _VERSION = 4
 """Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
@@ -93,7 +93,7 @@ def _read(value: Mapping[str, Any]) -> FetchedModel:
     known = known_fields(FetchedModel, value)
     if not isinstance(known["source"], str) or not isinstance(known["revision"], str) or not is_number(known["bytes"]):
         raise TypeError(f"a model or dataset of {known['source']!r:.80}")
-    if not COMMIT.fullmatch(known["commit"]):  # it becomes a part of a path, and of a server's argv
+    if not WHOLE_COMMIT.fullmatch(known["commit"]):  # it becomes a part of a path, and of a server's argv
         raise ValueError(f"{known['commit']!r:.80} is not a commit")
     return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Dataset, Model, ModelFacts, Scheme, Source
-from paceline.fetching import COMMIT, FETCH_VARIABLE, Artifact, FetchFailure, FetchRequest, FetchResult
+from paceline.fetching import FETCH_VARIABLE, WHOLE_COMMIT, Artifact, FetchFailure, FetchRequest, FetchResult
 from paceline.measure import pod
 from paceline.pods.fetch import local
 from paceline.pods.fetch.reading import facts_of
@@ -78,9 +78,9 @@ def folder(model: Model, directory: Path) -> Path | None:
 def commit_of(place: Path, revision: str) -> str:
     """The commit by which evidence names the model: that of a hub client's cache or of the file, else a digest, as of a
     model on a claim: names and sizes of its files, and config.json."""
-    if place.parent.name == "snapshots" and COMMIT.fullmatch(place.name):
+    if place.parent.name == "snapshots" and WHOLE_COMMIT.fullmatch(place.name):
         return place.name
-    if COMMIT.fullmatch(revision):
+    if WHOLE_COMMIT.fullmatch(revision):
         return revision
     here = Artifact(source=Source(scheme=Scheme.CLAIM, name="here", path=place.name))
     return local.list_local_files(here, place.parent).pinned.commit

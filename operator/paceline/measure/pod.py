@@ -35,9 +35,9 @@ from paceline.render.files import files_in
 _ENDING_SECONDS = 180.0
 """More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
 _LONGEST_MESSAGE = 4096
-LONGEST_TAIL = 2048
+_LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
-LONGEST_LOG = 8 << 20
+LONGEST_CLIENT_LOG = 8 << 20
 PR_SET_PDEATHSIG = 1
 STDERR = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -73,7 +73,7 @@ class Pod:
             return status.running_pod(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
-            log = _ending(self.log("client"), LONGEST_LOG)
+            log = _ending(self.log("client"), LONGEST_CLIENT_LOG)
             over = status.over(self.job, self.machine.name, self.began, self.ended, how, log, late=self.late)
             self._seen = replace(over, neighbours=self.beside)
             shutil.rmtree(self.folder / "ctl", ignore_errors=True)
@@ -103,7 +103,7 @@ class Pod:
         code = self.processes[name].returncode
         message = _beginning(self.folder / f"{name}.message", _LONGEST_MESSAGE)
         code = 128 - code if code < 0 else code
-        return ContainerEnd(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
+        return ContainerEnd(code=code, message=message or (_ending(self.log(name), _LONGEST_TAIL) if code else ""))
 
 
 def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:

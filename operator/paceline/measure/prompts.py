@@ -11,7 +11,7 @@ from paceline.core.manifest import Object
 from paceline.measure.models import MissingError, ModelKey, file_of
 
 
-def prompt_files(
+def local_prompt_files(
     datasets: Sequence[Dataset],
     named: Mapping[str, Path],
     objects: Sequence[Object],

@@ -25,7 +25,7 @@ from paceline.render.common import API_VERSION
 _RUN = "BenchmarkRun"
 IN_MEMORY = {"namespace": "default", "uid": "not-in-a-cluster"}
 """Of an object that no API server has."""
-SETTINGS = Settings(image="paceline")
+LOCAL_SETTINGS = Settings(image="paceline")
 
 
 class QuestionError(ValueError):
@@ -110,7 +110,7 @@ def run_to_measure(
     if isinstance(question.spec, RunSpec):
         return _run(str(metadata["name"]), question.manifest["spec"])
     manifest = {**question.manifest, "metadata": {**IN_MEMORY, **metadata}}
-    snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=SETTINGS)
+    snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=LOCAL_SETTINGS)
     if search:
         kept = owned_run(snapshot.owner, question.spec.pools[0].name, search["metadata"]["name"], search["spec"], {})
         snapshot = replace(snapshot, children={_RUN: (kept | {"status": search["status"]},)})

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from paceline.api.model import API_VERSION
-from paceline.api.round import KIND, rounds_of
+from paceline.api.round import ROUND_KIND, rounds_of
 from paceline.api.text import of_yaml
 from paceline.core import Purpose, purpose_of
 from paceline.core.manifest import Manifest, Object
@@ -45,7 +45,7 @@ def load_run(file: Path) -> Manifest | None:
         return None
     try:
         documents = of_yaml(file.read_text())
-        runs, rounds = (_of_kind(documents, kind) for kind in ("BenchmarkRun", KIND))
+        runs, rounds = (_of_kind(documents, kind) for kind in ("BenchmarkRun", ROUND_KIND))
         stored = runs[0] if len(runs) == 1 and len(documents) == 1 + len(rounds) else None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
@@ -74,7 +74,7 @@ def _out_of_shape(run: Mapping[str, Any], rounds: Iterable[Mapping[str, Any]]) -
     for one in rounds:
         spec = one.get("spec")
         if not isinstance(spec, dict) or not all(isinstance(spec.get(number), int) for number in ("round", "try")):
-            yield f"spec of a {KIND} has no number of a round and a try"
+            yield f"spec of a {ROUND_KIND} has no number of a round and a try"
 
 
 def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -> Manifest:
@@ -104,7 +104,7 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
     }
 
 
-def asked(run: Object) -> Manifest:
+def without_rounds(run: Object) -> Manifest:
     """The run without the rounds that it brings along: the question that is being measured."""
     return {**run, "spec": {key: value for key, value in run["spec"].items() if key != "measured"}}
 
@@ -133,7 +133,7 @@ def as_documents(run: Object) -> Iterator[Manifest]:
         name = run["metadata"]["name"]
         namespace = {key: value for key, value in run["metadata"].items() if key == "namespace"}
         metadata = {"name": round_name(name, spec["round"], spec["try"]), **namespace, "labels": {RUN_LABEL: name}}
-        yield {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+        yield {"apiVersion": API_VERSION, "kind": ROUND_KIND, "metadata": metadata, "spec": spec}
 
 
 def save(file: Path, run: Object, mark: str = "") -> None:

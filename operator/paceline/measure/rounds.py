@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline import api
-from paceline.api.round import KIND
+from paceline.api.round import ROUND_KIND
 from paceline.core import RunSpec
 from paceline.core.manifest import Manifest
 from paceline.core.spec import LONGEST_NOTE, LONGEST_SENTENCE
@@ -16,7 +16,7 @@ from paceline.evidence.result_log import PREFIX
 from paceline.measure import pod, record
 from paceline.measure.machine import Machine, otherwise, plan_here
 from paceline.measure.pod import Pod
-from paceline.measure.question import IN_MEMORY, SETTINGS
+from paceline.measure.question import IN_MEMORY, LOCAL_SETTINGS
 from paceline.plan import run as planner
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
@@ -49,7 +49,7 @@ class LocalRun:
     pod: Pod | None = None
 
     def __post_init__(self) -> None:
-        self.spec: RunSpec = api.run(record.asked(self.run))
+        self.spec: RunSpec = api.run(record.without_rounds(self.run))
 
     def check(self) -> None:
         """What every round would fail on, such as prompts that cannot be read, before anything is started. Raises
@@ -89,16 +89,16 @@ class LocalRun:
         )
 
     def _snapshot(self, seen: RoundJob | None) -> planner.Snapshot:
-        asked = {**record.asked(self.run), "metadata": {**IN_MEMORY, **self.run["metadata"]}}
+        asked = {**record.without_rounds(self.run), "metadata": {**IN_MEMORY, **self.run["metadata"]}}
         return planner.Snapshot(
             manifest=asked,
             spec=self.spec,
             invalid="",
             jobs=(seen,) if seen else (),
-            objects=tuple(_owned(one) for one in record.as_documents(asked) if one["kind"] == KIND),
+            objects=tuple(_owned(one) for one in record.as_documents(asked) if one["kind"] == ROUND_KIND),
             namespaces=(IN_MEMORY["namespace"],),
             suspended=False,
-            settings=SETTINGS,
+            settings=LOCAL_SETTINGS,
         )
 
     @property
@@ -117,7 +117,7 @@ class LocalRun:
                 case Delete() if self.pod is not None:
                     self.pod.stop()
                     self.pod = None
-                case Apply(manifest) if manifest["kind"] == KIND:
+                case Apply(manifest) if manifest["kind"] == ROUND_KIND:
                     self.run = record.with_round(self.run, manifest["spec"], self._how)
                     record.save(self.file, self.run, self.machine.mark)
                 case Apply(manifest) if manifest["kind"] == "Job":

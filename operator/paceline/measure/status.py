@@ -8,7 +8,7 @@ from paceline.core.manifest import Manifest
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import timestamp
 
-FAILED = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+FAILED_CONDITION = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
 _LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
 
 
@@ -44,7 +44,7 @@ def over(
 ) -> RoundJob:
     """Its containers have ended; `log` is the client's, `late`: because activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
-    outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED)}
+    outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED_CONDITION)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]
     status = {
         "phase": "Succeeded" if good else "Failed",

@@ -17,9 +17,9 @@ from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, R
 from paceline.core.record import from_status
 from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, EvidenceCost, RoundCost
-from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
+from paceline.plan.deployment.loan import LOAN_PATIENCE
 from paceline.plan.deployment.servers import one_more_waits, pod_template
-from paceline.plan.deployment.workload import PATIENCE as SURGE_PATIENCE
+from paceline.plan.deployment.workload import STARTUP_PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import condition, finished
 from paceline.plan.pods import UNALLOCATED
@@ -34,7 +34,7 @@ Scenario = Callable[[int], float]
 """Round → the throughput of every candidate in it, over the baseline's."""
 ALL_FASTER: Scenario = lambda number: 1.5  # noqa: E731
 """The gate decides at its first look."""
-UNDECIDED: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
+UNDECIDED_SCENARIO: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
 """No candidate is ever decided: all are in every round there can be."""
 
 BASELINE_SPEED = 100.0

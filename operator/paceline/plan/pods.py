@@ -11,7 +11,7 @@ from paceline.core.manifest import Object
 from paceline.core.masking import without_secrets
 from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
-from paceline.engines.log_tail import LONGEST, failure_line
+from paceline.engines.log_tail import LONGEST_TAIL, failure_line
 from paceline.plan.objects import condition
 from paceline.plan.silence import changed_since, placed_at, waits_since, without_pod
 from paceline.plan.step import parse_time
@@ -189,7 +189,7 @@ def not_started(pod: Object) -> bool:
     return bool(pod["spec"].get("nodeName")) and status.get("phase", "Pending") == "Pending" and not ran
 
 
-def last_line(message: str, limit: int = LONGEST) -> str:
+def last_line(message: str, limit: int = LONGEST_TAIL) -> str:
     """The last line that is not empty: the kubelet and our own programs end with their reason. A line that is too long
     loses its first words."""
     lines = [line for line in (without_secrets(printable(line).strip()) for line in message.splitlines()) if line]

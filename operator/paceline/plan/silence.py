@@ -12,7 +12,7 @@ from typing import Any
 from paceline.core.manifest import Object
 from paceline.plan.objects import condition, finished
 from paceline.plan.step import parse_time
-from paceline.render.group import KIND as GROUPS
+from paceline.render.group import GROUPS
 
 _SILENCE = timedelta(seconds=30)
 """Controllers and kubelets make and start pods within seconds, or not at all."""

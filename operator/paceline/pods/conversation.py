@@ -76,12 +76,14 @@ class Conversation:
 
 def conversation(entry: Any, where: str) -> Conversation | None:
     """What an entry asks; None if its questions are blank. `where` begins the text of a DatasetError."""
-    kind = next((kind for kind in FORMATS if isinstance(entry, dict) and _is_there(kind, entry.get(kind))), None)
+    kind = next(
+        (kind for kind in CONVERSATION_FORMATS if isinstance(entry, dict) and _is_there(kind, entry.get(kind))), None
+    )
     if kind is None:
         raise DatasetError(
             f'{where} has neither messages nor conversations: write {{"messages": [{{"role": "user", …}}]}}'
         )
-    messages = FORMATS[kind](entry[kind], f"{where}: {kind}")
+    messages = CONVERSATION_FORMATS[kind](entry[kind], f"{where}: {kind}")
     if messages and messages[-1]["role"] == "assistant":
         messages = messages[:-1]
     if not messages or messages[-1]["role"] not in ASKING or not any(map(_asks, messages)):
@@ -165,7 +167,7 @@ def _prompt(prompt: Any, where: str) -> list[Message]:
     return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _openai(prompt, where)
 
 
-FORMATS: Mapping[str, Callable[[Any, str], list[Message]]] = {
+CONVERSATION_FORMATS: Mapping[str, Callable[[Any, str], list[Message]]] = {
     "messages": _openai,
     "conversations": _sharegpt,
     "conversation": _sharegpt,

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.pods.conversation import FORMATS, OF_A_REQUEST, PROMPT, TIMESTAMP, DatasetError
+from paceline.pods.conversation import CONVERSATION_FORMATS, OF_A_REQUEST, PROMPT, TIMESTAMP, DatasetError
 
 READERS: Mapping[str, str] = {
     ".parquet": "read_parquet(?)",
     ".csv": "read_csv(?, header = true, all_varchar = true)",
 }
 """By the end of a file's name: how DuckDB reads it. Cells of csv are text; those that hold JSON are read as it."""
-_COLUMNS = (*FORMATS, *OF_A_REQUEST, TIMESTAMP)
+_COLUMNS = (*CONVERSATION_FORMATS, *OF_A_REQUEST, TIMESTAMP)
 _ROWS = 256
 """Rows at a time: a packed table may be many times as large once it is read."""
 ALONE: dict[str, str | bool | int | float | list[str]] = {
@@ -34,9 +34,9 @@ def conversation_columns(file: Path, largest: int) -> Iterator[dict[str, Any]]:
         with duckdb.connect(config=ALONE) as database:
             columns = database.execute(f"SELECT * FROM {source} LIMIT 0", [str(file)]).description or []
             names = [name for name, *_ in columns if name in _COLUMNS]
-            if not set(names) & set(FORMATS):
+            if not set(names) & set(CONVERSATION_FORMATS):
                 found = ", ".join(str(name) for name, *_ in columns)
-                raise DatasetError(f"has no column {', '.join(FORMATS)}: its columns are {found:.300}")
+                raise DatasetError(f"has no column {', '.join(CONVERSATION_FORMATS)}: its columns are {found:.300}")
             wanted = ", ".join(f'"{name}"' for name in names)
             table = database.execute(f"SELECT {wanted} FROM {source}", [str(file)])
             size = 0

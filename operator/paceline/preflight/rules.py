@@ -15,7 +15,7 @@ POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
     *servers.RULES,
     *memory.RULES,
     *promotion.RULES,
-    *speculators.POOL_RULES,
+    *speculators.SPECULATOR_RULES,
 )
 PAIR_RULES: tuple[ModelRule[PairFacts], ...] = (
     *heads.RULES,

@@ -92,7 +92,7 @@ def speculator_fits_algorithm(pair: PairFacts) -> Iterator[ModelFinding]:
         yield of_head(pair, "algorithm", problem, f"set the algorithm to {made_for}, or name another head")
 
 
-POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
+SPECULATOR_RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="target-is-no-speculator",
         why="an engine that knows the class serves the model that the speculator verifies with, and speculates by "

@@ -16,7 +16,7 @@ from paceline.engines.pod_template import DEVICES
 from paceline.render.common import Owner, metadata
 
 _API_VERSION = "resource.k8s.io/v1"
-KIND = "ResourceClaimTemplate"
+RESOURCE_CLAIM_TEMPLATE = "ResourceClaimTemplate"
 _COMPONENT = "devices"
 
 
@@ -51,7 +51,7 @@ def pod_claims(accelerator: Accelerator, *owner: str) -> Manifest:
 def claim_template(owner: Owner, name: str, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Manifest:
     return {
         "apiVersion": _API_VERSION,
-        "kind": KIND,
+        "kind": RESOURCE_CLAIM_TEMPLATE,
         "metadata": metadata(name, owner, labels),
         "spec": dict(spec),
     }

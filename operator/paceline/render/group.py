@@ -12,7 +12,7 @@ from paceline.core.names import child_name
 from paceline.render.common import Owner, metadata
 
 _API_VERSION = "leaderworkerset.x-k8s.io/v1"
-KIND = "LeaderWorkerSet"
+GROUPS = "LeaderWorkerSet"
 LEADER: Mapping[str, str] = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
 
 _LONGEST_NAME = 48
@@ -35,7 +35,7 @@ def leader_worker_set(
     scale = {} if replicas is None else {"replicas": replicas}
     return {
         "apiVersion": _API_VERSION,
-        "kind": KIND,
+        "kind": GROUPS,
         "metadata": metadata(group_name(owner.name, pool), owner, labels, annotations=dict(annotations)),
         "spec": {
             **scale,

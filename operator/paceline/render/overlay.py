@@ -15,7 +15,7 @@ from typing import Any
 from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import PROBES, SERVER, SIDECAR
 
-KEYS: Mapping[str, str] = {"volumeMounts": "mountPath"}
+MERGE_KEYS: Mapping[str, str] = {"volumeMounts": "mountPath"}
 WHOLE = frozenset({"env"})
 
 IN_A_ROUND = frozenset({
@@ -32,7 +32,7 @@ def laid_over(base: Any, over: Any, field: str = "") -> Any:
     """`base` overridden by `over`; neither is changed. `field` is the field that holds them."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: laid_over(base[key], over[key], key) if key in base else over[key] for key in over}}
-    key = KEYS.get(field, "name")
+    key = MERGE_KEYS.get(field, "name")
     if _named(base, key) and _named(over, key):
         return _joined(base, over, key, whole=field in WHOLE)
     return over

@@ -49,7 +49,7 @@ def run(manifest: Object) -> RunView:
     spec = manifest["spec"]
     rule, rounds = read.gate(spec), rounds_of(manifest)
     arms = tuple(arm["name"] for arm in spec["arms"])
-    workloads = tuple(read.workload(w) for w in spec["workloads"])
+    workloads = tuple(read.named_workload(w) for w in spec["workloads"])
     sweeps = core.purpose_of(spec) is core.Purpose.SWEEP
     asks_nothing = sweeps or searching is not None
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
@@ -63,7 +63,7 @@ def run(manifest: Object) -> RunView:
     swept = crossing if sweeps else None
     head, _, rest = swept.sentence.partition(": ") if swept else ("", "", "")
     if searching:
-        head, rest = searched.heading(verdict), searched.found(searching, status)
+        head, rest = searched.heading(verdict), searched.search_view(searching, status)
     series = tuple(measured.series(arms, workloads, rounds))
     return RunView(
         name=manifest["metadata"]["name"],

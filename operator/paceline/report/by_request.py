@@ -9,14 +9,14 @@ from paceline.core.record import finite
 from paceline.evidence.round_status import last_tries
 from paceline.report.measured import geometric, points_of, why
 from paceline.report.model import Goodput, Lengths, PromptsView
-from paceline.report.read import workload
+from paceline.report.read import named_workload
 
 Points = Sequence[PointRecord]
 
 
 def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
     """Of every arm on every workload with an slo: over all valid rounds together, those without a good request too."""
-    slos = {workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
+    slos = {named_workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
     for name, arm, points in points_of(arms, tuple(slos), rounds):
         if counted := [point for point in points if not why(point) and point.good_requests is not None]:
             yield Goodput(

@@ -6,15 +6,15 @@ from paceline import core, gate
 from paceline.api.round import Round
 from paceline.core.manifest import Object
 from paceline.evidence.round_status import measurements
-from paceline.report.model import MEAN, CrossoverView, Curve, CurvePoint
-from paceline.report.read import at_one_load, workload
+from paceline.report.model import MEAN_OVER_WORKLOADS, CrossoverView, Curve, CurvePoint
+from paceline.report.read import at_one_load, named_workload
 from paceline.report.text import capital
 
 
 def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
-    placed = {workload(one): one for one in spec["workloads"] if at_one_load(one)}
+    placed = {named_workload(one): one for one in spec["workloads"] if at_one_load(one)}
     loads = {
         name: gate.LoadLevel(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
@@ -25,11 +25,13 @@ def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> Cr
     if sum(bool(result.effects) for result in table.results) < 2:
         return None
     datasets = list(dict.fromkeys(one["name"] for one in placed.values()))
-    names = [*([MEAN] if len(datasets) > 1 else []), *datasets]
+    names = [*([MEAN_OVER_WORKLOADS] if len(datasets) > 1 else []), *datasets]
     spots: dict[str, dict[str, list[CurvePoint]]] = {name: {arm: [] for arm in arms[1:]} for name in names}
     for result in table.results:
         for arm, effect in result.effects.items():
-            here = {placed[name]["name"]: bounds for name, bounds in effect.workloads.items()} | {MEAN: effect.mean}
+            here = {placed[name]["name"]: bounds for name, bounds in effect.workloads.items()} | {
+                MEAN_OVER_WORKLOADS: effect.mean
+            }
             for name in names:
                 if name in here:
                     spots[name][arm].append(CurvePoint(concurrency=result.concurrency, bounds=here[name]))

@@ -14,8 +14,8 @@ from paceline.core.manifest import Object
 from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
 from paceline.engines import ENGINES
-from paceline.report.model import ConfigurationView, CostView, Difference
-from paceline.report.read import model_name, workload
+from paceline.report.model import ConfigurationView, CostView, DifferenceView
+from paceline.report.read import model_name, named_workload
 from paceline.report.text import count
 
 ABSENT = ""
@@ -59,9 +59,9 @@ def _unlike(rounds: Sequence[Round]) -> list[str]:
     return _unique([f"{replicate.arm}: {difference}" for replicate in replicates for difference in replicate.differs])
 
 
-def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[str, str]]) -> Iterator[Difference]:
+def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[str, str]]) -> Iterator[DifferenceView]:
     for key in keys:
-        yield Difference(name=key, values=tuple(column.get(key, ABSENT) for column in columns))
+        yield DifferenceView(name=key, values=tuple(column.get(key, ABSENT) for column in columns))
 
 
 def _asked(arm: Object) -> dict[str, str]:
@@ -195,7 +195,7 @@ def _provenance(
     sizes = {name: size for entry in rounds for name, size in entry.prompts.items()}
     for one in spec["workloads"]:
         data = _data(one, digests.get(one["name"], ""), sizes.get(one["name"]), _form(one, rounds))
-        yield f"Data of {workload(one)}", data
+        yield f"Data of {named_workload(one)}", data
     yield "Seed of the servers", " or ".join(_seeds(engine.get("type", ""), rounds))
     yield "Gate", _gate(rule)
 
@@ -258,7 +258,7 @@ def _form(one: Object, rounds: Sequence[Round]) -> str:
     if not one.get("responseFormat"):
         return ""
     named = (json.loads(one["responseFormat"]).get("json_schema") or {}).get("name", "")
-    points = [point for entry in rounds for point in entry.points if point.workload == workload(one)]
+    points = [point for entry in rounds for point in entry.points if point.workload == named_workload(one)]
     answers = sum(point.completed or 0 for point in points)
     told = f" ({sum(point.malformed or 0 for point in points)} of {answers} are not)" if answers else ""
     return f"answers that are to be JSON{f' of the schema {named}' if named else ''}{told}"

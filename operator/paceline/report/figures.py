@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.model import MEANS, CandidateView, Curve, EffectView, RunView, SeriesView, Shown
-from paceline.report.text import Family, change, interval_text, ratio_text, significant, workload
+from paceline.report.text import Family, change, interval_text, ratio_text, significant, workload_text
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
 FACE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["paper"]}
@@ -104,7 +104,7 @@ def _rows_of_bars(
         draw,
         title=title,
         description=" ".join(
-            f"{c.name}, {workload(e.workload)}: {ratio_text(e.bounds.ratio)}, {interval_text(e.bounds)}."
+            f"{c.name}, {workload_text(e.workload)}: {ratio_text(e.bounds.ratio)}, {interval_text(e.bounds)}."
             for c in blocks
             for e in c.effects
         ),
@@ -179,7 +179,7 @@ def _named(axes: Axes, effect: EffectView, y: float, at_one: str) -> None:
 
 def _bar(axes: Axes, effect: EffectView, y: float) -> None:
     bounds, tone, (low, high) = effect.bounds, TONE[effect.shown], axes.get_xlim()
-    tip = tooltip(f"{workload(effect.workload)}: {ratio_text(bounds.ratio, 3)}, {interval_text(bounds, 3)}")
+    tip = tooltip(f"{workload_text(effect.workload)}: {ratio_text(bounds.ratio, 3)}, {interval_text(bounds, 3)}")
     ends = [max(bounds.lower, low), min(bounds.upper, high)]
     if ends[0] < ends[1]:
         axes.plot(ends, [y, y], color=tone, linewidth=5, alpha=0.4, zorder=3, gid=tip)
@@ -198,7 +198,7 @@ def _words(axes: Axes, effect: EffectView, y: float, layout: Layout) -> None:
     right, room = layout.right - 2, layout.left if layout is WIDE else layout.width - 155
     side: dict[str, Any] = {"va": "center", **AT_SIDE}
     axes.annotate(
-        _fitting(workload(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
+        _fitting(workload_text(effect.workload), room), (0, y), (6 - layout.left, 0), ha="left", weight=weight, **side
     )
     axes.annotate(interval_text(bounds, 3), (1, y), (right, 0), ha="right", color=COLOUR["quiet"], **side)
     axes.annotate(
@@ -257,7 +257,7 @@ def crossing(run: RunView, dataset: str, curves: Sequence[Curve]) -> str:
         run,
         *CROSSING,
         draw,
-        title=f"{workload(dataset)}: candidate over baseline by concurrency",
+        title=f"{workload_text(dataset)}: candidate over baseline by concurrency",
         description=" ".join(
             f"{curve.arm} at {spot.concurrency}: {ratio_text(spot.bounds.ratio)}, {interval_text(spot.bounds)}."
             for curve in curves

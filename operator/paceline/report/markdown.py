@@ -8,7 +8,7 @@ from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import Report, RunView
 from paceline.report.sections import sections
 from paceline.report.tables import HtmlTable
-from paceline.report.text import EMULATED, count, key_figures, not_measured, schedules
+from paceline.report.text import EMULATED_NOTICE, count, key_figures, not_measured, schedules
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
@@ -16,7 +16,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 def markdown(report: Report) -> str:
     lines = [f"# {escaped(report.title)}", ""]
     if report.emulated:
-        lines += [f"> **{escaped(EMULATED)}.**", ""]
+        lines += [f"> **{escaped(EMULATED_NOTICE)}.**", ""]
     for deployment in report.deployments:
         lines += [*_deployment(deployment, report.runs), ""]
     for run in report.runs:

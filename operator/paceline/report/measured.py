@@ -181,7 +181,7 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 def speed_series(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
     """Each arm that has all workloads, and its mean over them by weight. As in the gate's mean, those at a rate, whose
     speed is that of one request, count only where there are no others."""
-    weights = {read.workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}
+    weights = {read.named_workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}
     weights = {name: weights[name] for name in weights if name not in read.rated(spec)} or weights
     typical = {(one.arm, one.workload): one.typical for one in series if one.typical}
     for arm in (one["name"] for one in spec["arms"]):

@@ -8,9 +8,9 @@ from paceline.core import Bounds
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.search_model import SearchView, Throughput
 
-MEAN = "mean"
+MEAN_OVER_WORKLOADS = "mean"
 """The workload that `status.results` calls the weighted mean by."""
-MEANS = (MEAN, "mean@rate")
+MEANS = (MEAN_OVER_WORKLOADS, "mean@rate")
 """And, second, that of what arrives at a rate, where there are closed loops besides."""
 
 PROVISIONAL = "provisional"
@@ -68,7 +68,7 @@ class CandidateView:
 
     @property
     def mean(self) -> EffectView | None:
-        return next((effect for effect in self.effects if effect.workload == MEAN), None)
+        return next((effect for effect in self.effects if effect.workload == MEAN_OVER_WORKLOADS), None)
 
     @property
     def worst(self) -> EffectView | None:
@@ -267,7 +267,7 @@ class OutputsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DifferenceView:
     """One line of what is not the same on all arms; `values` in the order of arms, empty where an arm has none."""
 
     name: str
@@ -278,8 +278,8 @@ class Difference:
 class ConfigurationView:
     arms: tuple[str, ...]
     """The columns: the arms of the run, or of a search the best of them."""
-    asked: tuple[Difference, ...]
-    resolved: tuple[Difference, ...]
+    asked: tuple[DifferenceView, ...]
+    resolved: tuple[DifferenceView, ...]
     """Of the servers' own arguments, those that differ."""
     equal: tuple[tuple[str, str], ...]
     """Those that do not."""

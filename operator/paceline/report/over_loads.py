@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.core.manifest import Object
 from paceline.report.model import Value
-from paceline.report.read import at_one_load, workload
+from paceline.report.read import at_one_load, named_workload
 from paceline.report.search_model import Threshold, Throughput
 from paceline.report.trade_off import THROUGHPUT
 
@@ -22,9 +22,9 @@ def over_loads(spec: Object, values: Sequence[Value], *, of_a_search: bool = Fal
         rising = sorted((one for one in loops if one["name"] == dataset), key=lambda one: one["concurrency"])
         lines = {
             arm["name"]: {
-                one["concurrency"]: typical[arm["name"], workload(one)]
+                one["concurrency"]: typical[arm["name"], named_workload(one)]
                 for one in rising
-                if (arm["name"], workload(one)) in typical
+                if (arm["name"], named_workload(one)) in typical
             }
             for arm in arms
         }

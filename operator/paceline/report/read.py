@@ -77,10 +77,10 @@ def _limit(entry: Object) -> Limit:
 
 def rated(spec: Object) -> tuple[str, ...]:
     """The workloads at a rate, as results call them."""
-    return tuple(workload(entry) for entry in spec["workloads"] if fraction_number(entry.get("requestRate")))
+    return tuple(named_workload(entry) for entry in spec["workloads"] if fraction_number(entry.get("requestRate")))
 
 
-def workload(entry: Object) -> str:
+def named_workload(entry: Object) -> str:
     """What results call it."""
     return workload_name(
         entry["name"], entry["concurrency"], fraction_number(entry.get("requestRate")), entry.get("rampFrom") or None

@@ -77,7 +77,7 @@ def heading(verdict: RunVerdict) -> str:
     return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
 
 
-def found(search: SearchView, status: BenchmarkRunStatus) -> str:
+def search_view(search: SearchView, status: BenchmarkRunStatus) -> str:
     return f"{(status.verdict and status.verdict.message) or '; '.join(_so_far(search))}."
 
 

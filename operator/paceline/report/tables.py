@@ -14,7 +14,7 @@ from paceline.report.text import (
     interval_text,
     ratio_text,
     significant,
-    workload,
+    workload_text,
 )
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
@@ -52,7 +52,7 @@ def speed_ups(run: RunView) -> HtmlTable:
     rows = (
         (
             TableCell(text=candidate.name),
-            TableCell(text=workload(effect.workload)),
+            TableCell(text=workload_text(effect.workload)),
             *_against(effect, ">"),
             *((_drift(effect),) if with_tokens else ()),
         )

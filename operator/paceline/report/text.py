@@ -8,7 +8,7 @@ from paceline.evidence.round_status import METRICS
 from paceline.report.model import MEANS, RunView
 from paceline.report.search_model import SearchView, Threshold, Throughput
 
-EMULATED = "Emulated: no model ran, and these numbers are no measurements"
+EMULATED_NOTICE = "Emulated: no model ran, and these numbers are no measurements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def workload(name: str) -> str:
+def workload_text(name: str) -> str:
     return dict(zip(MEANS, ("all, by weight", "all at a rate"), strict=True)).get(name, name)
 
 

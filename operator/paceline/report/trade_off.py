@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.core.manifest import Object
 from paceline.report.model import LoadView, TradeOff, Value
-from paceline.report.read import at_one_load, workload
+from paceline.report.read import at_one_load, named_workload
 
 THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 
@@ -23,11 +23,12 @@ def trade_offs(spec: Object, values: Sequence[Value]) -> Iterator[TradeOff]:
             found = [
                 LoadView(
                     concurrency=one["concurrency"],
-                    per_gpu=typical[THROUGHPUT, arm, workload(one)] / gpus,
-                    per_user=1 / typical[TPOT, arm, workload(one)],
+                    per_gpu=typical[THROUGHPUT, arm, named_workload(one)] / gpus,
+                    per_user=1 / typical[TPOT, arm, named_workload(one)],
                 )
                 for one in rising
-                if (THROUGHPUT, arm, workload(one)) in typical and typical.get((TPOT, arm, workload(one)), 0) > 0
+                if (THROUGHPUT, arm, named_workload(one)) in typical
+                and typical.get((TPOT, arm, named_workload(one)), 0) > 0
             ]
             if len(found) > 1:
                 lines[arm] = tuple(found)

@@ -12,7 +12,7 @@ from paceline.search.question import Found
 from paceline.search.standing import Standing
 from paceline.search.table import Table
 
-Z = 1.96
+Z_OF_95_PERCENT = 1.96
 """Of the interval: 95 % for two sides, if the noise is what the points show."""
 UNSTEADY = 0.10
 """Standard deviation of an arm's points about what its acceptance says, in ln, from which its points contradict each
@@ -51,7 +51,7 @@ def _speed_up(table: Table, now: Standing, row: int, common: NDArray[np.bool_]) 
     weights = weights / weights.sum()
     mean = float(weights @ (table.logs[row] - table.logs[baseline])[common])
     points = 1 / table.counts[row][common] + 1 / table.counts[baseline][common]
-    error = Z * now.noise * math.sqrt(float(np.square(weights) @ points))
+    error = Z_OF_95_PERCENT * now.noise * math.sqrt(float(np.square(weights) @ points))
     return Bounds(ratio=ratio(mean), lower=ratio(mean - error), upper=ratio(mean + error))
 
 

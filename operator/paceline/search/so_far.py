@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from paceline.core import Bounds
 from paceline.gate.interval import ratio
-from paceline.search.found import Z
+from paceline.search.found import Z_OF_95_PERCENT
 from paceline.search.question import Observation, Question
 from paceline.search.rank import rank
 from paceline.search.standing import Standing, standing_rows
@@ -71,5 +71,5 @@ def _speed(table: Table, now: Standing, row: int) -> Bounds | None:
     if row == baseline or not all(counts):
         return None
     mean = float(now.values[row] - now.values[baseline])
-    error = Z * now.noise * math.sqrt(sum(1 / count for count in counts))
+    error = Z_OF_95_PERCENT * now.noise * math.sqrt(sum(1 / count for count in counts))
     return Bounds(ratio=ratio(mean), lower=ratio(mean - error), upper=ratio(mean + error))

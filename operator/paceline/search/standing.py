@@ -9,7 +9,7 @@ from paceline.search.belief import Array
 from paceline.search.rank import Ranking
 from paceline.search.table import Table
 
-Z = 1.8
+Z_OF_A_BOUND = 1.8
 """Standard errors by which an arm must be behind to be left behind."""
 PRIOR_NOISE, PRIOR_COUNT = 0.015, 4
 """Standard deviation of a point, in ln, and how many differences it is worth, until points tell it."""
@@ -80,7 +80,7 @@ def _alive(table: Table, values: Array, noise: float) -> list[int]:
     leader = max(entered, key=lambda row: float(values[row]))
 
     def behind(row: int) -> bool:
-        error = Z * noise * math.sqrt(1 / points[row] + 1 / points[leader])
+        error = Z_OF_A_BOUND * noise * math.sqrt(1 / points[row] + 1 / points[leader])
         return float(values[leader] - values[row]) >= error
 
     alive = [row for row in entered if row == leader or not behind(row)]
@@ -94,4 +94,4 @@ def slower_everywhere(table: Table, row: int, leader: int, noise: float) -> bool
     """On every workload that both have, two at least: for the baseline, one of them is where least is accepted."""
     common = (table.counts[row] > 0) & (table.counts[leader] > 0)
     ahead = (table.logs[leader] - table.logs[row])[common]
-    return len(ahead) >= 2 and float(ahead.min()) > Z * noise * math.sqrt(2)
+    return len(ahead) >= 2 and float(ahead.min()) > Z_OF_A_BOUND * noise * math.sqrt(2)

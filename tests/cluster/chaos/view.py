@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.kubernetes import OPERATOR, STATE, Manifest
 
-from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Reflector, Throttle, connect
 from paceline.kube.resources import JOB, POD, Resource
 
@@ -47,7 +47,7 @@ class View:
 
     async def run(self, kubeconfig: Path, began: threading.Event) -> None:
         heard = {JOB.plural: self._job, BENCHMARK_ROUND.plural: self._round}
-        async with await connect(str(kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api:
+        async with await connect(str(kubeconfig), kinds=RECONCILED_KINDS, throttle=Throttle(1000, 1000)) as api:
             for resource in WATCHED:
                 on_change = heard.get(resource.plural, _ignore)
                 self._stores[resource.plural] = Reflector(api, resource, on_change=on_change)

@@ -17,7 +17,7 @@ from tests.fault.world import NAME
 
 from paceline.controller.cluster import ObjectKey
 from paceline.controller.cluster import WatchedCluster as View
-from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
 from paceline.kube import Manifest, Recorder, Ref, Transport
@@ -112,7 +112,7 @@ class Case:
             await asyncio.sleep(RESTART_SECONDS)
         token = f"operator-{next(TOKENS)}"
         settings = Configuration(host=self.proxy.url, api_key={"BearerToken": f"Bearer {token}"})
-        api = Transport(ApiClient(settings), kinds=KINDS)
+        api = Transport(ApiClient(settings), kinds=RECONCILED_KINDS)
         view = View(api, (self.namespace,))
         operator: Operator
 

@@ -11,7 +11,7 @@ from tests.fault.oracle import Ending, broken_promises, ending
 from tests.support.memory import Cluster
 from tests.support.memory.cluster import Change, Stored
 
-from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Api, Manifest, Ref, Reflector, Resource, Store, ref_of
 from paceline.kube.resources import (
     CLAIM,
@@ -77,7 +77,7 @@ class Past:
         return broken_promises(self._cluster(lambda manifest: manifest))
 
     def _cluster(self, put: Callable[[Manifest], Manifest]) -> Cluster:
-        cluster = Cluster(kinds=KINDS)
+        cluster = Cluster(kinds=RECONCILED_KINDS)
         cluster.changes = sorted(self.changes, key=lambda change: change.version)
         cluster._objects = {ref: Stored(put(manifest)) for ref, manifest in self.objects.items()}
         return cluster
@@ -99,7 +99,7 @@ class History:
         return reflector
 
     def tell(self, kind: str, manifest: Manifest) -> None:
-        ref = ref_of(manifest, KINDS)
+        ref = ref_of(manifest, RECONCILED_KINDS)
         assert ref.namespace is not None
         if ref.resource == EVENT and manifest.get("reportingComponent") != OPERATOR:
             return  # the API server tells of the addresses of Services

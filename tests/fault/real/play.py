@@ -21,7 +21,7 @@ from tests.fault.real.trouble import Trouble, WatchFault, WriteFault
 from tests.support.apiserver import Running
 from tests.support.kubelet import kubelets
 
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.kube import Throttle, connect
 
 TOGETHER = 20
@@ -137,7 +137,7 @@ async def stage(server: Running) -> AsyncIterator[Stage]:
     proxy, ears = Proxy(server), Ears()
     logging.getLogger("paceline").addHandler(ears)
     async with (
-        await connect(str(server.kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api,
+        await connect(str(server.kubeconfig), kinds=RECONCILED_KINDS, throttle=Throttle(1000, 1000)) as api,
         proxy.serving(),
         kubelets(api, server.certificate, NODES) as logs,
     ):

@@ -7,7 +7,7 @@ from tests.support import memory
 
 from paceline.controller.cluster import WatchedCluster
 from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
-from paceline.controller.kinds import BENCHMARK_ROUND, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_ROUND, RECONCILED_KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import ApiError, Conflict, Forbidden, Ref, TooManyRequests, Unavailable
 from paceline.kube.resources import DEPLOYMENT
 from paceline.plan.step import Adopt, Apply, Delete
@@ -37,7 +37,7 @@ def deployment(**spec: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def api() -> memory.MemoryApi:
-    return memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    return memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
 
 
 async def test_replicas_that_are_left_to_an_autoscaler_keep_their_number(api: memory.MemoryApi) -> None:

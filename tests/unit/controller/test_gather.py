@@ -14,7 +14,7 @@ from tests.support.edits import example, example_run
 from paceline.controller.cluster import ObjectKey, WatchedCluster
 from paceline.controller.execute import execute
 from paceline.controller.gather import confirm, gather_deployment, gather_run
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import UNREAD, ApiError, Conflict, Manifest, Ref, WorkQueue
@@ -74,7 +74,7 @@ async def ended_round(api: memory.MemoryApi, cluster: WatchedCluster) -> None:
 async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     namespaces: tuple[str, ...], seen: tuple[str, ...]
 ) -> None:
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api, namespaces)
     await ended_round(api, cluster)
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
@@ -85,7 +85,7 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
 
 async def test_a_log_is_given_up_ten_minutes_after_it_was_first_asked_for_in_vain() -> None:
     """However long ago the client ended: the operator may have been away."""
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     await ended_round(api, cluster)
     ended = {"name": "client", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-21T08:00:00Z"}}}
@@ -107,7 +107,7 @@ async def unreachable(*_: Any) -> str:
 @pytest.mark.parametrize(("phase", "lists"), [("Running", 3), ("Succeeded", 2)])
 async def test_the_pods_of_a_round_are_listed_only_where_the_store_has_not_seen_its_end(phase: str, lists: int) -> None:
     """Its rounds, and its neighbours on the node, are listed in any case."""
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     await ended_round(api, cluster)
     (made,) = (await api.list(POD, "models", f"{RUN_LABEL}=mine")).items
@@ -128,7 +128,7 @@ async def test_the_pods_of_a_round_are_listed_only_where_the_store_has_not_seen_
 
 async def test_an_object_of_ours_is_not_asked_for_while_the_store_has_it() -> None:
     """Thousands of them are kept. Only one of which the store is known to be behind is read."""
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
     manifest = example_run()
     manifest["metadata"] |= {"name": "mine", "namespace": "models"}
@@ -145,7 +145,7 @@ async def test_an_object_of_ours_is_not_asked_for_while_the_store_has_it() -> No
 
 async def test_an_object_that_has_changed_unheard_is_read_before_anything_is_written() -> None:
     """The watch is behind: what a pass decides from the old object goes nowhere, and the next pass has the new one."""
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     run = await a_namespace_with_a_run(api, cluster, "models")
     changed = await api.replace_status(run | {"status": {"node": "gpu-7"}})
@@ -168,7 +168,7 @@ async def test_an_object_that_has_changed_unheard_is_read_before_anything_is_wri
 async def test_an_action_without_a_status_waits_for_the_server_to_confirm_the_object(
     changed: bool, there: bool
 ) -> None:
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     run = await a_namespace_with_a_run(api, cluster, "models")
     if changed:
@@ -182,7 +182,7 @@ async def test_an_action_without_a_status_waits_for_the_server_to_confirm_the_ob
 
 def test_a_name_that_kopf_tells_wakes_only_where_the_watch_was_slower() -> None:
     """Both hear of every change: who comes second adds no pass."""
-    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
     cluster.queue = WorkQueue(together=0)
     key = ObjectKey("speculativedeployments", "models", "served")
     deployment = example()
@@ -202,7 +202,7 @@ class Unreadable(memory.MemoryApi):
 
 
 async def test_what_cannot_be_read_is_told_of_itself_and_is_nobodys_child() -> None:
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     labels = {**MANAGED_BY, DEPLOYMENT_LABEL: "served"}
     run = {"apiVersion": "paceline.dev/v1alpha1", "kind": "BenchmarkRun", UNREAD: "spec: is nested too deep"}
@@ -217,7 +217,7 @@ async def test_what_cannot_be_read_is_told_of_itself_and_is_nobodys_child() -> N
 
 
 def test_of_a_pod_the_store_keeps_what_is_read() -> None:
-    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
     labels = {"metadata": {"labels": LABELS, "uid": "u", "resourceVersion": "7"}}
     one = pod("mine", "models", "gpu-0", "4")
     one["spec"]["restartPolicy"] = "Never"
@@ -236,7 +236,7 @@ def test_of_a_rounds_job_the_store_keeps_what_it_was_asked() -> None:
     made = round_job(owner, run, asked, ANYWHERE, rendered.SETTINGS)
     made["metadata"] |= {"uid": "u", "resourceVersion": "7", "managedFields": [{}]}
     made["spec"]["suspend"] = True
-    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
     cluster.saw(made)
     (kept,) = cluster.select("Job", owner.namespace, {RUN_LABEL: owner.name})
     found = RoundJob(job=kept, pod=None)
@@ -245,7 +245,7 @@ def test_of_a_rounds_job_the_store_keeps_what_it_was_asked() -> None:
 
 
 async def test_a_run_that_has_ended_is_looked_at_no_more() -> None:
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
     manifest = example_run()
     manifest["metadata"] |= {"name": "mine", "namespace": "models"}
@@ -275,7 +275,7 @@ async def a_namespace_with_a_run(api: memory.MemoryApi, cluster: WatchedCluster,
 
 
 async def test_a_round_keeps_apart_from_those_of_all_namespaces_that_have_runs() -> None:
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     for namespace in ("models", "others"):
         await a_namespace_with_a_run(api, cluster, namespace)
@@ -289,7 +289,7 @@ async def test_a_round_keeps_apart_from_those_of_all_namespaces_that_have_runs()
 @pytest.mark.parametrize("there", [True, False])
 async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for_deleted(there: bool) -> None:
     """A list of a server that lags behind may lack what another one has told us of."""
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     run = await a_namespace_with_a_run(api, cluster, "models")
     if there:
@@ -302,7 +302,7 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
 
 
 async def test_a_job_without_an_owner_is_not_the_runs_and_is_seen() -> None:
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     run = await a_namespace_with_a_run(api, cluster, "models")
     job: dict[str, Any] = owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}}
@@ -318,7 +318,7 @@ async def test_a_deployment_sees_runs_that_bring_their_rounds_where_that_is_allo
     allowed: bool, seen: list[str]
 ) -> None:
     """They have no label of ours, and no owner. Whoever may rely on one is woken by it."""
-    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
     deployment = example()
@@ -338,7 +338,7 @@ async def test_a_deployment_sees_runs_that_bring_their_rounds_where_that_is_allo
 
 @pytest.mark.parametrize(("measured", "woken"), [({"measured": {"machine": "desk"}}, True), ({}, False)])
 def test_a_run_that_brings_its_rounds_wakes_the_deployments_of_its_namespace(measured: Manifest, woken: bool) -> None:
-    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
     here, elsewhere = (ObjectKey("speculativedeployments", namespace, "served") for namespace in ("models", "others"))
     cluster.queue = WorkQueue(together=0)
     cluster.known |= {here, elsewhere}

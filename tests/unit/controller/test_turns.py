@@ -7,7 +7,7 @@ import pytest
 from tests.support import memory
 
 from paceline.controller.cluster import ObjectKey, WatchedCluster
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.reconcile import PLANNERS, spread
 from paceline.plan.step import Plan
 
@@ -18,7 +18,7 @@ def served(number: int) -> ObjectKey:
 
 def test_a_finished_round_waits_for_one_deployment_and_not_for_a_thousand_of_its_namespace() -> None:
     """At a start all are looked at; meanwhile the accelerators of a round that has ended wait for the next."""
-    queue = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS))).queue
+    queue = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))).queue
     for number in range(1000):
         queue.add(served(number))
     run = ObjectKey("benchmarkruns", "models", "measures")

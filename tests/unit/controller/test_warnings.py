@@ -7,7 +7,7 @@ import pytest
 from tests.support import memory
 
 from paceline.controller.cluster import WatchedCluster
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.warnings import MAX_LOOKUPS, warnings
 from paceline.kube import Forbidden, Listing, Manifest, Resource
 from paceline.plan.silence import last_warning, recheck_at, silent, waiting
@@ -48,7 +48,7 @@ def event(
 
 @pytest.fixture
 def api() -> memory.MemoryApi:
-    return memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    return memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
 
 
 async def test_of_a_job_without_a_pod_its_last_warning_is_told(api: memory.MemoryApi) -> None:

@@ -18,8 +18,8 @@ from tests.support import memory
 from tests.support.running import CALM, HEAD, QUICK, TARGET, Running, launch, model, tree, wait_ready
 
 from paceline.controller.cluster import ObjectKey, WatchedCluster
-from paceline.controller.kinds import KINDS
-from paceline.controller.pages import LONGEST_PAGE, PATIENCE, session, url
+from paceline.controller.kinds import RECONCILED_KINDS
+from paceline.controller.pages import LONGEST_PAGE, PAGE_TIMEOUT, session, url
 from paceline.controller.watch import Watcher, ready_servers
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
 from paceline.kube import Manifest, WorkQueue
@@ -66,7 +66,7 @@ class Pool:
     """One pool with its servers, as the operator knows it."""
 
     def __init__(self, *pods: Manifest, watched: Watched = WATCHED) -> None:
-        self.cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+        self.cluster = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
         self.cluster.queue = WorkQueue(together=0)
         self.clock = Clock()
         self.watcher = Watcher(self.cluster, clock=self.clock)
@@ -219,7 +219,7 @@ async def test_nobody_listens() -> None:
         for _ in range(12):
             await pool.look(http)
     assert pool.kind is JudgementKind.UNREADABLE
-    assert PATIENCE.total == 10
+    assert PAGE_TIMEOUT.total == 10
 
 
 async def test_what_was_read_of_a_pool_that_has_changed_meanwhile_does_not_count() -> None:

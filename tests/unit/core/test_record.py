@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from paceline.api.crd import KINDS, schema
+from paceline.api.crd import CRD_KINDS, schema
 from paceline.api.round import PointRecord, ReplicateRecord, Round
 from paceline.core.record import (
     ALWAYS,
@@ -110,7 +110,7 @@ def test_a_number_that_is_none_is_told_from_one_that_is_not_there(garbage: Any) 
     assert from_status(Whole, {}).speed is None
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.status], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [kind for kind in CRD_KINDS.values() if kind.status], ids=lambda kind: kind.name)
 def test_every_field_of_the_crd_is_one_of_the_records(kind: Any) -> None:
     def check(record_: type, said: dict[str, Any]) -> None:
         memory = said["properties"].get(INSIDE, {"properties": {}})["properties"]

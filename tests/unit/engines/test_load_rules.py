@@ -8,11 +8,11 @@ from tests.unit.engines.sglang import servers
 
 from paceline.core import Dataset, Server, Workload
 from paceline.engines import ENGINES, load_rules
-from paceline.engines.bounds import number
+from paceline.engines.bounds import parse_number
 from paceline.pods import datasets
 
 MINE = "configMap://prompts/mine.jsonl"
-LONGEST = load_rules.LONGEST["swe"]
+LONGEST = load_rules.LONGEST_PROMPTS["swe"]
 LEAST, ENOUGH = -(-LONGEST // load_rules.MOST_CHARACTERS), -(-LONGEST // load_rules.FEWEST_CHARACTERS)
 """Tokens that the longest prompt of swe has at least, and at most."""
 
@@ -66,7 +66,7 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
 
 
 def test_the_longest_prompts_are_those_of_the_built_in_sets() -> None:
-    assert {name: max(map(len, datasets.load_dataset(name))) for name in datasets.NAMES} == load_rules.LONGEST
+    assert {name: max(map(len, datasets.load_dataset(name))) for name in datasets.NAMES} == load_rules.LONGEST_PROMPTS
 
 
 @pytest.mark.parametrize(("rule", "server", "asked", "message"), ROWS)
@@ -110,4 +110,4 @@ def test_what_may_fit_is_let_pass(server: Server, asked: Workload) -> None:
     [("8k", 8000), ("8Ki", 8192), ("1.5k", 1500), ("32K", 32768), ("auto", None), ("-1", -1), ("", None)],
 )
 def test_numbers_as_engines_read_them(text: str, is_: int | None) -> None:
-    assert number(text) == is_
+    assert parse_number(text) == is_

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paceline.evidence.arguments import (
-    LONGEST,
+    LONGEST_VALUE_SHOWN,
     MOST,
     Difference,
     arguments_digest,
@@ -77,6 +77,6 @@ def test_differences_are_told_by_name_with_both_values_and_in_few_words() -> Non
     )
     assert str(Difference("stream_interval", "8", "1")) == "stream_interval is 8, and 1 on the baseline"
     (long,) = differences({"a": "x" * 99}, {"a": "y"})
-    assert len(long.value) == LONGEST
+    assert len(long.value) == LONGEST_VALUE_SHOWN
     assert len(differences({str(i): "1" for i in range(99)}, {})) == MOST
     assert differences({"a": "1"}, {"a": "1"}) == ()

@@ -23,7 +23,7 @@ from paceline.cli import main
 from paceline.cli.plan import NO_ROOM
 from paceline.measure import record
 from paceline.plan.costs import Assumptions
-from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, Scenario, forecast
+from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, Scenario, forecast
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -53,7 +53,7 @@ def test_rounds_starts_and_seconds_if_all_goes_well() -> None:
 
 
 def test_rounds_starts_and_seconds_if_nothing_is_ever_decided() -> None:
-    pools = forecast_of(UNDECIDED).pools
+    pools = forecast_of(UNDECIDED_SCENARIO).pools
     assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
         "latency": (8, 8 * 2),
         "throughput": (9, 9 * 3),
@@ -166,7 +166,7 @@ def test_the_steps_are_those_of_the_planner() -> None:
 
 
 def test_nothing_is_promoted_that_nobody_has_decided() -> None:
-    kinds = [kind for (kind, _), _ in forecast_of(UNDECIDED).steps]
+    kinds = [kind for (kind, _), _ in forecast_of(UNDECIDED_SCENARIO).steps]
     assert kinds[-2:] == ["BenchmarkRun", "BenchmarkRun"]
 
 

@@ -16,7 +16,7 @@ from paceline.engines.log_tail import failure_line
 from paceline.evidence import clocks
 from paceline.evidence.arguments import comparable, pick, publishable
 from paceline.pods.round.parity import Answer, Incomparable, compare, read_answer
-from paceline.pods.round.steps import UNREADABLE
+from paceline.pods.round.steps import UNREADABLE_PAGE
 
 CAPTURES = Path(__file__).parents[2] / "contract" / "captures"
 
@@ -77,9 +77,9 @@ def test_a_probe_reads_a_server_or_costs_its_arm(engine: str, version: str, data
         lambda: probe.work(before, after),
         lambda: probe.draft_tokens(after.pages["/metrics"]) if probe.draft_tokens else None,
     ):
-        with refused(*UNREADABLE):
+        with refused(*UNREADABLE_PAGE):
             reading()
-    with refused(*UNREADABLE):
+    with refused(*UNREADABLE_PAGE):
         resolved = probe.resolved(before)
         json.dumps([comparable(resolved, ()), pick(resolved, tuple(resolved)), publishable(resolved)], default=str)
 

@@ -124,8 +124,8 @@ def nested(levels: int, key: str = "not") -> dict[str, object]:
 
 def test_a_schema_that_is_too_deep_is_a_problem_whoever_asks() -> None:
     """In a spec it is text, so its depth is not bounded where the object is read."""
-    assert response_format.problem(nested(response_format.DEEPEST)) == ""
-    for levels in (response_format.DEEPEST + 1, 400):
+    assert response_format.problem(nested(response_format.DEEPEST_SCHEMA)) == ""
+    for levels in (response_format.DEEPEST_SCHEMA + 1, 400):
         said_of_it = response_format.problem_of_text(json.dumps(nested(levels)))
         assert said_of_it.startswith("json_schema.schema is nested deeper than 50 levels; ")
 

@@ -97,7 +97,7 @@ def test_a_hub_lists_files_or_is_refused(
     ]
     with refused(FetchError):
         pinned = hub.resolve_revision(artifact)
-        assert hub.COMMIT.fullmatch(pinned.commit)
+        assert hub.WHOLE_COMMIT.fullmatch(pinned.commit)
         listing = hub.list_files(pinned, FetchRequest(models=(MODEL,)))
         assert listing.files
         assert all(

@@ -17,7 +17,7 @@ from paceline.engines.pod_template import refusals
 from paceline.plan.deployment.models import models_of
 from paceline.render import fetch_job, round_job
 from paceline.render.benchmark import round_plan
-from paceline.render.overlay import KEYS, laid_over
+from paceline.render.overlay import MERGE_KEYS, laid_over
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE, Where
 
@@ -115,7 +115,7 @@ def moves(base: Any, field: str = "") -> Iterator[tuple[str, Any]]:
             for key, value in base.items():
                 yield from ((f"{key}.{path}".strip("."), {key: over}) for path, over in moves(value, key))
         case [Mapping(), *_]:
-            key = KEYS.get(field, "name")
+            key = MERGE_KEYS.get(field, "name")
             for item in base if key in base[0] else ():
                 rest = {name: value for name, value in item.items() if name != key}
                 for path, over in moves(rest):
@@ -169,7 +169,7 @@ def leaves(base: Any, field: str = "") -> Iterator[tuple[str, Any]]:
         case Mapping():
             for key, value in base.items():
                 yield from ((f"{key}.{path}".strip("."), leaf) for path, leaf in leaves(value, key))
-        case [Mapping(), *_] if (key := KEYS.get(field, "name")) in base[0]:
+        case [Mapping(), *_] if (key := MERGE_KEYS.get(field, "name")) in base[0]:
             for item in base:
                 rest = {name: value for name, value in item.items() if name != key}
                 yield from ((f"{item[key]}.{path}", leaf) for path, leaf in leaves(rest))

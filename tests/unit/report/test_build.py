@@ -11,7 +11,7 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.record import from_status, to_status
 from paceline.report import FORMATS, build_report
 from paceline.report.tables import costs_table
-from paceline.report.text import EMULATED, change, duration_words, key_figures, significant
+from paceline.report.text import EMULATED_NOTICE, change, duration_words, key_figures, significant
 
 
 def test_the_examples_have_the_status_that_the_operator_writes() -> None:
@@ -171,7 +171,7 @@ def test_times_have_the_unit_that_suits_them() -> None:
 
 
 def test_the_mark_says_that_nothing_was_measured() -> None:
-    assert re.search(r"no model ran.*no measurements", EMULATED)
+    assert re.search(r"no model ran.*no measurements", EMULATED_NOTICE)
 
 
 def test_what_a_terminal_would_obey_is_in_no_report() -> None:

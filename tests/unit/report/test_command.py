@@ -18,7 +18,7 @@ from tests.unit.cli.states import both_promoted
 
 from paceline import cli
 from paceline.cli.report_source import source_named
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.measure import record
 
@@ -104,7 +104,7 @@ def test_a_name_without_a_cluster_says_so(
 @pytest.fixture
 async def cluster() -> MemoryApi:
     """Two pools of one deployment, one of them measured twice."""
-    api = MemoryApi(Cluster(kinds=KINDS))
+    api = MemoryApi(Cluster(kinds=RECONCILED_KINDS))
     pools = [{"name": "throughput"}, {"name": "latency"}]
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
     deployment = {"kind": "SpeculativeDeployment", "metadata": {"name": "qwen3-coder-next"}, "spec": {"pools": pools}}

@@ -10,7 +10,7 @@ from tests.support.reports import EVIL, GB10, demo, evil, over
 from tests.support.runs import latency, throughput
 
 from paceline.report import FORMATS, build_report
-from paceline.report.text import EMULATED
+from paceline.report.text import EMULATED_NOTICE
 
 VOID = {"meta", "link", "br", "path", "use", "rect"}
 
@@ -206,9 +206,9 @@ def test_an_emulated_engine_is_not_to_be_overlooked(form: str) -> None:
     real = latency(emulated=False)
     for entry in real["rounds"]:
         entry["emulated"] = False
-    assert FORMATS[form](build_report([latency()])).count(EMULATED) >= (2 if form == "html" else 1)
+    assert FORMATS[form](build_report([latency()])).count(EMULATED_NOTICE) >= (2 if form == "html" else 1)
     assert "mulated" not in re.sub(r"<style>.*?</style>", "", FORMATS[form](build_report([real])), flags=re.DOTALL)
-    assert EMULATED in FORMATS[form](build_report([real, throughput()]))
+    assert EMULATED_NOTICE in FORMATS[form](build_report([real, throughput()]))
 
 
 def test_every_chart_of_an_emulated_run_is_marked(shown: Reader) -> None:

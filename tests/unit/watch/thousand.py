@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.support import memory
 
 from paceline.controller.cluster import ObjectKey, WatchedCluster
-from paceline.controller.kinds import KINDS
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.watch import Watcher
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
 from paceline.engines import ENGINES
@@ -48,7 +48,7 @@ async def serve(address: str, port: int) -> None:
 
 
 def cluster(address: str) -> WatchedCluster:
-    known = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    known = WatchedCluster(memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS)))
     for number in range(POOLS):
         name = f"served-{number}"
         labels = {**MANAGED_BY, DEPLOYMENT_LABEL: name, POOL_LABEL: "latency", COMPONENT_LABEL: "server"}

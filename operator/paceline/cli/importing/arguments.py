@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.cli.importing.secret import HIDDEN
+from paceline.cli.importing.secret import MASK
 from paceline.engines import ENGINES
 from paceline.engines.arguments import FlagList, ParsedFlag
 from paceline.engines.importing import Note
@@ -174,7 +174,7 @@ def _all_words(parsed: ParsedFlag) -> list[str]:
 def readable(words: Sequence[str]) -> str:
     """A flag for a person to read, without a secret."""
     name = words[0].partition("=")[0]
-    return f"{name} {HIDDEN}" if name in SECRETS else " ".join(words)
+    return f"{name} {MASK}" if name in SECRETS else " ".join(words)
 
 
 def _value(fields: Mapping[str, ParsedFlag], name: str) -> str:

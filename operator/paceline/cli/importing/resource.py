@@ -21,7 +21,7 @@ from paceline.cli.importing.pod import (
     unread,
 )
 from paceline.cli.importing.pruned import pruned
-from paceline.cli.importing.secret import HIDDEN
+from paceline.cli.importing.secret import MASK
 from paceline.cli.importing.speculation import proposed, read_speculation
 from paceline.core import PromotionSpec, Scheme
 from paceline.core.manifest import Manifest
@@ -31,7 +31,7 @@ from paceline.engines.arguments import one_word
 from paceline.engines.images import RELEASE
 from paceline.engines.importing import Note, Speculating, UnansweredError
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]
@@ -103,7 +103,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
     container, run = started
     questions = list[str]()
 
-    def answered(ask: Callable[[], T], otherwise: T) -> T:
+    def answered(ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
         except UnansweredError as error:
@@ -315,7 +315,7 @@ def _keys(
         elif word and field not in keys:
             name = flag if word != in_a_variable else next(iter(KEYS))
             text = (
-                f"{name} {HIDDEN} is written out in the Deployment, and is not here: put it into a Secret and name that"
+                f"{name} {MASK} is written out in the Deployment, and is not here: put it into a Secret and name that"
             )
             more = ", or say --api-key-secret NAME/KEY" if field == "apiKeySecretRef" else ""
             problems.append(Problem(path=f"spec.engine.{field}", message=text + more))

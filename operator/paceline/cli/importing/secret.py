@@ -8,7 +8,7 @@ _SECRET = re.compile(
     r"(^|[_-])((API|AUTH|ACCESS)?(TOKEN|KEY)|SECRET|PASS(WORD|WD|PHRASE)?|PWD|CREDENTIALS?)$", re.IGNORECASE
 )
 """Names of variables and flags whose values are nobody's to read."""
-HIDDEN = "…"
+MASK = "…"
 
 
 def is_secret(name: str) -> bool:
@@ -19,4 +19,4 @@ def without_secret_value(variable: Mapping[str, Any]) -> str:
     """A variable's value, or where it comes from, without a secret."""
     if "valueFrom" in variable:
         return str(dict(variable["valueFrom"]))
-    return HIDDEN if is_secret(str(variable["name"])) else str(variable.get("value", ""))
+    return MASK if is_secret(str(variable["name"])) else str(variable.get("value", ""))

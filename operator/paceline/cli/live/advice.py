@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 
-UNDECIDED = ("Error", "Inconclusive")
+UNDECIDED_OUTCOMES = ("Error", "Inconclusive")
 
 
 def advice(deployment: ObservedDeployment, pool: ObservedPool) -> str:
@@ -28,7 +28,7 @@ def _promote(deployment: ObservedDeployment, pool: ObservedPool) -> str:
 
 
 def _retry(deployment: ObservedDeployment, pool: ObservedPool) -> str:
-    undecided = pool.status.verdict and pool.status.verdict.outcome in UNDECIDED
+    undecided = pool.status.verdict and pool.status.verdict.outcome in UNDECIDED_OUTCOMES
     return _command("retry", deployment, pool) if pool.status.holds or undecided else ""
 
 

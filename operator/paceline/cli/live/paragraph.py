@@ -5,7 +5,7 @@ from datetime import datetime
 
 from paceline import api
 from paceline.api.status import Hold, PoolVerdict, ServingEvidence
-from paceline.cli.live.advice import UNDECIDED, advice, asked_to_promote
+from paceline.cli.live.advice import UNDECIDED_OUTCOMES, advice, asked_to_promote
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds, time_left
 from paceline.cli.live.searching import standing_clause
@@ -153,7 +153,7 @@ def _end_of(hold: Hold) -> str:
 
 def _not_decided(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     verdict = pool.status.verdict
-    if verdict and verdict.outcome in UNDECIDED:
+    if verdict and verdict.outcome in UNDECIDED_OUTCOMES:
         yield f"Another spec, or another attempt, may decide it: {advice(deployment, pool)}."
 
 

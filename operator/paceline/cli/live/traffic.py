@@ -105,11 +105,11 @@ def _now(deployment: ObservedDeployment, counted: Sequence[tuple[Counts, Counts]
 def _measured(run: Object, arm: str) -> Iterator[TrafficMeasured]:
     spec = run["spec"]
     rounds = rounds_of(run)
-    arms, workloads = [each["name"] for each in spec["arms"]], [read.workload(each) for each in spec["workloads"]]
+    arms, workloads = [each["name"] for each in spec["arms"]], [read.named_workload(each) for each in spec["workloads"]]
     values = measured.values(arms, workloads, rounds)
     typical = {(value.workload, value.metric): value.typical for value in values if value.arm == arm}
     for workload in spec["workloads"]:
-        name = read.workload(workload)
+        name = read.named_workload(workload)
         found = {field: typical[name, metric] for metric, field in _METRICS.items() if (name, metric) in typical}
         yield TrafficMeasured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
 

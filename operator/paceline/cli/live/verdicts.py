@@ -12,7 +12,7 @@ from paceline.cli.live.words import EMULATED
 from paceline.core.record import decimal, finite
 
 UNDECIDED, STALLED = "Undecided", "Stalled"
-EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 13, STALLED: 14}
+EXIT_CODES = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 13, STALLED: 14}
 """Those of `paceline gate FILE`, and two that a cluster adds: no verdict in time; no verdict before a person acts."""
 
 
@@ -48,7 +48,7 @@ def _result(deployment: ObservedDeployment, pool: ObservedPool) -> PoolResult:
     if not deployment.seen:
         message = f"the operator has not read generation {deployment.generation} yet"
         return PoolResult(pool=pool.name, outcome=UNDECIDED, message=message)
-    if verdict and verdict.outcome in EXIT and deployment.judged:
+    if verdict and verdict.outcome in EXIT_CODES and deployment.judged:
         return PoolResult(
             pool=pool.name,
             outcome=verdict.outcome,
@@ -83,11 +83,11 @@ def _waits_for(deployment: ObservedDeployment, pool: ObservedPool) -> str:
 
 def exit_code(found: Sequence[PoolResult]) -> int:
     """The highest of all pools': 0 says that each has a winner."""
-    return max(EXIT[result.outcome] for result in found)
+    return max(EXIT_CODES[result.outcome] for result in found)
 
 
 def verdicts_payload(deployment: ObservedDeployment, found: Sequence[PoolResult]) -> dict[str, Any]:
-    worst = max(found, key=lambda result: EXIT[result.outcome])
+    worst = max(found, key=lambda result: EXIT_CODES[result.outcome])
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,

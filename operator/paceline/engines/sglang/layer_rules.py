@@ -74,11 +74,11 @@ def aux_layers_are_named(pair: PairFacts) -> Iterator[ModelFinding]:
         yield from layers_unnamed(pair, states[-1].asked)
 
 
-Text = tuple[str, str] | None
+Sentence = tuple[str, str] | None
 """A problem and its fix."""
 
 
-def _beside(pair: PairFacts, states: Sequence[Captured]) -> Text:
+def _beside(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
     beside, takes = pair.head.aux_layers_beside, states[-1].asked
     if pair.head.aux_layers or not beside or takes in (beside, tuple(layer + 1 for layer in beside)):
         return None
@@ -89,7 +89,7 @@ def _beside(pair: PairFacts, states: Sequence[Captured]) -> Text:
     )
 
 
-def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Text:
+def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
     """For a class whose heads are also made with a fork that takes other layers by itself."""
     target, layers = pair.target.architectures[0], pair.target.num_hidden_layers or 0
     named = pair.head.aux_layers or pair.head.aux_layers_beside
@@ -104,7 +104,7 @@ def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Text:
     )
 
 
-def _unread(pair: PairFacts, states: Sequence[Captured]) -> Text:
+def _unread(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
     named, takes = pair.head.aux_layers, states[-1].asked
     if not named or any(each.named for each in states) or takes == tuple(layer + 1 for layer in named):
         return None
@@ -115,7 +115,7 @@ def _unread(pair: PairFacts, states: Sequence[Captured]) -> Text:
     )
 
 
-def _in_two_ways(pair: PairFacts, states: Sequence[Captured]) -> Text:
+def _in_two_ways(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
     state = states[-1]
     if any(each.graphs == each.asked for each in states):
         return None

@@ -13,7 +13,7 @@ from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
 from paceline.engines.arguments import read_data
 from paceline.engines.parallel import Parallelism
 from paceline.engines.release import release
-from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED, VERSION
+from paceline.engines.vllm.arguments import COMPARED, FLAGS, LISTED_VERSION, MOVED
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.importing import IMPORTING
@@ -45,8 +45,8 @@ ADAPTER = Adapter(
     capabilities=CAPABILITIES,
     program=PROGRAM,
     port=PORT,
-    newest=VERSION,
-    reads=lambda version: release(version) == release(VERSION),
+    newest=LISTED_VERSION,
+    reads=lambda version: release(version) == release(LISTED_VERSION),
     argv=argv,
     running_requests=running_requests,
     env=env,

@@ -10,7 +10,7 @@ from functools import cache
 from paceline.engines.arguments import FlagList, read_flags
 from paceline.engines.managed import managed_flags
 
-VERSION = "0.33.0"
+LISTED_VERSION = "0.33.0"
 """The version whose flags are listed. Of another version no flag is unknown."""
 _MANAGED: Mapping[str, str] = {
     **managed_flags(
@@ -65,10 +65,10 @@ _RENAMED: Mapping[str, str] = {
 @cache
 def flag_list(version: str) -> FlagList:
     return FlagList(
-        source=f"vLLM {VERSION}",
-        flags=read_flags(__package__, f"flags-{VERSION}.json"),
-        complete=version == VERSION,
-        exact=version == VERSION,
+        source=f"vLLM {LISTED_VERSION}",
+        flags=read_flags(__package__, f"flags-{LISTED_VERSION}.json"),
+        complete=version == LISTED_VERSION,
+        exact=version == LISTED_VERSION,
         managed=_MANAGED,
         forbidden=_FORBIDDEN,
         own=OWN_FLAGS,
@@ -83,4 +83,4 @@ def _spelling(written: str) -> str:
     return "--optimization-level" if name.startswith("-O") else name
 
 
-FLAGS = flag_list(VERSION)
+FLAGS = flag_list(LISTED_VERSION)

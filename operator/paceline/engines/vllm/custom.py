@@ -10,10 +10,10 @@ from paceline.core import Arm
 from paceline.engines.arguments import read_data
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration
-from paceline.engines.vllm.arguments import VERSION
+from paceline.engines.vllm.arguments import LISTED_VERSION
 from paceline.engines.vllm.keys import FLAG, settings
 
-_METHODS = tuple(read_data(__package__, f"flags-{VERSION}.json")["speculativeMethods"])
+_METHODS = tuple(read_data(__package__, f"flags-{LISTED_VERSION}.json")["speculativeMethods"])
 """`SpeculativeMethod` (:74). medusa and mlp_speculator went with 0.33."""
 MTP = "_mtp"
 """How `MTPModelTypes` end, one a model (:38); vLLM makes `mtp` of each of them (:1246)."""

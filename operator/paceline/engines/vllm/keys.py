@@ -14,7 +14,7 @@ from paceline.core import Arm
 from paceline.engines.arguments import ParsedFlag, flag_of, read_data
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, fault_of, variables
-from paceline.engines.vllm.arguments import FLAGS, VERSION
+from paceline.engines.vllm.arguments import FLAGS, LISTED_VERSION
 
 FLAG = "--speculative-config"
 _MANAGED = {
@@ -45,7 +45,9 @@ METHODS_OF: Mapping[str, tuple[str, ...]] = {
     "xpress_topc": ("dflash",),  # :1621
 }
 """Key → the methods that take it."""
-_KNOWN = {row["names"][0]: flag_of(row) for row in read_data(__package__, f"flags-{VERSION}.json")["speculativeKeys"]}
+_KNOWN = {
+    row["names"][0]: flag_of(row) for row in read_data(__package__, f"flags-{LISTED_VERSION}.json")["speculativeKeys"]
+}
 _DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
 _LOSSY = ("synthetic_", "fly_")
@@ -145,7 +147,7 @@ def _fault_beside(parsed: ParsedFlag, key: str, method: str, configuration: Conf
     if outermost not in _KNOWN:
         near = get_close_matches(outermost, _KNOWN, n=1)
         way_out = f"did you mean {near[0]}?" if near else "remove it"
-        return f"vLLM {VERSION} has no key {outermost}; {way_out}" if exact else ""
+        return f"vLLM {LISTED_VERSION} has no key {outermost}; {way_out}" if exact else ""
     if exact and method not in METHODS_OF.get(key, (method,)) and _read(parsed.value):
         return f"{key} is for vLLM's {' and '.join(METHODS_OF[key])}, not {method}; remove it"
     one = replace(parsed, values=parsed.values[:1])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.engines.arguments import flag_value
-from paceline.engines.bounds import number
+from paceline.engines.bounds import parse_number
 from paceline.engines.model_rules import (
     AUX_STATES,
     AUX_STATES_WHY,
@@ -23,7 +23,7 @@ from paceline.engines.model_rules import (
     reads_states,
     vocabularies_agree,
 )
-from paceline.engines.vllm.arguments import FLAGS, VERSION
+from paceline.engines.vllm.arguments import FLAGS, LISTED_VERSION
 from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.keys import settings
 from paceline.engines.vllm.rules import draft_tokens
@@ -49,7 +49,7 @@ def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
         problem, fix = f"{problem}, which vLLM's second model runner does not drive", TO_THE_FIRST
     else:
         problem = f"{problem}: {NO_READER}"
-    yield of_head(pair, "source", problem, fix, blocks=pair.server.engine.version == VERSION)
+    yield of_head(pair, "source", problem, fix, blocks=pair.server.engine.version == LISTED_VERSION)
 
 
 def aux_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -65,7 +65,7 @@ def vocabularies_may_differ(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
     """Of a small model of its own; the positions of a head are raised to the target's (config/speculative.py:2151)."""
-    given = number(flag_value(pair.server.engine.args, "--max-model-len", FLAGS) or "")
+    given = parse_number(flag_value(pair.server.engine.args, "--max-model-len", FLAGS) or "")
     ours, theirs = pair.head.max_position_embeddings, given or pair.target.max_position_embeddings
     if pair.draft.algorithm == "STANDALONE" and ours and theirs and ours < theirs and not is_first(pair.server):
         yield ModelFinding(

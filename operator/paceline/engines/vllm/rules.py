@@ -14,7 +14,7 @@ from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.vllm import custom, depth, keys, runner
-from paceline.engines.vllm.arguments import FLAGS, VERSION, flag_list
+from paceline.engines.vllm.arguments import FLAGS, LISTED_VERSION, flag_list
 from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
 
 METHODS: Mapping[str, str] = {
@@ -79,7 +79,9 @@ FLOOR = "0.24.0"
 def _version(configuration: Configuration) -> Iterator[Refusal]:
     number = release(configuration.version)
     if number is None:
-        message = f"{configuration.version} is not a version; write the one that the image has, such as {VERSION}"
+        message = (
+            f"{configuration.version} is not a version; write the one that the image has, such as {LISTED_VERSION}"
+        )
         yield Refusal(path="engine.version", message=message)
     elif number < (release(FLOOR) or ()):
         message = f"{configuration.engine} is older than {FLOOR}, the oldest that is known; take a newer image"

@@ -15,7 +15,7 @@ from paceline.engines.arguments import ParsedFlag
 from paceline.engines.refusal import Refusal
 from paceline.engines.release import Release, release
 from paceline.engines.rules import Configuration
-from paceline.engines.vllm.arguments import VERSION
+from paceline.engines.vllm.arguments import LISTED_VERSION
 from paceline.engines.vllm.keys import settings
 
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
@@ -104,7 +104,7 @@ def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
 def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
     """`methods`: arm → vLLM's name of its method."""
     first, at = is_first(configuration.server), release(configuration.version) or _NEVER
-    for arm in configuration.arms if at <= (release(VERSION) or ()) else ():
+    for arm in configuration.arms if at <= (release(LISTED_VERSION) or ()) else ():
         if arm.adaptive and at < ADAPTS_SINCE:
             message = f"{configuration.engine} does not adapt its depth; {_written(ADAPTS_SINCE)} does: name chains"
             yield Refusal(arm=arm.name, path="adaptive", message=message)
@@ -121,7 +121,7 @@ def _written(number: Release) -> str:
 
 
 def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
-    if (release(configuration.version) or _NEVER) > (release(VERSION) or ()):
+    if (release(configuration.version) or _NEVER) > (release(LISTED_VERSION) or ()):
         return
     if is_first(configuration.server):
         for parsed in configuration.find(*FIRST_LACKS):

@@ -6,14 +6,14 @@ from typing import Any
 
 from paceline.core import Arm, Server
 from paceline.engines.arguments import flag_value, read_data
-from paceline.engines.vllm.arguments import FLAGS, VERSION
+from paceline.engines.vllm.arguments import FLAGS, LISTED_VERSION
 
 
 def without_hidden_states(server: Server) -> frozenset[str]:
     """Architectures whose class has no interface for hidden states. Empty for another version, and for the
     implementation by Transformers, which has it (model_executor/models/transformers/base.py)."""
     other = flag_value(server.engine.args, "--model-impl", FLAGS) not in (None, "auto", "vllm")
-    return frozenset() if other or server.engine.version != VERSION else _listed()
+    return frozenset() if other or server.engine.version != LISTED_VERSION else _listed()
 
 
 def loses(arm: Arm) -> str:
@@ -34,4 +34,4 @@ def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
 @cache
 def _listed() -> frozenset[str]:
     """By dev/vllm/extract_hooks.py."""
-    return frozenset(read_data(__package__, f"targets-{VERSION}.json")["handOutNoHiddenStates"])
+    return frozenset(read_data(__package__, f"targets-{LISTED_VERSION}.json")["handOutNoHiddenStates"])

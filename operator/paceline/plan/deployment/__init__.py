@@ -90,7 +90,7 @@ POOL_STEPS: tuple[Step[Rollout], ...] = (
     measure,
     prune_runs,
 )
-ALWAYS: tuple[Step[Rollout], ...] = (apply_companions,)
+ALWAYS_LAST: tuple[Step[Rollout], ...] = (apply_companions,)
 """Steps of a pool that none blocks. They come last: what refuses an address must not keep servers away."""
 
 MOST_NOTES = 64
@@ -160,7 +160,7 @@ def _of_pool(pool: Pool, now: datetime) -> tuple[list[StepResult], PoolStatus]:
         step = as_it_stands(pool.remembered, pool.servers)
         return [step], replace(pool.remembered, **step.status)
     rollout = lend(take_down(pool, now), now)
-    steps = [*walk(POOL_STEPS, rollout, now), *walk(ALWAYS, rollout, now)]
+    steps = [*walk(POOL_STEPS, rollout, now), *walk(ALWAYS_LAST, rollout, now)]
     return steps, _entry(rollout.pool, steps)
 
 

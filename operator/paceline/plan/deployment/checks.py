@@ -21,8 +21,8 @@ from paceline.plan.deployment.preflight import model_problems
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.devices import WITHOUT_CLAIMS
 from paceline.plan.step import Adopt, Delete, StepResult
-from paceline.render.devices import KIND as CLAIM_TEMPLATE
-from paceline.render.group import KIND as GROUPS
+from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
+from paceline.render.group import GROUPS
 from paceline.render.pull import COMPONENT
 
 _KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", CLAIM_TEMPLATE, *PROTECTION, *ROUTES)

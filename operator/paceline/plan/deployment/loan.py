@@ -28,7 +28,7 @@ from paceline.plan.deployment.runs import Run
 from paceline.plan.objects import condition
 from paceline.plan.step import earliest, parse_time, timestamp
 
-PATIENCE = timedelta(seconds=30)
+LOAN_PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
 MISSED = timedelta(minutes=1)
 """A server that does not answer some probes is back by then; one that starts anew takes longer."""
@@ -112,7 +112,7 @@ def loan_note(rollout: Rollout, now: datetime) -> str:
         return f"a server was lent in vain for {minutes} minutes; the next loan is at {loan.not_before}"
     if not _all_ready(rollout):
         return "the pool lends it a server once all of them are ready"
-    return f"the pool lends it a server at {timestamp(since + PATIENCE)}"
+    return f"the pool lends it a server at {timestamp(since + LOAN_PATIENCE)}"
 
 
 def lent(entry: PoolStatus, spec: PoolSettings) -> str:
@@ -150,7 +150,7 @@ def _due(rollout: Rollout, run: Run, now: datetime) -> datetime | None:
         return None
     loan = pool.remembered.loan or Loan()
     paused = parse_time(loan.not_before) if loan.not_before and loan.run == run.name else now
-    due = max(since + PATIENCE, paused, now)
+    due = max(since + LOAN_PATIENCE, paused, now)
     if due > now:
         return due
     return now if _all_ready(rollout) else now + _ASK_AGAIN

@@ -37,7 +37,7 @@ from paceline.plan.images import differ, image_digest
 from paceline.plan.objects import annotations, brings_rounds, owned_by
 from paceline.plan.step import parse_time
 from paceline.render import group_name, revision_of
-from paceline.render.group import KIND as GROUPS
+from paceline.render.group import GROUPS
 
 
 @dataclass(frozen=True, kw_only=True)

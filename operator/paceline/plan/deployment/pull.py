@@ -28,7 +28,7 @@ from paceline.plan.silence import placed_at
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time
 from paceline.render.pull import COMPONENT, pull_job
 
-PATIENCE = timedelta(minutes=1)
+IMAGE_PATIENCE = timedelta(minutes=1)
 """How long a node may take to accept the pod."""
 NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                         "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"})  # fmt: skip
@@ -163,7 +163,7 @@ def _problem(pool: Pool, job: Object, now: datetime) -> Trouble | None:
 
 
 def _unless_over(began: datetime, message: str, now: datetime) -> Trouble | None:
-    end = began + PATIENCE
+    end = began + IMAGE_PATIENCE
     return Trouble(message=message, final=end) if now < end else None
 
 

@@ -34,7 +34,7 @@ from paceline.plan.deployment.workload import (
 from paceline.plan.pods import Trouble
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import claim_templates, controller_revision
-from paceline.render.devices import KIND as CLAIM_TEMPLATE
+from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """Annotation of a pod template that `kubectl rollout restart` sets."""

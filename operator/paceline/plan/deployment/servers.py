@@ -21,7 +21,7 @@ from paceline.plan.pods import Trouble, container, evicted, held_up, paused, ref
 from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE
 from paceline.render import group_name
-from paceline.render.group import KIND as GROUPS
+from paceline.render.group import GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 _GROUP = "leaderworkerset.sigs.k8s.io/group-index"

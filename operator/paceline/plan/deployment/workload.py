@@ -28,7 +28,7 @@ from paceline.render.patience import has_own, startup_probe, with_patience, with
 
 _WHY = "paceline.dev/why"
 """Annotation of the servers: why they are of their arm."""
-PATIENCE = timedelta(minutes=1)
+STARTUP_PATIENCE = timedelta(minutes=1)
 """How long one server more may wait for room. It counts while no other server of the pool is ending: that one's
 accelerators are free only once it has drained."""
 _KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
@@ -149,7 +149,7 @@ class Surging:
 
 def withdrawn_at(target: Surging | Target | None) -> datetime | None:
     """When one server more that waits for room is given up; None if none waits."""
-    return parse_time(target.surge_waits_since) + PATIENCE if target and target.surge_waits_since else None
+    return parse_time(target.surge_waits_since) + STARTUP_PATIENCE if target and target.surge_waits_since else None
 
 
 def in_place(promotion: PromotionSpec, target: Target | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paceline.api.round import KIND, Round, belongs, in_order
+from paceline.api.round import ROUND_KIND, Round, belongs, in_order
 from paceline.core import RunSpec
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, round_name
@@ -66,7 +66,7 @@ def manifest(owner: Owner, run: Object, round: Round) -> Manifest:
     found_by = {label: labels[label] for label in (DEPLOYMENT_LABEL, POOL_LABEL) if label in labels}
     return {
         "apiVersion": API_VERSION,
-        "kind": KIND,
+        "kind": ROUND_KIND,
         "metadata": metadata(name, owner, {RUN_LABEL: owner.name, **found_by}),
         "spec": {**to_status(round), "fingerprint": fingerprint(run["spec"])},
     }

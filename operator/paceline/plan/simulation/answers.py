@@ -7,7 +7,7 @@ from dataclasses import replace
 from paceline.core import ModelFacts, Parity, Workload
 from paceline.core.manifest import Object
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult
-from paceline.fetching import COMMIT, FETCH_VARIABLE, Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.fetching import FETCH_VARIABLE, WHOLE_COMMIT, Artifact, FetchedModel, FetchRequest, FetchResult
 from paceline.plan.deployment.servers import pod_template
 
 SpeedOf = Callable[[ArmCommand, Workload], float]
@@ -85,7 +85,7 @@ def round_result(
 
 def _downloaded(artifact: Artifact, commit_of: Callable[[str], str]) -> FetchedModel:
     source, revision = str(artifact.source), artifact.revision
-    pinned = artifact.commit or (revision if COMMIT.fullmatch(revision) else "")
+    pinned = artifact.commit or (revision if WHOLE_COMMIT.fullmatch(revision) else "")
     return FetchedModel(
         source=source,
         revision=revision,

@@ -10,7 +10,7 @@ from paceline.core.manifest import Manifest, Object
 from paceline.kube.difference import needs_apply, stamped
 from paceline.plan.objects import owned_by
 from paceline.plan.step import timestamp
-from paceline.render.group import KIND as LEADER_WORKER_SET
+from paceline.render.group import GROUPS
 
 Handle = tuple[str, str]
 """Kind and name: a simulation has one namespace."""
@@ -18,7 +18,7 @@ Admission = Callable[[Object, Manifest], Manifest | None]
 """A pod's owner and the pod → the pod as the admission webhooks leave it; None if they refuse it."""
 
 ROUND = "BenchmarkRound"
-SERVERS = ("Deployment", LEADER_WORKER_SET)
+SERVERS = ("Deployment", GROUPS)
 _KEPT = ("uid", "generation", "creationTimestamp")
 """Metadata that the API server sets and no apply changes."""
 

@@ -8,7 +8,7 @@ from paceline.core.names import COMPONENT_LABEL
 from paceline.plan.pods import UNALLOCATED
 from paceline.plan.simulation.cluster import Cluster, Handle
 from paceline.plan.step import timestamp
-from paceline.render.devices import KIND as CLAIM_TEMPLATE
+from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 
 ALIVE = ("Pending", "Running")
 GATED = "Scheduling is blocked due to non-empty scheduling gates"

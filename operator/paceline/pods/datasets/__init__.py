@@ -28,12 +28,12 @@ class Record(NamedTuple):
     prompt: str
 
 
-Message = TypedDict("Message", {"from": str, "value": str})
+StoredMessage = TypedDict("StoredMessage", {"from": str, "value": str})
 
 
 class StoredConversation(TypedDict):
     id: str
-    conversations: list[Message]
+    conversations: list[StoredMessage]
 
 
 @cache

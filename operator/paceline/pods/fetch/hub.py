@@ -29,7 +29,7 @@ from huggingface_hub.utils._http import default_client_factory
 
 from paceline.core import Source
 from paceline.core.text import printable
-from paceline.fetching import COMMIT, Artifact, FetchRequest
+from paceline.fetching import WHOLE_COMMIT, Artifact, FetchRequest
 from paceline.pods.fetch.request import FetchError, covers
 from paceline.pods.prompt_file import LARGEST_FILE
 
@@ -90,12 +90,12 @@ class FileListing:
 
 def resolve_revision(artifact: Artifact) -> Pinned:
     """Resolve the revision. The hub is not asked if it is a commit, or was resolved before."""
-    if COMMIT.fullmatch(known := artifact.commit or artifact.revision):
+    if WHOLE_COMMIT.fullmatch(known := artifact.commit or artifact.revision):
         return Pinned(artifact=artifact, commit=known)
     source = artifact.source
     with explained(artifact):
         commit = HfApi().repo_info(source.name, revision=artifact.revision, repo_type=artifact.kind).sha
-    if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
+    if not isinstance(commit, str) or not WHOLE_COMMIT.fullmatch(commit):
         raise FetchError(f"{ENDPOINT} names no commit for revision {artifact.revision}", final=False, source=source)
     return Pinned(artifact=artifact, commit=commit)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from huggingface_hub import HFCacheInfo, scan_cache_dir
 
 from paceline.core.text import printable
-from paceline.fetching import COMMIT, LARGEST_MESSAGE, FetchRequest, FetchResult
+from paceline.fetching import LARGEST_MESSAGE, WHOLE_COMMIT, FetchRequest, FetchResult
 from paceline.pods.fetch.hub import ENLARGE_CLAIM, FileListing, Pinned
 from paceline.pods.fetch.request import FetchError, patterns
 from paceline.pods.opened import small_file
@@ -187,7 +187,9 @@ def _noted_commits(note: Path) -> frozenset[str]:
         commits = json.loads(text) if text is not None else None
     except (ValueError, RecursionError):
         commits = None
-    if not isinstance(commits, list) or not all(isinstance(item, str) and COMMIT.fullmatch(item) for item in commits):
+    if not isinstance(commits, list) or not all(
+        isinstance(item, str) and WHOLE_COMMIT.fullmatch(item) for item in commits
+    ):
         raise ValueError(f"{note} is not a list of commits; correct or delete it")
     return frozenset(commits)
 

@@ -14,7 +14,7 @@ from typing import Any
 from paceline.core import Parity
 from paceline.core.outputs import NEAR_TIE
 from paceline.evidence import Outputs
-from paceline.evidence.outputs import DIGEST
+from paceline.evidence.outputs import DIGEST_DIGITS
 
 TOP = 5
 """Alternatives per token. More cost memory and show no more of ties: by default vLLM refuses over 20, and a real
@@ -93,7 +93,7 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
 
 
 def _digest(answer: Answer) -> str:
-    return hashlib.sha256(answer.text.encode()).hexdigest()[:DIGEST]
+    return hashlib.sha256(answer.text.encode()).hexdigest()[:DIGEST_DIGITS]
 
 
 def parity_outputs(

@@ -22,7 +22,7 @@ from paceline.pods.round.requests import request_speeds
 
 MODELS_PAGE = "/v1/models"
 
-UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+UNREADABLE_PAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """Exceptions caused by nonsense in a well-formed page: a list where a number belongs, or endless nesting."""
 
 
@@ -195,7 +195,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
         noted |= {"error": str(failed), "failure": failed.failure}
     except ProbeError as failed:
         noted["error"] = str(failed)
-    except UNREADABLE as error:
+    except UNREADABLE_PAGE as error:
         noted["error"] = f"what the server said cannot be read: {type(error).__name__}: {error}"
     ended: ServerEnd = yield Stop()
     if ended.exit_code is not None:

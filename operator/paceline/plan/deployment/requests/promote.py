@@ -8,7 +8,13 @@ from paceline.plan.deployment.choose import Choice, baseline, intent, winner
 from paceline.plan.deployment.holds import baseline_failure, failure, held_by_a_person, released
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.promoted import manual, overridden, promoted_before
-from paceline.plan.deployment.requests.request import SUSPENDED, RefusalText, Request, StatusChange, annotation
+from paceline.plan.deployment.requests.request import (
+    REFUSED_WHILE_SUSPENDED,
+    RefusalText,
+    Request,
+    StatusChange,
+    annotation,
+)
 from paceline.plan.step import timestamp
 
 
@@ -20,7 +26,7 @@ def promote(pool: Pool, request: Request, now: datetime) -> StatusChange | Refus
     if not (manual(pool) or by_a_person or overridden(pool)):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if pool.suspended:
-        return SUSPENDED
+        return REFUSED_WHILE_SUSPENDED
     named, shown = request.value.partition("@")[0], winner(pool)
     revision = named or (shown.revision if shown else "")
     if held := failure(pool, revision) or (None if by_a_person else baseline_failure(pool)):

@@ -13,7 +13,7 @@ from paceline.plan.deployment.choose import intent, winner
 from paceline.plan.deployment.holds import baseline_failure, failure, released, way_out
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.promoted import speedup_text
-from paceline.plan.deployment.requests.request import SUSPENDED, RefusalText, Request, StatusChange
+from paceline.plan.deployment.requests.request import REFUSED_WHILE_SUSPENDED, RefusalText, Request, StatusChange
 from paceline.plan.step import timestamp
 
 
@@ -22,7 +22,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange 
     candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
     named, target = request.value.partition("@")[0], pool.remembered.target
     if pool.suspended:
-        return SUSPENDED
+        return REFUSED_WHILE_SUSPENDED
     revision = named or (next(iter(candidates)) if len(candidates) == 1 else "")
     if revision not in candidates:
         valid = " or ".join(f"{one}@TOKEN ({arm.name})" for one, arm in candidates.items())

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.plan.deployment.snapshot import Snapshot
 
 DOMAIN = ".paceline.dev/"
-SUSPENDED = "nothing is promoted while spec.suspend is set; remove that first"
+REFUSED_WHILE_SUSPENDED = "nothing is promoted while spec.suspend is set; remove that first"
 _LONGEST = 253
 """Characters of a value that count: the limit of a run's `trigger.token`."""
 

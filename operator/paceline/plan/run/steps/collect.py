@@ -14,7 +14,7 @@ from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import next_try
 from paceline.plan.run.snapshot import End, RoundJob, Snapshot
 
-LONGEST = 600
+LONGEST_REASON = 600
 """Characters of an error."""
 
 
@@ -87,7 +87,7 @@ def _lost(round: RoundJob, end: End, before: Sequence[Round], now: datetime) -> 
         job=round.name,
         node=round.node,
         reason=end.failure,
-        error=end.line[:LONGEST] or end.failure.value.message,
+        error=end.line[:LONGEST_REASON] or end.failure.value.message,
         held_seconds=held_seconds(round, now),
         ended=now,
     )

@@ -24,7 +24,7 @@ from paceline.plan.silence import ASK_AGAIN, recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_claims, round_job
 from paceline.render.benchmark import NO_CELLS, round_plan
-from paceline.render.devices import KIND as CLAIM_TEMPLATE
+from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 from paceline.render.guards import rounds_network
 
 
