@@ -166,9 +166,9 @@ faults: venv ## every case of the fault matrix in memory; can be interrupted
 # More than 200 faults on an API server of its own; its report is checked in. SEED draws other ones.
 SEED ?= 15
 
-faults-real: venv ## more than 200 faults on a real API server (SEED); writes docs/reports/faults-real.md
+faults-real: venv ## more than 200 faults on a real API server (SEED); writes docs/reports/faults.md
 	dev/cluster/build etcd kube-apiserver kubectl
-	$(BIN)/python -m tests.fault.real.sample --seed $(SEED) --write docs/reports/faults-real.md
+	$(BIN)/python -m tests.fault.real.sample --seed $(SEED) --write docs/reports/faults.md
 
 # HOURS: for a shorter one, which says less. Touches no cluster that runs.
 HOURS ?= 8
@@ -214,7 +214,7 @@ chaos: operator-up venv ## faults of a real cluster, by scenario (NAMES) and see
 	dev/cluster/install-packages faketime
 	$(BIN)/python -m tests.cluster.chaos $(NAMES)
 
-# To a registry on loopback: what the release workflow runs (docs/releasing.md).
+# To a registry on loopback: what the release workflow runs (docs/release.md).
 release-dry: venv ## a release from image to installation, signed with a key of its own; root
 	dev/cluster/install-packages
 	python3 -m dev.release.dry_run --write docs/reports/release.md

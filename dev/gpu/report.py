@@ -85,9 +85,15 @@ def written(run: Run, printed: str = "", samples: Sequence[Mapping[str, str]] = 
 
 TITLE = """# One GPU
 
-The target has 5.95 billion parameters and computes what a model of 4.5 million computes that was
-trained on Python's standard library (`dev/gpu/models.py`). Speed, memory, acceptance and power are
-real; the language is a toy, and acceptance that of a toy. Written by `dev/gpu/report.py`.
+The target has 5.95 billion parameters and computes what a small model (4.5 million, trained on
+Python's standard library) computes (`dev/gpu/models.py`). Speed, memory and power are real; the
+language, and so the acceptance, is that of a toy. Written by `dev/gpu/report.py`.
+
+Loads have one value a round, in order, or one for all. Tokens per second are of a whole load, start
+and end included; SM, MHz is the lowest clock within it. Joules and watts are from the driver's
+counter, read every quarter of a second; a load's end is known to half a second. A server sizes its
+KV cache by the memory that is free when it starts: equal caches show that the arm before had given
+its memory back.
 """
 
 
@@ -134,8 +140,9 @@ def _verdict(run: Run) -> Iterator[str]:
 def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
     yield "### Loads"
     yield ""
-    yield "| arm | workload | round | tokens/s | of the baseline | acceptance length | J/token | W | SM, MHz | |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| arm | workload | tokens/s | of the baseline | acceptance length | J/token | W | SM, MHz | |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    rows: dict[tuple[str, str], list[Sequence[str]]] = {}
     points = [(entry, point) for entry in _rounds(run) for point in entry["points"]]
     base = {(e["round"], p["workload"]): p for e, p in points if p["arm"] == "baseline" and p["valid"]}
     order = [arm["name"] for arm in run["spec"]["arms"]]
@@ -148,18 +155,20 @@ def _points(run: Run, powers: Mapping[Key, Power]) -> Iterator[str]:
             float(one["outputThroughput"]) if one and one.get("outputThroughput") else 0 for one in (point, beside)
         ]
         used = powers.get((entry["round"], point["arm"], point["workload"]))
-        yield _row(
-            point["arm"], point["workload"], entry["round"] + 1, f"{speeds[0]:,.0f}" if speeds[0] else "",
+        rows.setdefault((point["arm"], point["workload"]), []).append((
+            f"{speeds[0]:,.0f}" if speeds[0] else "–",
             ratio_text(speeds[0] / speeds[1]) if all(speeds) and point is not beside else "",
             f"{float(point['acceptLength']):.2f}" if point.get("acceptLength") else "",
             f"{used.joules / point['outputTokens']:.3f}" if used else "", f"{used.watts:.0f}" if used else "",
-            used.sm_mhz if used else "", point["why"],
-        )  # fmt: skip
-    yield ""
-    yield "Tokens per second of a whole load, its beginning and end included; the lowest SM clock within it."
-    if powers:
-        yield "Energy is the driver's counter, read every quarter of a second; a load's end is known to half a"
-        yield "second."
+            f"{used.sm_mhz}" if used else "", point["why"],
+        ))  # fmt: skip
+    for (arm, workload), found in rows.items():
+        yield _row(arm, workload, *map(_by_round, zip(*found, strict=True)))
+
+
+def _by_round(cells: Sequence[str]) -> str:
+    """Once if it is the same in each round."""
+    return cells[0] if len(set(cells)) == 1 else "; ".join(cell or "–" for cell in cells)
 
 
 def _servers(run: Run) -> Iterator[str]:
@@ -188,9 +197,6 @@ def _servers(run: Run) -> Iterator[str]:
     for arm, found in capacities.items():
         beside = f"; {found[0] / first - 1:+.1%} of the baseline's" if first and arm != "baseline" else ""
         yield f"* {arm}: its KV cache differs by {max(found) / min(found) - 1:.2%} between rounds{beside}."
-    yield ""
-    yield "A server sizes its KV cache by the memory that is free when it starts: equal caches show that the"
-    yield "arm before had given its memory back."
 
 
 def _time(run: Run) -> Iterator[str]:

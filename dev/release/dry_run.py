@@ -174,8 +174,8 @@ def blocks(document: str) -> list[str]:
 
 
 def as_a_user(place: Place) -> str:
-    """docs/verifying-releases.md, to the letter, with a key as the signer and a registry without TLS."""
-    commands = blocks((ROOT / "docs" / "verifying-releases.md").read_text())
+    """docs/release.md, to the letter, with a key as the signer and a registry without TLS."""
+    commands = blocks((ROOT / "docs" / "release.md").read_text())
     environment = place.environment()
     environment |= {"PATH": f"{TOOLS}:{environment['PATH']}", "VERSION": versions.current(), "SOURCE": ""}
     environment["SIGNER"] = environment["COSIGN_VERIFY"]
@@ -187,7 +187,7 @@ def as_a_user(place: Place) -> str:
     if document["packages"] != pushed["packages"]:
         raise FailedError("the SBOM that a user finds in the registry is another")
     many = sum(len(block.splitlines()) for block in commands)
-    return f"{many} lines of docs/verifying-releases.md; the SBOM in the registry is the one that was made"
+    return f"{many} lines of docs/release.md; the SBOM in the registry is the one that was made"
 
 
 def tampered(place: Place) -> list[str]:
@@ -233,11 +233,11 @@ def installed_by_digest(place: Place) -> str:
 
 
 NOT_RUN = (
-    ("keyless signing and its verification", "needs Fulcio, Rekor and GitHub's token: a key stood in for them"),
+    ("keyless signing and its verification", "need Fulcio, Rekor and GitHub's token; a key replaced them"),
     ("provenance (`actions/attest`) and `gh attestation verify`", "needs GitHub"),
     ("`.github/workflows/release.yml` itself, the release's page", "needs GitHub; actionlint reads it in `make test`"),
-    ("`python:3.11-slim-bookworm` as base", "no registry of others answers here: Debian's packages stood in for it"),
-    ("the arm64 image on an arm64 machine", "qemu's user mode stood in for it"),
+    ("`python:3.11-slim-bookworm` as base", "no registry answers here; Debian's packages replaced it"),
+    ("the arm64 image on an arm64 machine", "qemu replaced it"),
 )
 
 
@@ -246,29 +246,22 @@ def report(place: Place, steps: Steps) -> str:
     sizes = {platform: _size(place, digest) for platform, digest in platforms.items()}
     configuration = json.loads(run(TOOLS / "crane", "config", f"{place.image}@{platforms['linux/amd64']}"))
     commit = configuration["config"]["Labels"]["org.opencontainers.image.revision"][:8]
-    programs = [line.split()[1] for line in (SCRIPTS / "tools").read_text().splitlines() if "@v" in line]
     lines = [
         "# A release, dry",
         "",
-        "`make release-dry`: what `.github/workflows/release.yml` runs (`dev/release/publish`), against a",
-        "registry on loopback, and then what a user does ([verifying](../verifying-releases.md)).",
+        "`make release-dry`: the workflow's program (`dev/release/publish`) against a registry on loopback,\n"
+        "then a user's steps ([verifying](../release.md#verifying-a-release)).",
         "",
         f"Version {versions.current()}, commit {commit}, {datetime.now(UTC).date().isoformat()}, "
         f"{os.cpu_count()} processors.",
         "",
-        "| | digest | compressed |",
-        "|---|---|---|",
-        f"| image | `{place.digest('image')}` | |",
-        *(f"| {platform} | `{digest}` | {sizes[platform]:.0f} MB |" for platform, digest in platforms.items()),
-        f"| chart | `{place.digest('chart')}` | |",
+        f"Compressed: {', '.join(f'{platform} {size:.0f} MB' for platform, size in sizes.items())}.",
         "",
         "| step | seconds | |",
         "|---|---|---|",
         *(f"| {what} | {seconds:.0f} | {found} |" for what, seconds, found in steps.done),
         "",
-        f"Programs: {', '.join(f'`{program}`' for program in programs)}, the cluster's helm; Debian's buildah, qemu.",
-        "",
-        "Not run, here or anywhere:",
+        "Never run, here or elsewhere:",
         "",
         *(f"* {what}: {why}" for what, why in NOT_RUN),
     ]

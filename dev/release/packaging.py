@@ -54,7 +54,7 @@ def annotations(published: Published, notes: str, examples: Sequence[str]) -> di
         links = {
             "source": "",
             "documentation": f"/tree/v{version}/docs",
-            "how to verify": f"/blob/v{version}/docs/verifying-releases.md",
+            "how to verify": f"/blob/v{version}/docs/release.md",
             "support": "/issues",
         }
         said["links"] = "\n".join(f"- name: {name}\n  url: {published.source}{path}" for name, path in links.items())

@@ -81,7 +81,7 @@ def test_status_and_spec_are_written_apart(apiserver: Running, specdep: str) -> 
 
 
 def test_kubectl_waits_for_one_pool(apiserver: Running, specdep: str) -> None:
-    """By the form of docs/gitops.md; the other pool, and the whole, are not decided."""
+    """By the form of docs/automation.md; the other pool, and the whole, are not decided."""
     of_latency, of_both = conditions(Cause(Reason.AllDecided)), conditions(Cause(Reason.Undecided))
     pools = [{"name": "latency", "conditions": of_latency}, {"name": "throughput", "conditions": of_both}]
     publish(apiserver, "speculativedeployments", specdep, {"conditions": of_both, "pools": pools})
@@ -136,7 +136,7 @@ DEPLOYMENT_STATUS = {
     "pools": [POOL],
 }
 
-# As docs/architecture.md has it.
+# With every kind of field.
 ROUND = {
     "round": 0,
     "try": 0,

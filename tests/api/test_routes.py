@@ -1,5 +1,5 @@
 """What leads requests to pools, against the schemas of the Gateway API and its Inference Extension on a real API
-server; and docs/routing.md, whose resource is taken and becomes these objects."""
+server; and docs/pods.md, whose resource is taken and becomes these objects."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from paceline.kube import difference, needs_apply, stamped
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "routed"
 ROUTED = yaml.safe_load((ROOT / "examples" / "qwen3-coder-next.yaml").read_text())
-(SNIPPET,) = re.findall(r"(?s)```yaml\n(.*?)```", (ROOT / "docs" / "routing.md").read_text())
+(SNIPPET,) = re.findall(r"(?s)```yaml\n(.*?)```", (ROOT / "docs" / "pods.md").read_text())
 ROUTED["metadata"]["namespace"] = NAMESPACE
 ROUTED["spec"]["gateway"] = yaml.safe_load(SNIPPET)["gateway"]
 for _pool, _more in zip(ROUTED["spec"]["pools"], yaml.safe_load(SNIPPET)["pools"], strict=True):

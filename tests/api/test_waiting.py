@@ -1,4 +1,4 @@
-"""The recipes of docs/gitops.md for `kubectl wait`, at a real API server, on statuses as the operator writes them."""
+"""The recipes of docs/automation.md for `kubectl wait`, at a real API server, on the operator's statuses."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from tests.support.apiserver import Running
 
 ROOT = Path(__file__).parents[2]
 NAME = "qwen3-coder-next"
-TEXT = (ROOT / "docs" / "gitops.md").read_text().replace("\\\n", " ")
+TEXT = (ROOT / "docs" / "automation.md").read_text().replace("\\\n", " ")
 RECIPES = {
     re.split('condition=|type=="', recipe)[1].split(" ")[0].split('"')[0]: shlex.split(recipe)[1:]
     for recipe in re.findall(r"(?m)^    (kubectl wait specdep.*)$", TEXT)
@@ -78,7 +78,7 @@ def test_it_returns_when_that_is_so_and_not_before(deployed: Running, case: str)
 
 
 def test_none_returns_for_what_an_earlier_spec_came_to(deployed: Running) -> None:
-    """But for the last one, as docs/gitops.md says: a path in JSON has no generation."""
+    """But for the last one, as docs/automation.md says: a path in JSON has no generation."""
     seen(deployed, {**PROMOTED, "Promoted": "True AllPromoted"})
     deployed.kubectl("patch", "specdep", NAME, "--type=merge", "--patch", '{"spec": {"suspend": true}}')
     assert returning(deployed) == {"Measuring"}

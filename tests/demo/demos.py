@@ -110,8 +110,8 @@ def report(rows: list[str]) -> str:
             "# Demos in a row",
             "",
             f"Written by `make demos` at commit {commit.stdout.strip()}, on {platform.machine()}, "
-            f"Linux {platform.release()}. The engine was emulated: this shows that Paceline decides as the published",
-            "tables say, not how fast a model is. Speed-ups are of the winner, its weighted mean first.",
+            f"Linux {platform.release()}. The engine was emulated, so speeds are",
+            "those of published tables. Speed-ups are of the winner, its weighted mean first.",
             "",
             *TABLE,
             *rows,

@@ -38,15 +38,13 @@ KIND = ("kind", "docker", "br-", "veth", "172.", "sysctls", NAME)
 """Words in what Docker, kind or a kubelet leaves on a machine. Others may be at work on it: the rest is not counted."""
 
 SEEN = """\
-Real: kind 0.33 and kubeadm; two nodes, each a container of Docker with systemd and containerd; the
-kubelets, the scheduler, the chart, the operator, the rounds. Emulated: the engine, the hub, the GPUs
-(numbers that a device plugin hands out). Not what other users of kind have: the nodes' image is that
-of `dev/cluster/kind/image-node`, with Debian's containerd, another pod network and the own cluster's
-CoreDNS, and Docker is Debian's ([the local cluster](../cluster.md#with-kind)).
+Real: kind 0.33 and kubeadm; two nodes as Docker containers with systemd and containerd; kubelets,
+scheduler, chart, operator, rounds. Emulated: engine, hub, GPUs. Unlike a usual kind: the nodes' image
+is that of `dev/cluster/kind/image-node` (Debian's containerd, another pod network, our CoreDNS), and
+Docker is Debian's ([the local cluster](../cluster.md#with-kind)).
 
-Before the first command that starts anything and after the last one the machine's mounts, links,
-routes, cgroups, iptables, sysctls and directories were read: what is new and could be Docker's or
-kind's would stand above. Other work on the machine may have made this slower.
+The machine's mounts, links, routes, cgroups, iptables, sysctls and directories were compared before
+and after: what Docker or kind left would stand above. Other work may have made this slower.
 """
 
 

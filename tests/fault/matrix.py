@@ -1,4 +1,4 @@
-"""Scenarios × steps × faults: `python -m tests.fault.matrix` runs every case and writes docs/reports/faults.md.
+"""Scenarios × steps × faults: `python -m tests.fault.matrix` runs every case; writes part of docs/reports/faults.md.
 
     python -m tests.fault.matrix [--every N] [--of FIRST/PARTS] [SCENARIO ...]
 
@@ -29,6 +29,7 @@ from tests.fault.oracle import broken_promises, differences, ending
 from tests.fault.scenarios import SCENARIOS, Scenario
 from tests.fault.stories import should, tell_once
 from tests.fault.world import World
+from tests.support.tables import section
 
 KEPT = Path("build/faults")
 REPORT = Path("docs/reports/faults.md")
@@ -130,10 +131,10 @@ def summary(tallies: Sequence[Tally]) -> str:
 
 
 def table(tallies: Sequence[Tally]) -> list[str]:
-    lines = ["| scenario | writes | watch events | faults | cases run | converged |", "|---|---|---|---|---|---|"]
+    lines = ["| scenario | writes | watch events | cases run | converged |", "|---|---|---|---|---|"]
     for one in tallies:
         share = f" (one of {one.every})" if one.every > 1 else ""
-        cells = (one.scenario, one.writes, one.events, len(one.cases), f"{one.run}{share}", one.run - len(one.wrong))
+        cells = (one.scenario, one.writes, one.events, f"{one.run}{share}", one.run - len(one.wrong))
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
 
@@ -144,18 +145,21 @@ def report(tallies: Sequence[Tally], commit: str) -> str:
     seconds = sum(one.seconds for one in tallies)
     made = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, {platform.machine()}, {os.cpu_count()} processors"
     lines = [
-        "# Faults in memory",
+        "## In memory",
         "",
-        f"{made}; {seconds:.0f} processor seconds. Made by `make faults` (`tests/fault/matrix.py`).",
+        f"{made}; {seconds:.0f} processor seconds. Written by `make faults` (`tests/fault/matrix.py`).",
         "",
         summary(tallies) + ".",
         *(["", f"Not run: {', '.join(missing)}."] if missing else []),
         "",
         *table(tallies),
         "",
-        "| fault | cases |",
+        "| cases | faults |",
         "|---|---|",
-        *(f"| {fault} | {count} |" for fault, count in faults.items()),
+        *(
+            f"| {many} each | {', '.join(fault for fault, count in faults.items() if count == many)} |"
+            for many in dict.fromkeys(faults.values())
+        ),
     ]
     wrong = [line for one in tallies for road in one.wrong for line in (f"{one.scenario}: {road}").splitlines()]
     return "\n".join([*lines, *(["", "Not converged:", "", *(f"    {line}" for line in wrong)] if wrong else []), ""])
@@ -178,7 +182,7 @@ def main(arguments: Any) -> int:
         print(f"{name}: {tally.run} cases, {tally.seconds:.0f} s of processor, {time.monotonic() - began:.0f} s")
         print(*tally.wrong, sep="\n", flush=True)
     tallies = [Tally.read(kept / f"{name}.json") for name in SCENARIOS if (kept / f"{name}.json").exists()]
-    REPORT.write_text(report(tallies, commit))
+    REPORT.write_text(section(REPORT.read_text(), report(tallies, commit)))
     print(summary(tallies))
     return 1 if any(one.wrong for one in tallies) else 0
 

@@ -24,6 +24,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from tests.support.campaigns import BASELINE_1, BASELINE_32, WIDE_1, WIDE_32
+from tests.support.tables import short, split, whole
 
 from paceline.core import WAVES
 from paceline.pods.round.answers import Answered, load_report
@@ -31,7 +32,11 @@ from paceline.pods.round.report import steady
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "steady-window.md"
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
-HEAD = "| workload | answers | prefill | spread | true | all of the time | steady, 3 × | **steady, 5 ×** | one round |"
+HEAD = "| workload | answers | prefill | true | whole time | 3 × | 5 × | one round |"
+SPREADS = (0.0, 0.15, 0.25)
+"""Each cell has a value for each of them."""
+REPEATED = 2
+"""Columns in which a cell may repeat the one above."""
 REPEATS = 48
 ALONE = 13
 """Times as many where one is under way at a time: of five answers acceptance is a matter of luck."""
@@ -65,12 +70,18 @@ class Row:
 
     @property
     def name(self) -> str:
+        """The seed of what is drawn."""
         return f"| {self.dataset}@{self.concurrency} | {self.answers} | {self.prefill:.0%} | {self.spread:.0%} |"
+
+    @property
+    def cells(self) -> str:
+        percent = f"{100 * self.prefill:.0f} | {100 * self.spread:.0f}"
+        return f"| {self.dataset}@{self.concurrency} | {self.answers} | {percent} |"
 
 
 def rows() -> Iterator[Row]:
     for concurrency, dataset, answers in itertools.product((32, 8, 1), ("terminal", "swe"), ANSWERS):
-        for prefill, spread in itertools.product((0.0, 0.1), (0.0, 0.15, 0.25)):
+        for prefill, spread in itertools.product((0.0, 0.1), SPREADS):
             yield Row(dataset=dataset, concurrency=concurrency, answers=answers, prefill=prefill, spread=spread)
 
 
@@ -211,19 +222,40 @@ def measured(row: Row) -> Found:
 
 
 def line(row: Row, found: Found) -> str:
-    off = f"{found.whole:+.1%} | {found.three:+.1%} | **{found.five:+.2%}** | ±{found.scatter:.1%} |"
-    return f"{row.name} {found.true:.3f} | {off}"
+    """Percent but for the true ratio."""
+    off = f"{_off(found.whole, 1)} | {_off(found.three, 1)} | {_off(found.five, 2)} | {100 * found.scatter:.1f} |"
+    return f"{row.cells} {found.true:.3f} | {off}"
+
+
+def _off(fraction: float, digits: int) -> str:
+    text = f"{100 * fraction:+.{digits}f}"
+    return text if float(text) else "0"
 
 
 def bias(text: str) -> float:
     """That of such a line."""
-    return float(text.split("**")[1].rstrip("%")) / 100
+    return float(text.split(" | ")[7]) / 100
 
 
 def written(document: str) -> list[str]:
-    """The lines of rows between the markers, in order."""
+    """The lines of rows between the markers, in order, with all cells."""
     between = document.split(BEGIN)[1].split(END)[0]
-    return [found for found in between.splitlines() if found.startswith("| ") and found != HEAD]
+    rows = whole((found for found in between.splitlines() if found.startswith("| ") and found != HEAD), REPEATED)
+    return [text for row in rows for text in _apart(row)]
+
+
+def together(lines: Sequence[str]) -> Iterator[str]:
+    """The rows of the document: those of all spreads are one."""
+    for first in range(0, len(lines), len(SPREADS)):
+        cells = [split(text) for text in lines[first : first + len(SPREADS)]]
+        values = [" ".join(column) for column in zip(*(row[4:] for row in cells), strict=True)]
+        yield f"| {' | '.join([*cells[0][:3], *values])} |"
+
+
+def _apart(row: str) -> Iterator[str]:
+    cells = split(row)
+    for spread, values in zip(SPREADS, zip(*(cell.split() for cell in cells[3:]), strict=True), strict=True):
+        yield f"| {' | '.join([*cells[:3], f'{100 * spread:.0f}', *values])} |"
 
 
 def main() -> int:
@@ -233,7 +265,8 @@ def main() -> int:
         print(lines[-1], flush=True)
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", "", HEAD, "|---" * 9 + "|", *lines, "", f"{END}{after}"]))
+    table = [HEAD, "|-" * 8 + "|", *short(together(lines), REPEATED)]
+    DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", "", *table, "", f"{END}{after}"]))
     faults = [text for text in lines if abs(bias(text)) > CLOSE]
     print("\n".join(["", *faults]) if faults else "\nevery row is right to half a percent")
     return 1 if faults else 0

@@ -17,26 +17,29 @@ from statistics import mean
 from tests.gate import lengths, sized
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
 from tests.support.campaigns import Truth
+from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Outcome
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reports" / "error-rates.md"
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
-HEAD = "| truth | noise (CV) | promised | wrong | promoted | rejected | inconclusive | rounds | hold |"
+HEAD = "| truth | promised | noise | wrong | promoted | rejected | rounds | hold |"
 COLUMNS = HEAD.strip("| ").split(" | ")
-RATES = ("wrong", "promoted", "rejected", "inconclusive", "hold")
+RATES = ("wrong", "promoted", "rejected", "hold")
+REPEATED = 3
+"""Columns in which a cell may repeat the one above."""
+NONE = "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Fractions of campaigns, but for `rounds`."""
+    """Fractions of campaigns, but for `rounds`; what is neither promoted nor rejected is inconclusive."""
 
     wrong: float
     """A candidate that must not be promoted was found promotable, whether it won or not."""
     promoted: float
     rejected: float
-    inconclusive: float
     rounds: float
     """Mean number at the deciding look."""
     hold: float
@@ -54,7 +57,6 @@ def measured(row: Row) -> Rates:
         wrong=wrong / CAMPAIGNS,
         promoted=outcomes[Outcome.PROMOTE] / CAMPAIGNS,
         rejected=outcomes[Outcome.REJECT] / CAMPAIGNS,
-        inconclusive=outcomes[Outcome.INCONCLUSIVE] / CAMPAIGNS,
         rounds=mean(v.rounds for v in verdicts),
         hold=mean(holds for v in verdicts for holds in intervals(row.truth, weights, v)),
         winners={arm: winners[arm] / CAMPAIGNS for arm in row.truth if winners[arm]},
@@ -73,16 +75,16 @@ def intervals(truth: Truth, weights: Mapping[str, float], verdict: core.Verdict)
 
 
 def line(row: Row, rates: Rates) -> str:
-    """As it stands in the document. Four digits name a count of 4,000 exactly."""
-    which = ", ".join(f"{arm} {share:.4f}" for arm, share in rates.winners.items()) if len(row.truth) > 2 else ""
+    """As it stands in the document, before cells that repeat are left empty."""
+    which = ", ".join(f"{arm} {percent(share)}" for arm, share in rates.winners.items()) if len(row.truth) > 2 else ""
     cells = {
         "truth": row.name,
-        "noise (CV)": row.noise,
-        "promised": ", ".join(map(str, row.held)),
+        "promised": ", ".join(map(str, row.promises)) or NONE,
+        "noise": row.noise,
         "rounds": f"{rates.rounds:.1f}",
-        **{name: f"{getattr(rates, name):.4f}" for name in RATES},
+        **{name: percent(getattr(rates, name)) for name in RATES},
     }
-    cells["wrong"] = cells["wrong"] if row.unworthy else ""
+    cells["wrong"] = cells["wrong"] if row.unworthy else NONE
     cells["promoted"] += f" ({which})" if which else ""
     return f"| {' | '.join(cells[column] for column in COLUMNS)} |"
 
@@ -90,14 +92,14 @@ def line(row: Row, rates: Rates) -> str:
 def read(text: str) -> dict[str, float]:
     """The rates of such a line."""
     cells = dict(zip(COLUMNS, (cell.strip() for cell in text.strip("| \n").split(" | ")), strict=True))
-    return {name: float(cells[name].split()[0]) for name in RATES if cells[name]}
+    return {name: float(cells[name].split()[0]) / 100 for name in RATES if cells[name] != NONE}
 
 
 def written(document: str) -> list[str]:
-    """The lines of rows between the markers, in order."""
+    """The lines of rows between the markers, in order, with all cells."""
     between = document.split(BEGIN)[1].split(END)[0]
-    lines = [found for found in between.splitlines() if found.startswith("| ")]
-    return [found for found in lines if found != HEAD]
+    lines = [found for found in between.splitlines() if found.startswith("| ") and found != HEAD]
+    return list(whole(lines, REPEATED))
 
 
 def broken(row: Row, rates: Mapping[str, float]) -> list[str]:
@@ -106,7 +108,8 @@ def broken(row: Row, rates: Mapping[str, float]) -> list[str]:
 
 def tables(lines: Sequence[tuple[Row, str]]) -> Iterator[str]:
     for group, members in groupby(lines, key=lambda pair: pair[0].group):
-        yield from ("", f"**{group}.**", "", HEAD, "|---" * len(COLUMNS) + "|", *(text for _, text in members))
+        texts = short((text for _, text in members), REPEATED)
+        yield from ("", f"**{group}.**", "", HEAD, "|-" * len(COLUMNS) + "|", *texts)
 
 
 def main() -> int:

@@ -48,8 +48,8 @@ class Promise:
 
     def __str__(self) -> str:
         if self.most < 1:
-            return f"{self.of} ≤ {self.most:g}" if self.most else f"{self.of} never"
-        return f"{self.of} ≥ {self.least:g}"
+            return f"{self.of} ≤ {100 * self.most:g} %" if self.most else f"{self.of} never"
+        return f"{self.of} ≥ {100 * self.least:g} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +147,8 @@ class Row:
     @property
     def noise(self) -> str:
         """As the table says it."""
-        kinds = {"point": self.cv, "start": self.start, "arm's GPUs": self.gpus}
-        said = ", ".join(f"{kind} {100 * cv:g} %" for kind, cv in kinds.items() if cv)
+        kinds = {"": self.cv, "start ": self.start, "GPUs ": self.gpus}
+        said = ", ".join(f"{kind}{100 * cv:g} %" for kind, cv in kinds.items() if cv)
         return f"{said}, t3" if self.tail else said
 
     @property
@@ -196,11 +196,11 @@ def rows() -> Iterator[Row]:
     yield from slower_on_one()
     yield from clear_cases()
     yield from three_candidates()
-    yield from rejections()
     yield from prompts_that_gain_unequally()
     yield from servers_that_die()
     yield from balanced_looks()
     yield from demo()
+    yield from rejections()
     yield from other_designs()
 
 
@@ -216,7 +216,7 @@ def at_minimum() -> Iterator[Row]:
     noises = (0.005, 0.01, 0.025, 0.05, 0.1)
     yield from (replace(row, cv=cv, tail=tail, figure=True) for cv in noises for tail in (False, True))
     yield from (replace(row, start=start, tail=tail) for start in noises for tail in (False, True))
-    yield replace(row, name="+5 %, each later server in a round 1 % slower", drift=0.01)
+    yield replace(row, name="+5 %, each later server 1 % slower", drift=0.01)
     yield replace(
         row,
         name="+5 % by weights of 5:1:1:1, the heavy one +0 %",
@@ -227,7 +227,7 @@ def at_minimum() -> Iterator[Row]:
 
 
 def slower_on_one() -> Iterator[Row]:
-    group = "Neither may one that pays for its mean with one workload, or with latency"
+    group = "A candidate that pays for its mean with one workload, or with latency, must not be promoted"
     lost = Row(
         group=group,
         name="mean +15 %, one workload −6 %",
@@ -243,7 +243,7 @@ def slower_on_one() -> Iterator[Row]:
     yield replace(lost, cv=0.05)
     edge = replace(
         lost,
-        name="mean +15 %, one workload −3 % = the tolerance",
+        name="mean +15 %, one workload −3 %",
         truth=against(one_at(0.97)),
         promises=(SMALL,),
     )
@@ -267,14 +267,14 @@ def clear_cases() -> Iterator[Row]:
     yield replace(eight, promises=(Promise(of="promoted", least=0.98),), figure=True)
     yield replace(eight, cv=QUIET, start=0.01, promises=(Promise(of="promoted", least=0.98),))
     yield replace(eight, start=0.01)
-    yield replace(eight, name="+8 %, each later server in a round 1 % slower", drift=0.01)
+    yield replace(eight, name="+8 %, each later server 1 % slower", drift=0.01)
     ten = Row(group=group, name="+10 %", truth=against(even(1.10)), cv=0.025)
     yield replace(ten, promises=(Promise(of="promoted", least=0.95),), figure=True)
     yield replace(ten, start=0.01, promises=(Promise(of="promoted", least=0.95),))
     yield replace(ten, cv=QUIET, start=0.025)
     yield replace(
         ten,
-        name="+10 %, looks after 4, 6, 8 and 12 rounds",
+        name="+10 %, looks 4, 6, 8, 12",
         cv=QUIET,
         start=0.025,
         rule=replace(PLAIN, decide_after_rounds=(4, 6, 8, 12)),
@@ -313,8 +313,8 @@ def three_candidates() -> Iterator[Row]:
 
 def rejections() -> Iterator[Row]:
     yield Row(
-        group="What is not promised: how often a workload at the tolerance rejects",
-        name="mean +15 %, three of four workloads −3 % = the tolerance",
+        group="Not promised: how often a workload at the tolerance rejects; other GPUs for each arm",
+        name="mean +15 %, three of four workloads −3 %",
         truth=against({**even(0.97), "chat": 1.15**4 / 0.97**3}),
         cv=0.01,
         unworthy=ONE,
@@ -325,8 +325,8 @@ def rejections() -> Iterator[Row]:
 def prompts_that_gain_unequally() -> Iterator[Row]:
     """15 % is modest: one head's published speed-ups range from 1.18 to 1.52 between sets."""
     row = Row(
-        group="Prompts that gain unequally: each round sends others, so the interval is of the traffic",
-        name="+5 %, prompts' gains deviate by 15 %",
+        group="Prompts gain unequally (the interval is of the traffic), or each round sends the same",
+        name="+5 %, gains deviate by 15 %",
         truth=against(even(1.05)),
         cv=QUIET,
         start=QUIET,
@@ -334,14 +334,13 @@ def prompts_that_gain_unequally() -> Iterator[Row]:
         promises=(SMALL,),
         prompts=0.15,
     )
-    wild = replace(row, name="+5 %, prompts' gains deviate by 25 %", prompts=0.25)
+    wild = replace(row, name="+5 %, gains deviate by 25 %", prompts=0.25)
     yield replace(row, figure=True)
     yield replace(wild, figure=True)
     for one in (row, wild):
         yield replace(
             one,
-            group="What is not promised where every round sends the same, as of a small set: the interval is of these "
-            "prompts only",
+            name=f"{one.name}, same each round",
             same_prompts=True,
             promises=(),
         )
@@ -349,8 +348,8 @@ def prompts_that_gain_unequally() -> Iterator[Row]:
 
 def servers_that_die() -> Iterator[Row]:
     row = Row(
-        group="A server that dies where it would have been slow leaves the rounds in which it was fast",
-        name="+5 %, its server ends in every second slow round",
+        group="A server that dies in slow rounds leaves the fast rounds",
+        name="+5 %, server ends in every second slow round",
         truth=against(even(1.05)),
         cv=QUIET,
         start=0.025,
@@ -359,10 +358,13 @@ def servers_that_die() -> Iterator[Row]:
         dies=0.5,
     )
     yield replace(row, figure=True)
-    yield replace(row, name="+5 %, its server ends in every slow round", dies=1.0)
-    group = "What came of it where nobody counted whose server had ended"
-    yield replace(row, group=group, told=False, promises=())
-    yield replace(row, group=group, name="+5 %, its server ends in every slow round", dies=1.0, told=False, promises=())
+    yield replace(row, name="+5 %, server ends in every slow round", dies=1.0)
+    yield replace(row, name=f"{row.name}, not counted", told=False, promises=())
+    every = "+5 %, server ends in every slow round, not counted"
+    yield replace(row, name=every, dies=1.0, told=False, promises=())
+
+
+FIRST = "The first arm of a round is slower: two arms are balanced after even numbers, three after multiples of three"
 
 
 def balanced_looks() -> Iterator[Row]:
@@ -372,8 +374,8 @@ def balanced_looks() -> Iterator[Row]:
         edge = ratio <= 1.05
         for rule in (AS_ONCE, PLAIN):
             yield Row(
-                group="Whoever comes first in a round is slower: two arms are balanced after even numbers of rounds",
-                name=f"{name}, the first {100 * first:g} % slower, looks after {_looks(rule)} rounds",
+                group=FIRST,
+                name=f"{name}, first −{100 * first:g} %, looks {_looks(rule)}",
                 truth=against(even(ratio)),
                 cv=QUIET,
                 start=0.01,
@@ -391,8 +393,8 @@ def balanced_looks() -> Iterator[Row]:
         for looks in (AS_ONCE.decide_after_rounds, core.default_looks(3)):
             rule = replace(PLAIN, decide_after_rounds=looks)
             yield Row(
-                group="Three arms are balanced after multiples of three",
-                name=f"{name}, the first 3 % slower, looks after {_looks(rule)} rounds",
+                group=FIRST,
+                name=f"{name}, first −3 %, looks {_looks(rule)}",
                 truth=truth,
                 cv=QUIET,
                 start=0.01,
@@ -404,8 +406,7 @@ def balanced_looks() -> Iterator[Row]:
 
 
 def _looks(rule: core.Gate) -> str:
-    *before, last = rule.decide_after_rounds
-    return f"{', '.join(map(str, before))} and {last}"
+    return ", ".join(map(str, rule.decide_after_rounds))
 
 
 def demo() -> Iterator[Row]:
@@ -429,7 +430,7 @@ def demo() -> Iterator[Row]:
 
 def other_designs() -> Iterator[Row]:
     yield Row(
-        group="What Paceline does not do: GPUs of its own for each arm",
+        group="Not promised: how often a workload at the tolerance rejects; other GPUs for each arm",
         name="+5 %",
         truth=against(even(1.05)),
         cv=QUIET,

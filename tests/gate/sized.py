@@ -16,18 +16,19 @@ from statistics import fmean
 import numpy as np
 from tests.gate.rows import CAMPAIGNS, NEVER, SMALL, Promise
 from tests.support.campaigns import LATENCY, WORKLOADS, Truth, against
+from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Dataset, Outcome, Workload
 from paceline.plan.run.enough import with_enough_requests
 
 BEGIN, END = "<!-- `make bench` writes what follows: requests -->", "<!-- to here: requests -->"
-HEAD = (
-    "| truth | prompts, requests, start | looks | requests | promised | wrong | promoted | rejected | rounds | hold | "
-    "requests of later rounds | GPU-hours |"
-)
+HEAD = "| truth | promised | looks | sent | noise | wrong | promoted | rejected | rounds | hold | later | GPU-hours |"
 COLUMNS = HEAD.strip("| ").split(" | ")
 RATES = ("wrong", "promoted", "rejected", "hold")
+REPEATED = 4
+"""Columns in which a cell may repeat the one above."""
+NONE = "–"
 REQUESTS, FEWEST = 64, 16
 STARTS, ACCELERATORS = 300.0, 4
 TOKENS, SPEED = 512, 171.0
@@ -54,7 +55,7 @@ class Row:
 
     @property
     def noise(self) -> str:
-        return f"{100 * self.gains:g} %, {100 * self.spread:g} %, {100 * self.start:g} %"
+        return f"{100 * self.gains:g}, {100 * self.spread:g}, {100 * self.start:g} %"
 
     @property
     def held(self) -> tuple[Promise, ...]:
@@ -77,7 +78,7 @@ def rows() -> Iterator[Row]:
     noises = ((0.05, 0.02, 0.01), (0.25, 0.02, 0.01), (0.15, 0.1, 0.01), (0.25, 0.02, 0.0), (0.25, 0.1, 0.025))
     yield from (replace(edge, gains=g, spread=s, start=start) for g, s, start in noises)
     for gains in (0.15, 0.25):
-        yield replace(edge, name="mean +15 %, one workload −3 % = the tolerance", truth=against(one), gains=gains)
+        yield replace(edge, name="mean +15 %, one workload −3 %", truth=against(one), gains=gains)
     family = {"baseline": dict.fromkeys(WORKLOADS, 1.0)} | {name: dict.fromkeys(WORKLOADS, 1.05) for name in "ab"}
     yield replace(edge, name="two candidates +5 %", truth=family, looks=core.default_looks(3), unworthy=frozenset("ab"))
     for both in (False, True):
@@ -194,23 +195,23 @@ def _holds(row: Row, verdict: core.Verdict) -> Iterator[bool]:
 def line(row: Row, found: Found) -> str:
     cells = {
         "truth": row.name,
-        "prompts, requests, start": row.noise,
+        "promised": ", ".join(map(str, row.promises)) or NONE,
         "looks": ", ".join(map(str, row.looks)),
-        "requests": "by noise" if row.sized else f"{REQUESTS}",
-        "promised": ", ".join(map(str, row.held)),
+        "sent": "by noise" if row.sized else f"{REQUESTS}",
+        "noise": row.noise,
         "rounds": f"{found.rounds:.1f}",
-        "requests of later rounds": f"{found.requests:.0f}",
+        "later": f"{found.requests:.0f}",
         "GPU-hours": f"{found.hours:.1f}",
-        **{name: f"{getattr(found, name):.4f}" for name in RATES},
+        **{name: percent(getattr(found, name)) for name in RATES},
     }
-    cells["wrong"] = cells["wrong"] if row.unworthy else ""
+    cells["wrong"] = cells["wrong"] if row.unworthy else NONE
     return f"| {' | '.join(cells[column] for column in COLUMNS)} |"
 
 
 def read(text: str) -> dict[str, float]:
     """The rates of such a line."""
     cells = dict(zip(COLUMNS, (cell.strip() for cell in text.strip("| \n").split(" | ")), strict=True))
-    return {name: float(cells[name]) for name in RATES if cells[name]}
+    return {name: float(cells[name]) / 100 for name in RATES if cells[name] != NONE}
 
 
 def broken(row: Row, rates: Mapping[str, float]) -> list[str]:
@@ -218,9 +219,9 @@ def broken(row: Row, rates: Mapping[str, float]) -> list[str]:
 
 
 def written(document: str) -> list[str]:
-    """The lines of rows between the markers, in order."""
+    """The lines of rows between the markers, in order, with all cells."""
     between = document.split(BEGIN)[1].split(END)[0]
-    return [found for found in between.splitlines() if found.startswith("| ") and found != HEAD]
+    return list(whole((found for found in between.splitlines() if found.startswith("| ") and found != HEAD), REPEATED))
 
 
 def write(document: str) -> tuple[str, list[str]]:
@@ -228,7 +229,7 @@ def write(document: str) -> tuple[str, list[str]]:
     lines = [(row, line(row, measured(row))) for row in rows()]
     before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
-    table = [HEAD, "|---" * len(COLUMNS) + "|", *(text for _, text in lines)]
+    table = [HEAD, "|-" * len(COLUMNS) + "|", *short((text for _, text in lines), REPEATED)]
     faults = [fault for row, text in lines for fault in broken(row, read(text))]
     return "\n".join([f"{before}{BEGIN}", "", *table, "", f"{END}{after}"]), faults
 

@@ -26,7 +26,7 @@ WRITTEN = written(DOCUMENT.read_text())
 
 def test_the_document_has_every_row_and_each_is_right_to_half_a_percent() -> None:
     assert len(WRITTEN) == len(ROWS)
-    assert all(text.startswith(row.name) for row, text in zip(ROWS, WRITTEN, strict=True))
+    assert all(text.startswith(row.cells) for row, text in zip(ROWS, WRITTEN, strict=True))
     assert [text for text in WRITTEN if abs(bias(text)) > CLOSE] == []
 
 

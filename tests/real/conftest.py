@@ -8,6 +8,7 @@ import pytest
 from tests.real import measured, without_cluster
 from tests.real.measured import Measured
 from tests.real.without_cluster import Told
+from tests.support.tables import section
 
 NEEDED = {"test_vllm": "VLLM_DIR", "test_sglang_jax": "SGLANG_JAX_DIR"}
 collect_ignore_glob = [f"{begins}*.py" for begins, variable in NEEDED.items() if variable not in os.environ]
@@ -32,6 +33,6 @@ def tell(request: pytest.FixtureRequest) -> Callable[[Measured | Told], Measured
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for one in config.stash[kept]:
         text = measured.report(one) if isinstance(one, Measured) else without_cluster.report(one)
-        one.report.write_text(text)
+        one.report.write_text(section(one.report.read_text(), text))
         terminalreporter.section(str(one.report))
         terminalreporter.write_line(text)

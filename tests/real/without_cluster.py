@@ -19,13 +19,11 @@ ENDED = (0, 10, 11, 12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """The run as its file has it, the exit code, what was printed, and where its report goes. `real` says what is real
-    in the engine, and what is not."""
+    """The run as its file has it, the exit code, what was printed, and on which page its report goes."""
 
     run: Mapping[str, Any]
     code: int
     output: str
-    real: str
     report: Path
 
     @property
@@ -73,21 +71,16 @@ def measure(file: Path, folder: Path, directory: Path, command: str, environment
     return done.returncode, done.stdout
 
 
-def told(directory: Path, measured: tuple[int, str], real: str, report: Path) -> Told:
+def told(directory: Path, measured: tuple[int, str], report: Path) -> Told:
     """Raises if there is no run that came to an end."""
     code, output = measured
     assert code in ENDED, output
     run = load_run(directory / "run.yaml")
     assert run
-    return Told(run=run, code=code, output=output, real=real, report=report)
+    return Told(run=run, code=code, output=output, report=report)
 
 
 # The report
-
-THIS_CPU = (
-    "The speeds, and which arm is faster, are those of this CPU with models of a few megabytes and random",
-    "weights: they say nothing of an accelerator.",
-)
 
 
 def report(told: Told) -> str:
@@ -96,29 +89,32 @@ def report(told: Told) -> str:
 
 def _head(told: Told) -> Iterator[str]:
     engine, status = told.run["spec"]["engine"]["type"], told.status
-    yield f"# `paceline measure` with the real {CALLED[engine]} {status['engineVersion']}, on a CPU"
+    yield "## `paceline measure`"
     yield ""
-    yield from dated(emulated_or_not(bool(status.get("emulated"))))
-    yield ""
-    yield from told.real.splitlines()
-    yield ""
-    yield from THIS_CPU
+    yield dated(f"{CALLED[engine]} {status['engineVersion']}", emulated_or_not(bool(status.get("emulated"))))
     yield ""
 
 
 def _table(told: Told) -> Iterator[str]:
-    yield "| round | arm | workload | ready after | requests | output tokens | tok/s | acceptance length | |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "By round; one value if all are equal:"
+    yield ""
+    yield "| arm | workload | ready after, s | requests | output tokens | tok/s | acceptance length | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    rows: dict[tuple[str, str], list[Sequence[object]]] = {}
     for one in told.run["rounds"]:
         starts = {each["arm"]: each.get("startSeconds") for each in one.get("replicates", ())}
         for point in one.get("points", ()):
             start = starts.get(point["arm"])
             cells: Sequence[object] = (
-                one["round"] + 1, point["arm"], point["workload"], "-" if start is None else f"{float(start):.0f} s",
+                "-" if start is None else f"{float(start):.0f}",
                 point.get("completed", "-"), point.get("outputTokens", "-"), point.get("outputThroughput", "-"),
-                point.get("acceptLength", "-"), "valid" if point["valid"] else point["why"],
+                point.get("acceptLength", "-"), "" if point["valid"] else point["why"],
             )  # fmt: skip
-            yield f"| {' | '.join(map(str, cells))} |"
+            rows.setdefault((point["arm"], point["workload"]), []).append(cells)
+    for key, found in rows.items():
+        columns = [list(map(str, column)) for column in zip(*found, strict=True)]
+        cells = [column[0] if len(set(column)) == 1 else "; ".join(column) for column in columns]
+        yield f"| {' | '.join([*key, *cells])} |"
 
 
 def _parity(told: Told) -> Iterator[str]:
@@ -127,7 +123,7 @@ def _parity(told: Told) -> Iterator[str]:
         return
     yield f"Answers to {asked['samples']} prompts of at most {asked['maxTokens']} tokens, beside the baseline's:"
     yield ""
-    yield "| arm | rounds | alike | near ties | apart | earliest token | widest gap | |"
+    yield "| arm | rounds | equal | near ties | different | earliest token | widest gap | |"
     yield "|---|---|---|---|---|---|---|---|"
     for arm in told.arms[1:]:
         found = [one["parity"] for one in told.replicates(arm) if "parity" in one]
@@ -147,7 +143,7 @@ def _number(text: str) -> float:
 def _verdict(told: Told) -> Iterator[str]:
     for arm in told.arms[1:]:
         found = [one for one in told.status.get("results", ()) if one["arm"] == arm]
-        for one in found:
+        for one in found if len(found) > 2 else found[:1]:
             interval = f"{one['ratio']} ({one['lower']} to {one['upper']})" if "lower" in one else one.get("ratio", "-")
             yield f"* {arm}, {one['workload']}: {interval}"
     yield ""

@@ -70,24 +70,23 @@ def report(samples: Sequence[Sample], said: Sequence[str], come: int, stay: int)
     hours = last.minutes / 60
     shorter = "" if hours >= 7.9 else "\nIt was not the eight hours of `make soak`, and shows no slower leak."
     rows = "".join(
-        f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} | {one.threads} | {one.objects} | {one.writes} |\n"
-        for one in samples[:: max(1, len(samples) // 24)]
+        f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} |\n" for one in samples[:: max(1, len(samples) // 24)]
     )
     return (
         "# Soak\n\n"
         f"Written by `make soak` on {datetime.now(UTC).date()}.\n"
         f"**It ran for {last.minutes:.0f} minutes ({hours:.2f} h).**{shorter}\n\n"
-        f"{len(samples)} turns; in each, {come} deployments with new names are made, promoted, changed and deleted"
-        f"\nbeside {stay} that stay: {come * len(samples)} in all. An API server and an etcd of their own, and"
-        "\ntests/scale/nature.py for pods. Looked at after each turn, when all is quiet.\n\n"
+        f"{len(samples)} turns; in each, {come} new deployments are made, promoted, changed and deleted beside"
+        f"\n{stay} that stay: {come * len(samples)} in all. API server and etcd are real, tests/scale/nature.py"
+        "\nplays the pods. Sampled after each turn, when all is quiet.\n\n"
         f"* Resident memory {first.resident:.1f} MiB at first, {last.resident:.1f} in the end;"
         f" {slope(samples):+.1f} MiB an hour after the first quarter.\n"
-        "* Parsed specs are kept, the last 1,024 of either kind (operator/paceline/api/convert.py): each deployment\n"
-        "  has three here and two runs, so memory rises until some 500 have come.\n"
-        f"* Open files {first.files} and {last.files}, threads {first.threads} and {last.threads}.\n"
-        f"* Objects left after a turn: {first.objects} and {last.objects}.\n"
+        "* The last 1,024 parsed specs of each kind are kept (operator/paceline/api/convert.py): memory rises until\n"
+        "  some 500 deployments have come.\n"
+        f"* Open files {first.files} and {last.files}, threads {first.threads} and {last.threads},"
+        f" at most {max(one.threads for one in samples)}.\n"
+        f"* Objects left after a turn: {', '.join(map(str, sorted({one.objects for one in samples})))}.\n"
         f"* Writes while nothing happened: {sum(one.writes for one in samples)}.\n"
         f"* {'; '.join(said) if said else 'Nothing grows by more than tests/scale/leak.py allows.'}\n\n"
-        "| minutes | resident, MiB | open files | threads | objects | writes when idle |\n"
-        "|---|---|---|---|---|---|\n" + rows
+        "| minutes | resident, MiB | open files |\n|---|---|---|\n" + rows
     )

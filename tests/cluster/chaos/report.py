@@ -6,37 +6,31 @@ from typing import Any
 
 from tests.cluster.chaos.machines import ROOT
 from tests.cluster.chaos.table import SCENARIOS
+from tests.support.tables import short
 
+REPEATED = 3
+"""Columns in which a cell may repeat the one above."""
+NONE = "–"
 WHERE = ROOT / "docs" / "reports" / "chaos.md"
 HEAD = """# Chaos
 
-Written by `make chaos` on {date}: a real Kubernetes of two nodes ([docs/cluster.md](../cluster.md)),
-the operator by its chart, an emulated engine. Each run is one small deployment (one GPU, one
-candidate that is 1.39 times as fast, two rounds of a quarter of a minute; undisturbed it serves its
-winner after about 45 s), to which something is done at a moment that the seed chooses.
+Written by `make chaos` on {date}, at {commits}: a real Kubernetes of two nodes
+([the local cluster](../cluster.md)), the operator from its chart, an emulated engine. Each run is
+one small deployment (one GPU, one candidate that is 1.39 times as fast, two rounds of a quarter of a
+minute; undisturbed it serves its winner after about 45 s). The seed chooses the moment of the fault.
 
-Converged: the verdict is Promote with the winner that an undisturbed run has, and it is served;
-every try of every round is recorded once and stays, no Job of a recorded round is made again (by
-uid), no pod but the winner's server holds a GPU, nothing is borrowed, and the operator's log, that
-of processes that were killed included, has no traceback. Gone: nothing of it is left, and no GPU is
-held. Five: converged, for each of the five that stay. Honest: converged, or Inconclusive with the
-baseline served, as a pause that takes several times as long as a measurement may hide the winner.
+* Converged: the verdict is Promote with the same winner as undisturbed, and it is served; every try
+  is recorded once and stays; no Job of a recorded round is made again; no other pod than the
+  winner's server holds a GPU; nothing is lent; no operator's log has a traceback.
+* Gone: nothing is left, and no GPU is held. Five: five deployments stay, and each converged.
+* Honest: converged, or Inconclusive with the baseline served, since a long pause may hide the winner.
 
 **{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are of the whole run, with
-other work on the machine's two cores. Runs of one deployment go several at a time, and take turns on
-the two nodes; what is done to the operator, and what is done to a node, is done beside them, so they
-feel it too; what is done to the cluster is done alone.
+other work on two cores. Faults of the cluster are done alone; faults of the operator or of a node
+also hit the runs beside them. An empty cell repeats the cell above it.
 
-| scenario | AIPerf | what is done | SIGKILL of | must be | seed | seconds | was | when, and what was seen | commit |
-|---|---|---|---|---|---|---|---|---|---|
-"""
-TAIL = """
-AIPerf's scenarios are named in tests/kubernetes/chaos/README.md of ai-dynamo/aiperf at 139b8f35.
-Where ours is another thing: C8 and C9 are sidecars of its controller, an event bus and a holder of
-results; our round has one container beside its client, and its result is the pod's own termination
-message, so C9 takes that pod away. C16 is HTTP between its operator and its controllers; ours reads
-the counters of servers by it and nothing of a round. H4 is JobSet, ours LeaderWorkerSet. B3 is a
-pause in the measured server's answers, of whichever arm runs then.
+| scenario | what is done | SIGKILL of | seed | seconds | was | when, and what was seen |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -53,15 +47,16 @@ def text(found: Sequence[Mapping[str, Any]]) -> str:
         good=len(good),
         all=len(rows),
         kills=sum(bool(SCENARIOS[one["scenario"]].sigkill) for one in good),
+        commits=", ".join(dict.fromkeys(one["commit"] for one in rows)),
     )
-    return head + "".join(map(_row, rows)) + TAIL
+    return head + "".join(f"{line}\n" for line in short(map(_row, rows), REPEATED))
 
 
 def _row(one: Mapping[str, Any]) -> str:
     scenario = SCENARIOS[one["scenario"]]
     was = scenario.holds if not one["wrong"] else f"**not**: {one['wrong'].splitlines()[-1][:200]}"
     cells = [
-        *(scenario.name, scenario.peer, scenario.does, scenario.sigkill, scenario.holds),
-        *(str(one["seed"]), str(one["seconds"]), was, "; ".join(one["notes"]), one["commit"]),
+        *(scenario.name, scenario.does, scenario.sigkill or NONE),
+        *(str(one["seed"]), str(one["seconds"]), was, "; ".join(one["notes"])),
     ]
-    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |\n"
+    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"

@@ -87,7 +87,7 @@ QUIET = (
     Scenario(
         name="no-worker-sets",
         peer="H4",
-        does="LeaderWorkerSet (theirs: JobSet) is missing and asked for; then not asked for",
+        does="LeaderWorkerSet is missing and asked for; then not asked for",
         act=rounds.no_worker_sets,
     ),
     Scenario(name="round-job-deleted", does="the Job of a round deleted", act=rounds.round_job_deleted),
@@ -121,7 +121,7 @@ ALONE = (
     Scenario(
         name="result-lost",
         peer="C9",
-        does="the same, and the pod with the result deleted (theirs: the sidecar that holds the results)",
+        does="the same, and the pod with the result deleted",
         act=clusterwide.result_lost,
         sigkill="operator",
         lane=Lane.OPERATOR,
@@ -174,7 +174,7 @@ ALONE = (
     Scenario(
         name="servers-unreachable",
         peer="C16",
-        does="HTTP from the operator to its pods dropped (theirs: results; ours: the guard's counters)",
+        does="HTTP from the operator to its pods dropped: the counters of the guard",
         act=clusterwide.servers_unreachable,
         lane=Lane.OPERATOR,
     ),

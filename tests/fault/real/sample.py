@@ -1,7 +1,7 @@
 """A sample of cases on a real API server: `make faults-real`.
 
 An etcd and an API server of its own on free ports of loopback. Prints each case as it ends, and writes the table of
-docs/reports/faults-real.md. Exits with 1 if one case was not played, or has not ended as undisturbed.
+docs/reports/faults.md. Exits with 1 if one case was not played, or has not ended as undisturbed.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from tests.fault.real.play import Draw, Outcome, Undisturbed, drawn, stage
 from tests.fault.real.stories import STORIES
 from tests.support import apiserver
 from tests.support.apiserver import Running
+from tests.support.tables import section
 
 CRDS = Path(__file__).parents[3] / "crds"
 WIDE = "--service-cluster-ip-range=10.0.0.0/16"
@@ -62,26 +62,23 @@ async def play(
 
 def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome], cost: str, drawn: int) -> str:
     hit = [one for one in outcomes if one.hit]
-    run = Counter((one.draw.story, one.draw.fault.name) for one in hit)
-    converged = Counter((one.draw.story, one.draw.fault.name) for one in hit if not one.wrong)
 
-    def cell(story: str, fault: str) -> str:
-        return f"{converged[story, fault]}/{run[story, fault]}" if run[story, fault] else "–"
+    def of_fault(name: str) -> list[Outcome]:
+        return [one for one in hit if one.draw.fault.name == name]
 
     def total(cases: Sequence[Outcome]) -> str:
-        return f"{sum(not one.wrong for one in cases)}/{len(cases)}"
+        return share(sum(not one.wrong for one in cases), len(cases))
 
     faults = [fault.name for fault in (*OF_WRITES, *OF_WATCHES)]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     lines = [
-        "# Faults on a real API server",
+        "## On a real API server",
         "",
-        "`make faults-real`: stories of one deployment, each in a namespace of its own with an operator of",
-        "its own, behind a proxy (`tests/fault/real/proxy.py`) that does one thing wrong at a write, or at an",
-        "event of a watch, drawn by the seed. Converged: the same objects as undisturbed but for times, uids",
-        "and nodes; each made and removed as often (so no round's Job twice); the same verdicts; nothing said",
-        "in an Event that was not said undisturbed, but that a status was refused where it was; no promise of",
-        "`tests/fault/oracle.py` broken at any moment; no server lent at the end; no traceback.",
+        "`make faults-real`: each story has a namespace and an operator, behind a proxy",
+        "(`tests/fault/real/proxy.py`) that does one thing wrong at a write or at an event of a watch; the",
+        "seed draws where. Converged: the same objects as undisturbed except times, uids and nodes; each made",
+        "and removed as often; the same verdicts; no other Events, except that a status was refused; no",
+        "promise of `tests/fault/oracle.py` broken at any moment; no server lent at the end; no traceback.",
         "",
         f"Commit {commit.stdout.strip()}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, seed {seed}.",
         f"**{len(hit)} cases, {sum(not one.wrong for one in hit)} converged**; {len(outcomes) - len(hit)} more ended"
@@ -89,19 +86,20 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
         f"the fault's place came. {cost}",
         *([f"{drawn - len(outcomes)} of {drawn} drawn were not played: the time was over."] * (drawn > len(outcomes))),
         "",
-        "Converged of the cases run, by what the fault is:",
+        f"By fault: {', '.join(f'{fault} {total(of_fault(fault))}' for fault in faults)}.",
         "",
-        f"| story | writes, events | {' | '.join(faults)} | all |",
-        f"|---|---|{'---|' * (len(faults) + 1)}",
+        "| story | writes, events | cases, all converged where one number stands |",
+        "|---|---|---|",
     ]
     for story, found in known.items():
-        cells = " | ".join(cell(story, fault) for fault in faults)
         of_story = [one for one in hit if one.draw.story == story]
-        lines.append(f"| {story} | {found.writes}, {found.events} | {cells} | {total(of_story)} |")
-    sums = " | ".join(total([one for one in hit if one.draw.fault.name == fault]) for fault in faults)
-    lines.append(f"| all | | {sums} | {total(hit)} |")
+        lines.append(f"| {story} | {found.writes}, {found.events} | {total(of_story)} |")
     lines += ["", *(f"* not converged: {line}" for one in hit if one.wrong for line in str(one).splitlines()[:3])]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def share(good: int, run: int) -> str:
+    return f"{good}" if good == run else f"{good}/{run}"
 
 
 def processor_seconds(process: int) -> float:
@@ -134,7 +132,7 @@ def main() -> int:
     text = report(given.seed, known, outcomes, cost, asked)
     print(text)
     if given.write:
-        given.write.write_text(text)
+        given.write.write_text(section(given.write.read_text(), text))
     return 1 if len(outcomes) < asked or any(outcome.wrong for outcome in outcomes) else 0
 
 

@@ -1,5 +1,5 @@
 """A few cases on a real API server: each fault once, but for those that last as long as the operator's patience.
-`make faults-real` plays more than 200, of all stories; docs/reports/faults-real.md has what came of them."""
+`make faults-real` plays more than 200, of all stories; docs/reports/faults.md has the results."""
 
 import asyncio
 from collections.abc import Iterator

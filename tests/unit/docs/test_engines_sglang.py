@@ -1,4 +1,6 @@
-"""The tables of docs/engines-sglang.md are those of the wheels, and its advice holds. Anew: PACELINE_GOLDEN=write."""
+"""The tables of docs/engines-sglang.md are those of the wheels, and its advice holds.
+
+To write them: PACELINE_GOLDEN=write."""
 
 import os
 import re
@@ -7,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from tests.support.tables import short
 from tests.unit.engines.sglang.servers import chain, server, wide
 
 from paceline.core import Arm
@@ -21,6 +24,8 @@ MEMORY, FIELDS = "memory", "fields"
 COLUMNS = ("attention_backend", "disable_overlap_schedule", "disable_piecewise_cuda_graph")
 SAID_ONCE = ("page_size", "cuda_graph_bs", "cuda_graph_config.decode.bs")
 GPUS = 4
+FAMILY = ("EAGLE", "EAGLE3", "EAGLE3 tree")
+"""EAGLE* in the table."""
 
 
 def by_memory() -> Iterator[str]:
@@ -32,9 +37,10 @@ def by_memory() -> Iterator[str]:
 
 
 def _rows(found: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
-    """Neighbours with the same cells are one row."""
-    for cells, same in groupby(found, key=lambda one: one[1]):
-        yield f"| {_range([name for name, _ in same])} | {' | '.join(cells)} |"
+    """Neighbours with the same cells are one row; a cell that repeats the one above it is empty."""
+    groups = groupby(found, key=lambda one: one[1])
+    rows = [f"| {_range([name for name, _ in same])} | {' | '.join(cells)} |" for cells, same in groups]
+    yield from short(rows, rows[0].count(" | ") + 1)
 
 
 def _both(memory: Mapping[str, Mapping[str, float]], arm: str) -> str:
@@ -69,7 +75,7 @@ def _cell(moved: Moved | None) -> str:
         targets = "" if len(moved.on[arm]) > 1 else f" ({moved.on[arm][0]})"
         groups.setdefault((where, targets), []).append(arm)
     said = [f"{', '.join(arms)}{where}{targets}" for (where, targets), arms in groups.items()]
-    return "; ".join(said)
+    return "; ".join(said).replace(", ".join(FAMILY), "EAGLE*")
 
 
 def _gpus(gpus: tuple[str, ...]) -> str:

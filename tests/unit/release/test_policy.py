@@ -1,4 +1,4 @@
-"""docs/versioning.md, as far as it says what is."""
+"""docs/release.md, as far as it says what is."""
 
 import pytest
 

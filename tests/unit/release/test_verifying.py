@@ -1,4 +1,4 @@
-"""docs/verifying-releases.md: which of its commands a dry run executes, and whom it trusts."""
+"""docs/release.md: which of its commands a dry run executes, and whom it trusts."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from dev.release.dry_run import blocks
 
 ROOT = Path(__file__).parents[3]
-DOCUMENT = (ROOT / "docs" / "verifying-releases.md").read_text()
+DOCUMENT = (ROOT / "docs" / "release.md").read_text()
 
 
 def test_every_command_of_cosign_is_in_a_block_that_is_executed() -> None:

@@ -1,7 +1,7 @@
 """`make five-minutes`: a round whose servers really take five minutes to start, and how much of the time is idle.
 
 Two arms and four workloads, as the example's latency pool has them, with processes on loopback and an emulated engine
-that is told to load for five minutes. Writes docs/reports/idle.md. It sleeps for nearly all of its eleven minutes.
+that is set to load for five minutes. Writes docs/reports/idle.md. It sleeps for nearly all of its eleven minutes.
 """
 
 import platform
@@ -64,7 +64,7 @@ def report(held: Held, outcome: Outcome, share: float, commit: str) -> str:
             "",
             f"Written by `make five-minutes` on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on "
             f"{platform.machine()}, Linux {platform.release()}.",
-            "The engine was emulated and told to load for five minutes. Wrapper, client and SGLang's client were real,",
+            "The engine was emulated and set to load for five minutes. Wrapper, client and SGLang's client were real,",
             "the pod was not: two processes on loopback, so no image was pulled and no container made.",
             "",
             "| arm | start | points | measured |",
