@@ -28,8 +28,8 @@ from tests.support.pages import deployed, kept
 from tests.support.reports import demo
 from tests.unit.cli.states import both_promoted, measuring_round_2_of_3, rolled_back
 
-from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.tree import tree
+from paceline.cli.live.why_text import paragraph
 from paceline.report import FORMATS, Report, build_report
 
 LARGEST = 200_000

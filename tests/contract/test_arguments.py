@@ -10,7 +10,7 @@ import pytest
 from tests.support.running import emulated, tree
 
 from paceline.engines import ENGINES, Scrape
-from paceline.engines.sglang import moves
+from paceline.engines.sglang import moved_arguments
 from paceline.engines.sglang.versions import KNOWN
 from paceline.evidence.arguments import comparable, differences
 
@@ -96,19 +96,22 @@ BY_THE_TARGET = {"disable_radix_cache": ("0.5.9", ("Qwen3-Next",))}
 """What a hybrid loses under speculation in one release: the judge refuses it, and docs/engines-sglang.md says so."""
 
 
-@pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
-def test_whatever_a_release_moves_in_spite_of_the_pins_is_on_the_list(read: moves.ReleaseMoves) -> None:
+@pytest.mark.parametrize("read", moved_arguments.releases(), ids=lambda one: one.name)
+def test_whatever_a_release_moves_in_spite_of_the_pins_is_on_the_list(read: moved_arguments.ReleaseMoves) -> None:
     """What it moves without them has a rule, or moves with what has one (`page_size` with the attention backend)."""
     uncovered = comparable(dict.fromkeys(read.moves_when_pinned, 1), SGLANG.moved(()))
     for field in uncovered:
         assert (read.name, *read.moves_when_pinned[field].on["EAGLE3"]) == (BY_THE_TARGET[field][0], "Qwen3-Next")
-    ruled = {moves.MEMORY, moves.BACKEND, "page_size"} | set(BY_THE_TARGET)
+    ruled = {moved_arguments.MEMORY, moved_arguments.BACKEND, "page_size"} | set(BY_THE_TARGET)
     assert set(comparable(dict.fromkeys(read.moves, 1), SGLANG.moved(()))) <= ruled
 
 
 def test_every_release_from_the_oldest_known_on_was_read() -> None:
-    assert [moves.releases()[0].name, moves.releases()[-1].name] == [KNOWN[0].version, KNOWN[-1].version]
-    assert len(moves.releases()) == 67
+    assert [moved_arguments.releases()[0].name, moved_arguments.releases()[-1].name] == [
+        KNOWN[0].version,
+        KNOWN[-1].version,
+    ]
+    assert len(moved_arguments.releases()) == 67
 
 
 PINS = (

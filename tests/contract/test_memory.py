@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.support.running import emulated, tree
 
-from paceline.engines.sglang import moves
+from paceline.engines.sglang import moved_arguments
 from paceline_emulator import memory
 
-READ = moves.moves_of("0.5.6")
+READ = moved_arguments.moves_of("0.5.6")
 GPUS = {"A100": (81920, 1), "H100": (81559, 1), "H200": (143771, 4)}
 """MiB and tensor parallelism of those that were asked; B200 has other chunks."""
 ARMS = {"baseline": None, "EAGLE": "EAGLE", "EAGLE3": "EAGLE3", "STANDALONE": "STANDALONE", "NGRAM": "NGRAM"}

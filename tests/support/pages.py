@@ -9,7 +9,7 @@ from tests.support.looked_at import looked_at
 from tests.support.reports import EVIL
 from tests.support.world import World
 
-from paceline.cli.live.page import page, shown_runs
+from paceline.cli.live.report_page import page, shown_runs
 from paceline.cli.live.traffic import Traffic
 from paceline.report import Report, build_report, runs
 

@@ -61,14 +61,16 @@ CLUSTER = {
     ),
 }
 _REQUESTS = {
-    "promote": Subcommand(module="ask", summary="serve the winner of the verdict that waits for you", plugin=True),
-    "promote-anyway": Subcommand(module="ask", summary="serve a candidate whatever its verdict", plugin=True),
-    "abort": Subcommand(
-        module="ask", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True
+    "promote": Subcommand(
+        module="send_request", summary="serve the winner of the verdict that waits for you", plugin=True
     ),
-    "retry": Subcommand(module="ask", summary="release a hold, and measure again", plugin=True),
+    "promote-anyway": Subcommand(module="send_request", summary="serve a candidate whatever its verdict", plugin=True),
+    "abort": Subcommand(
+        module="send_request", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True
+    ),
+    "retry": Subcommand(module="send_request", summary="release a hold, and measure again", plugin=True),
     "rollback": Subcommand(
-        module="ask", summary="go back to a revision that has served; measures nothing", plugin=True
+        module="send_request", summary="go back to a revision that has served; measures nothing", plugin=True
     ),
 }
 OTHERS = {

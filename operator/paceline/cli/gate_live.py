@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 from paceline.cli.live import command
 from paceline.cli.live.deployment import ObservedDeployment
-from paceline.cli.live.find import find_name, load_deployment
-from paceline.cli.live.look import looks
+from paceline.cli.live.lookup import find_name, load_deployment
+from paceline.cli.live.poll import looks
 from paceline.cli.live.verdicts import PoolResult, exit_code, verdict_results, verdicts_payload
 from paceline.kube import Api
 

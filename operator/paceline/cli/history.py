@@ -3,7 +3,7 @@
 import argparse
 
 from paceline.cli.live import command
-from paceline.cli.live.find import find_name, load_deployment
+from paceline.cli.live.lookup import find_name, load_deployment
 from paceline.kube import Api
 
 

@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from paceline.cli import equipment, options
-from paceline.cli.equipment import CannotError, Equipment
+from paceline.cli import measure_options, options
 from paceline.cli.manifests import RefusedError, everything, is_deployment_or_run
+from paceline.cli.measure_options import CannotError, Equipment
 from paceline.cli.measured import end, tell, watch
 from paceline.core import Dataset, Scheme
 from paceline.core.manifest import Manifest
@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     objects = everything(args.file)
     question = asked(_only(objects), args.pool)
-    ours = equipment.equipment_of(args, question.server)
+    ours = measure_options.equipment_of(args, question.server)
     page = _page(args)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:

@@ -20,9 +20,9 @@ from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_deployment_or_run
 from paceline.cli.patience import too_slow
+from paceline.cli.plan_power import Detectable, noises, smallest, smallest_table
 from paceline.cli.profiles import may_meet
 from paceline.cli.rows import HEAD, by_pool, cost_span, row, total
-from paceline.cli.smallest import Detectable, noises, smallest, smallest_table
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read_file, wrong
 from paceline.core import (

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from paceline.cli import options, report_source
-from paceline.cli.live import page
+from paceline.cli.live import report_page
 from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, build_report, runs
 
@@ -75,12 +75,12 @@ def _report(args: argparse.Namespace) -> Report:
     found = report_source.read_sources(args.names, args)
     manifests, deployments = [], []
     for one in found.deployments:
-        told = page.page(
+        told = report_page.page(
             one.deployment, runs(one.runs), one.runs,
             revisions=one.revisions, traffic=one.traffic, unread=one.unread,
         )  # fmt: skip
         by_name = {run["metadata"]["name"]: run for run in one.runs}
-        manifests += [by_name[name] for name in page.shown_runs(told, by_name)]
+        manifests += [by_name[name] for name in report_page.shown_runs(told, by_name)]
         deployments.append(told)
     return build_report([*manifests, *found.runs], args.title, deployments)
 

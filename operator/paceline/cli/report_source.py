@@ -16,7 +16,7 @@ from paceline.api.text import items, of_yaml
 from paceline.cli import cluster, top
 from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import joined, load_deployment, load_runs
+from paceline.cli.live.lookup import joined, load_deployment, load_runs
 from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT

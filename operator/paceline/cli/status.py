@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.cli.live import command
-from paceline.cli.live.find import find_name, load_deployment
+from paceline.cli.live.lookup import find_name, load_deployment
 from paceline.cli.live.payload import payload
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.core.record import from_status

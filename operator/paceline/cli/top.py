@@ -13,7 +13,7 @@ import aiohttp
 from paceline.cli import options
 from paceline.cli.live import command
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
-from paceline.cli.live.find import find_name, load_deployment, load_runs
+from paceline.cli.live.lookup import find_name, load_deployment, load_runs
 from paceline.cli.live.traffic import Page, Traffic, traffic, traffic_payload
 from paceline.controller.pages import FAILURES, LONGEST_PAGE, PAGE_TIMEOUT
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL

@@ -20,7 +20,7 @@ from paceline.cli.profiles import PROFILE, is_a, missing, profile_for, resolved_
 from paceline.cli.unchecked import unchecked, unnamed
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.text import printable
-from paceline.engines import places
+from paceline.engines import refusals_of_spec
 
 SUFFIXES = (".json", ".yaml", ".yml")
 NOTHING = "it has neither a SpeculativeDeployment nor a BenchmarkRun"
@@ -247,7 +247,9 @@ def findings_of(
     if name := api.profile_of(manifest):
         return _with_profile(manifest, name, models, profiles)
     spec, written = _READ[manifest["kind"]](manifest), api.stored(manifest)["spec"]
-    refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
+    refused = [
+        Problem(path=refusal.path, message=refusal.message) for refusal in refusals_of_spec.refused(spec, written)
+    ]
     if refused:
         return refused
     notes = [*unchecked(spec, models is not None), *(() if isinstance(spec, RunSpec) else unnamed(written))]

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from paceline.cli.live import command
 from paceline.cli.live.deployment import ObservedDeployment
-from paceline.cli.live.find import find_name
-from paceline.cli.live.look import looks
+from paceline.cli.live.lookup import find_name
 from paceline.cli.live.payload import payload
+from paceline.cli.live.poll import looks
 from paceline.kube import Api
 
 

@@ -7,8 +7,8 @@ import textwrap
 from datetime import UTC, datetime
 
 from paceline.cli.live import command
-from paceline.cli.live.find import find_name, load_deployment
-from paceline.cli.live.paragraph import paragraph
+from paceline.cli.live.lookup import find_name, load_deployment
+from paceline.cli.live.why_text import paragraph
 from paceline.kube import Api
 
 

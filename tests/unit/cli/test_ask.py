@@ -11,7 +11,7 @@ from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE
 from tests.support.memory import MemoryApi
 
-from paceline.cli import ask
+from paceline.cli import send_request
 from paceline.kube import Manifest
 
 
@@ -36,7 +36,7 @@ class Done:
 def asked(story: Story, *commands: Sequence[str], operator: bool = True) -> Done:
     """What came of these commands, one after another, in the world in which the story was told."""
     parser = argparse.ArgumentParser()
-    ask.add(parser.add_subparsers(dest="command"))
+    send_request.add(parser.add_subparsers(dest="command"))
     before = tell_once(story)
 
     async def told() -> Done:
@@ -46,7 +46,7 @@ def asked(story: Story, *commands: Sequence[str], operator: bool = True) -> Done
                 world.operate()
             for words in commands:
                 try:
-                    code = await ask.ask(MemoryApi(world.cluster), NAMESPACE, parser.parse_args(words))
+                    code = await send_request.ask(MemoryApi(world.cluster), NAMESPACE, parser.parse_args(words))
                 except ValueError as refused:
                     code, error = 1, str(refused)
             return Done(code=code, error=error, found=world.found())

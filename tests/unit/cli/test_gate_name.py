@@ -29,9 +29,9 @@ from tests.unit.cli.states import (
 
 from paceline.cli.gate_live import wait
 from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
-from paceline.cli.live.look import looks
-from paceline.cli.live.paragraph import paragraph
+from paceline.cli.live.poll import looks
 from paceline.cli.live.verdicts import exit_code, verdict_results, verdicts_payload
+from paceline.cli.live.why_text import paragraph
 from paceline.kube import Manifest, Ref, Unavailable
 
 HOUR = 3600

@@ -14,11 +14,11 @@ from tests.unit.cli.states import STATES, full, measuring_round_2_of_3, rolled_b
 
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import observe_deployment
-from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.payload import payload
 from paceline.cli.live.screen import plain_text
 from paceline.cli.live.table import history_lines
 from paceline.cli.live.tree import tree
+from paceline.cli.live.why_text import paragraph
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -14,9 +14,9 @@ from tests.unit.engines.sglang.servers import chain, server, wide
 
 from paceline.core import Arm
 from paceline.engines import ENGINES
-from paceline.engines.sglang import moves
+from paceline.engines.sglang import moved_arguments
 from paceline.engines.sglang.flags import flags, is_in, releases
-from paceline.engines.sglang.moves import Moved, ReleaseMoves
+from paceline.engines.sglang.moved_arguments import Moved, ReleaseMoves
 
 SGLANG = ENGINES["SGLang"]
 PAGE = Path(__file__).parents[3] / "docs" / "engines-sglang.md"
@@ -33,7 +33,7 @@ def by_memory() -> Iterator[str]:
     yield "| release | baseline | EAGLE, EAGLE3 | STANDALONE | NGRAM | DFLASH |"
     yield "|---|---|---|---|---|---|"
     arms = ("baseline", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH")
-    yield from _rows((read.name, [_both(read.memory, arm) for arm in arms]) for read in moves.releases())
+    yield from _rows((read.name, [_both(read.memory, arm) for arm in arms]) for read in moved_arguments.releases())
 
 
 def _rows(found: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
@@ -52,7 +52,7 @@ def by_field() -> Iterator[str]:
     """Who moves what else."""
     yield "| release | attention backend | overlap scheduling off | prefill graphs off | others | has not |"
     yield "|---|---|---|---|---|---|"
-    yield from _rows((read.name, _moved(read)) for read in moves.releases())
+    yield from _rows((read.name, _moved(read)) for read in moved_arguments.releases())
 
 
 def _moved(read: ReleaseMoves) -> list[str]:
@@ -103,7 +103,7 @@ def test_a_table_is_that_of_the_wheels(name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_release_stands_in_one_row(name: str) -> None:
-    names = [read.name for read in moves.releases()]
+    names = [read.name for read in moved_arguments.releases()]
     table = PAGE.read_text().partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
     rows = [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()[3:]]
     ends = [(row.partition(" to ")[0], row.rpartition(" to ")[2]) for row in rows]

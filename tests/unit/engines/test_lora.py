@@ -6,7 +6,7 @@ import pytest
 from tests.support.edits import example
 
 from paceline import api
-from paceline.engines import places
+from paceline.engines import refusals_of_spec
 from paceline.engines.lora import RULE, loaded
 
 
@@ -18,7 +18,7 @@ def said(engine: str, version: str, *args: str) -> list[str]:
     spec["pools"] = [{"name": "a", "replicas": 1, "load": [{"concurrency": [1]}]}]
     spec["candidates"] = [chain]
     spec["benchmark"] = {"datasets": [{"name": "sql", "source": "builtin://code", "adapter": "sql"}]}
-    found = places.refused(api.deployment(manifest), spec)
+    found = refusals_of_spec.refused(api.deployment(manifest), spec)
     return [f"{one.path}: {one.message}" for one in found if one.rule == RULE]
 
 

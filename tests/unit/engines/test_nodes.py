@@ -11,7 +11,7 @@ from paceline import api
 from paceline.core import Server
 from paceline.engines import ENGINES
 from paceline.engines.nodes import ranks
-from paceline.engines.places import refused
+from paceline.engines.refusals_of_spec import refused
 
 
 def over(nodes: int, engine: str = "SGLang", tensor_parallel_size: int = 8, *args: str) -> Server:

@@ -9,7 +9,7 @@ import yaml
 from tests.support.example import FILE, run
 
 from paceline import api
-from paceline.engines.places import in_pool, refused
+from paceline.engines.refusals_of_spec import in_pool, refused
 
 PINNED = ["--attention-backend=triton", "--mem-fraction-static=0.85"]
 SECOND = "spec.candidates"

@@ -9,7 +9,7 @@ from tests.support.jax_servers import BASELINE, arm
 
 from paceline import api
 from paceline.core import Arm, Dataset, RunSpec, Workload
-from paceline.engines import ENGINES, places
+from paceline.engines import ENGINES, refusals_of_spec
 from paceline.engines.request_rules import RULE, refusals
 
 JAX, VLLM = ENGINES["SGLangJAX"], ENGINES["vLLM"]
@@ -54,7 +54,10 @@ def test_it_is_told_at_the_dataset_of_a_deployment_and_at_the_workload_of_a_run(
     spec = api.deployment(manifest)
     (pool,) = spec.pools
     run = RunSpec(pool=pool.name, server=spec.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate)
-    found = [(one.rule, one.path) for one in (*places.refused(spec, manifest["spec"]), *places.refused(run, {}))]
+    found = [
+        (one.rule, one.path)
+        for one in (*refusals_of_spec.refused(spec, manifest["spec"]), *refusals_of_spec.refused(run, {}))
+    ]
     assert found == [(RULE, "spec.benchmark.datasets[1].responseFormat"), (RULE, "spec.workloads[1].responseFormat")]
 
 

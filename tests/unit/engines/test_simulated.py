@@ -11,7 +11,7 @@ from tests.unit.engines.sglang import servers
 
 from paceline import api
 from paceline.core import Server
-from paceline.engines import places, simulated
+from paceline.engines import refusals_of_spec, simulated
 
 ROOT = Path(__file__).parents[3]
 SERVERS = {"SGLang": servers.server(), "SGLangJAX": jax_servers.server(), "vLLM": vllm_server.server()}
@@ -68,5 +68,5 @@ def test_the_real_server_with_a_known_length_is_still_one_that_is_let_pass() -> 
     """Its image makes SGLang's variable of another one (dev/sglang/python3)."""
     manifest = yaml.safe_load((ROOT / "dev/sglang/deployment.yaml").read_text())
     manifest["spec"]["engine"]["env"] += [{"name": "PACELINE_TEST_ACCEPTANCE_LENGTH", "value": "2.5"}]
-    assert places.refused(api.deployment(manifest), manifest["spec"]) == ()
+    assert refusals_of_spec.refused(api.deployment(manifest), manifest["spec"]) == ()
     assert "export SGLANG_SIMULATE_ACC_LEN" in (ROOT / "dev/sglang/python3").read_text()

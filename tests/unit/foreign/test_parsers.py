@@ -70,7 +70,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
 drawn."""
 HELD_ELSEWHERE: Mapping[str, str] = {
     "api/pool.py": "what it parses has just been checked by core/response_format.py",
-    "cli/live/words.py": "times of a status, which the API server has checked",
+    "cli/live/wording.py": "times of a status, which the API server has checked",
     "controller/settings.py": "the chart's own object",
     "engines/arguments.py": "our own tables of flags",
     "engines/lora.py": "arguments of a spec (tests/unit/engines/test_lora.py)",

@@ -7,7 +7,7 @@ from tests.wrong.preflight import FACTS, PREFLIGHT
 
 from paceline import api
 from paceline.core import ModelFacts
-from paceline.engines import places
+from paceline.engines import refusals_of_spec
 from paceline.plan.deployment.preflight import model_problems
 from paceline.preflight import findings
 
@@ -25,7 +25,7 @@ def test_it_is_found_here_and_not_before(row: Row) -> None:
     manifest = row.manifest()
     spec = api.deployment(manifest)
     assert api.problems(manifest) == []
-    assert places.refused(spec, manifest["spec"]) == ()
+    assert refusals_of_spec.refused(spec, manifest["spec"]) == ()
     texts = [one.text for one in model_problems(spec, manifest["spec"], FACTS) if one.blocks]
     assert any(text.startswith(f"{row.path}: ") and row.says in text for text in texts), texts
 

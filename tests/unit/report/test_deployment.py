@@ -105,7 +105,7 @@ def test_live_numbers_stand_beside_what_was_measured() -> None:
 
 def test_evidence_that_was_deleted_is_said_to_be() -> None:
 
-    from paceline.cli.live.page import page as tell
+    from paceline.cli.live.report_page import page as tell
 
     world = both_promoted()
     seen = tell(looked_at(world), (), ())

@@ -9,7 +9,7 @@ from paceline import api
 from paceline.api import InvalidManifestError, Problem, problems
 from paceline.cli.importing.arguments import readable
 from paceline.core.manifest import Manifest
-from paceline.engines import ENGINES, places
+from paceline.engines import ENGINES, refusals_of_spec
 from paceline.engines.importing import Note
 from paceline.engines.refusal import Refusal
 
@@ -34,7 +34,7 @@ def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
     for _ in range(_MOST):
         faults = problems(manifest)
         try:
-            refused = places.refused(api.deployment(manifest, ruled=False), manifest["spec"])
+            refused = refusals_of_spec.refused(api.deployment(manifest, ruled=False), manifest["spec"])
         except InvalidManifestError:
             return manifest, notes, faults
         one = next((refusal for refusal in refused if refusal.rule in TAKEN_OUT), None)

@@ -13,7 +13,7 @@ from rich.text import Text
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.cli.live import searching
 from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
-from paceline.cli.live.words import marked, span_text
+from paceline.cli.live.wording import marked, span_text
 from paceline.core import Bounds, Purpose, RunSpec
 from paceline.core.manifest import Object
 from paceline.core.record import from_status

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api.run_status import BenchmarkRunStatus, RunCost, RunProgress, SearchProgress
-from paceline.cli.live.words import gpu_hours, marked, span_text, time_of
+from paceline.cli.live.wording import gpu_hours, marked, span_text, time_of
 from paceline.core import Purpose, purpose_of
 from paceline.core.record import from_status
 from paceline.plan import objects

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.cli.live.traffic import Speed, Traffic
-from paceline.cli.live.words import marked
+from paceline.cli.live.wording import marked
 from paceline.report.text import count, significant
 
 _COLUMNS = ("pool", "", "requests", "tokens/s", "acceptance", "TTFT", "per token")

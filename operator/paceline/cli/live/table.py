@@ -8,7 +8,7 @@ from rich.text import Text
 
 from paceline.api.status import Change
 from paceline.cli.live.deployment import ObservedPool
-from paceline.cli.live.words import faster, marked, when
+from paceline.cli.live.wording import faster, marked, when
 
 _COLUMNS = ("since", "pool", "how", "serves", "speed-up", "revision")
 _GAP = "  "

@@ -13,7 +13,7 @@ from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.searching import standing_lines
 from paceline.cli.live.table import change_line
-from paceline.cli.live.words import faster, hold_text, marked, since_text, span_text, time_of
+from paceline.cli.live.wording import faster, hold_text, marked, since_text, span_text, time_of
 from paceline.report.text import count
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"

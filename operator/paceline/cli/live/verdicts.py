@@ -8,7 +8,7 @@ from paceline.api.reasons import Reason
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds
-from paceline.cli.live.words import EMULATED
+from paceline.cli.live.wording import EMULATED
 from paceline.core.record import decimal, finite
 
 UNDECIDED, STALLED = "Undecided", "Stalled"

@@ -8,7 +8,7 @@ from functools import cache
 from paceline.engines import rules
 from paceline.engines.arguments import FlagList
 from paceline.engines.keys import ADMIN_KEY, API_KEY
-from paceline.engines.managed import managed_flags
+from paceline.engines.owned_flags import managed_flags
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import flags as by_release

@@ -1,6 +1,6 @@
 """Rules on the hidden states that an EAGLE3 head reads: can the release take them, and are they the head's own?
 
-`captured` has what each release takes, with its sources.
+`hidden_states` has what each release takes, with its sources.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from paceline.engines.model_rules import (
     listed,
     of_head,
 )
-from paceline.engines.sglang.captured import QWEN3_NEXT, Captured, captured
+from paceline.engines.sglang.hidden_states import QWEN3_NEXT, Captured, captured
 from paceline.engines.sglang.versions import is_newer
 
 

@@ -10,17 +10,17 @@ from paceline.engines.sglang import (
     custom,
     draft_rules,
     features,
-    pins,
+    required_arguments,
     schedule,
-    shapes,
+    tree_rules,
     variables,
 )
 
 RULES: tuple[EngineRule[Configuration], ...] = (
-    *shapes.RULES,
+    *tree_rules.RULES,
     *backends.RULES,
     *schedule.RULES,
-    *pins.RULES,
+    *required_arguments.RULES,
     *draft_rules.RULES,
     *variables.RULES,
     *arguments.RULES,

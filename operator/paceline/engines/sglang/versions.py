@@ -1,8 +1,8 @@
 """SGLang's known releases: their pages and counters. Source: their wheels, read; 0.5.23 also run.
 
 A release that is not in the table is treated as the newest one before it; one between two of them gets the benefit of
-the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moves`) are known all the same. One that is newer than
-all may have gained anything, so there we refuse only what is known to be wrong.
+the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moved_arguments`) are known all the same. A release
+newer than all may have gained anything: there we refuse only what is known to be wrong.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from paceline.core import Arm, Server
 from paceline.engines import rules
 from paceline.engines.arguments import FlagList, read_flags
 from paceline.engines.keys import API_KEY
-from paceline.engines.managed import managed_flags
+from paceline.engines.owned_flags import managed_flags
 from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule

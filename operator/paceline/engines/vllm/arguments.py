@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.engines.arguments import FlagList, read_flags
-from paceline.engines.managed import managed_flags
+from paceline.engines.owned_flags import managed_flags
 
 LISTED_VERSION = "0.33.0"
 """The version whose flags are listed. Of another version no flag is unknown."""

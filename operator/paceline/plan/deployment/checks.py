@@ -13,7 +13,7 @@ from paceline.core import DeploymentSpec
 from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.core.text import percentage
-from paceline.engines import places
+from paceline.engines import refusals_of_spec
 from paceline.plan.deployment.companions import PROTECTION, ROUTES, settings_of_protection, unrouted
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.models import named_models
@@ -39,7 +39,7 @@ def check_spec(snapshot: Snapshot, _: datetime) -> StepResult:
     """Block while the spec cannot be read, or while an engine refuses an argument in it."""
     if snapshot.spec is None:
         return StepResult(causes=(Cause(snapshot.refused, None, snapshot.invalid),), blocks=True)
-    refused = places.refused(snapshot.spec, snapshot.manifest["spec"])
+    refused = refusals_of_spec.refused(snapshot.spec, snapshot.manifest["spec"])
     if refused:
         note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)
         return StepResult(causes=(Cause(Reason.InvalidSpec, None, note),), blocks=True)

@@ -2,12 +2,12 @@
 
 A pool measures unless one of these keeps it from that, in this order (`WAITS_OF_A_ROUND`, `WAITS_OF_A_RUN`):
 
-    suspended          spec.suspend is set
-    a_person_holds     a person has rolled back or aborted
-    baseline_failed    candidates are measured against a baseline that does not run
-    servers_come_first the pool's own servers are not what was chosen, or something else has their name
-    prompts_missing    a ConfigMap with prompts is not there
-    window_closed      benchmark.window
+    wait_while_suspended  spec.suspend is set
+    a_person_holds        a person has rolled back or aborted
+    baseline_failed       the baseline does not run, so candidates have nothing to be compared with
+    servers_come_first    the pool's own servers are not what was chosen, or something else has their name
+    prompts_missing       a ConfigMap with prompts is not there
+    window_closed         benchmark.window
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.core import DeploymentSpec
-from paceline.engines import places
+from paceline.engines import refusals_of_spec
 from paceline.preflight import ModelFacts, findings
 
 
@@ -26,7 +26,7 @@ def model_problems(
     for pool in spec.pools:
         largest = max(workload.concurrency for workload in pool.workloads)
         server = replace(spec.server, max_concurrency=largest)
-        place = places.in_pool(written, pool.name)
+        place = refusals_of_spec.in_pool(written, pool.name)
         for finding in findings(server, pool.arms, facts):
             path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)
             text = f"{path}: {finding.problem}; {finding.why}; {finding.fix}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.engines.sglang.captured import Captured, captured
+from paceline.engines.sglang.hidden_states import Captured, captured
 
 NEXT, QWEN3, MOE = "Qwen3NextForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM"
 FORK = {"declared": True}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from paceline.core import Dataset, Model, RunSpec, Scheme
-from paceline.engines import places
+from paceline.engines import refusals_of_spec
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.snapshot import Snapshot
@@ -23,7 +23,7 @@ def fault(spec: RunSpec) -> str | None:
     """The fields in question and the way out."""
     faults = (
         *(message for _, message in unpinned(spec)),
-        *(f"{refusal.path}: {refusal.message}" for refusal in places.refused(spec, {})),
+        *(f"{refusal.path}: {refusal.message}" for refusal in refusals_of_spec.refused(spec, {})),
     )
     return "; ".join((*faults, ANEW)) if faults else None
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from paceline.cli.live.deployment import ObservedDeployment
 from paceline.cli.live.errors import said
-from paceline.cli.live.find import load_deployment
+from paceline.cli.live.lookup import load_deployment
 from paceline.kube import Api, TooManyRequests, Unavailable
 
 _SECONDS = 2.0

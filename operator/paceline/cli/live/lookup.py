@@ -7,7 +7,7 @@ from typing import Any
 from paceline.api.round import with_rounds
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.cli.live.deployment import ObservedDeployment, observe_deployment
-from paceline.cli.live.words import time_of
+from paceline.cli.live.wording import time_of
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.manifest import Object
 from paceline.core.names import DEPLOYMENT_LABEL

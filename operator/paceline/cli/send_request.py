@@ -14,9 +14,9 @@ from paceline.cli import options
 from paceline.cli.live import command
 from paceline.cli.live.advice import asked_to_promote
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
-from paceline.cli.live.find import find_name, load_deployment
-from paceline.cli.live.look import looks
+from paceline.cli.live.lookup import find_name, load_deployment
 from paceline.cli.live.payload import pool_payload
+from paceline.cli.live.poll import looks
 from paceline.cli.live.request import (
     Asked,
     answer,

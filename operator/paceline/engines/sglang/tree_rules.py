@@ -6,7 +6,7 @@ from paceline.core import Arm
 from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang import backends, moves
+from paceline.engines.sglang import backends, moved_arguments
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
 from paceline.engines.sglang.flags import ngram
@@ -36,7 +36,7 @@ def _version(configuration: Configuration) -> Iterator[Refusal]:
 def _algorithm(configuration: Configuration) -> Iterator[Refusal]:
     if is_newer(configuration.version):
         return
-    changes = moves.moves_of(configuration.version)
+    changes = moved_arguments.moves_of(configuration.version)
     lacks = changes.lacks if changes else frozenset[str]()
     algorithms = (
         frozenset[str]().union(*(row.algorithms for row in neighbouring_releases(configuration.version))) - lacks
@@ -44,7 +44,7 @@ def _algorithm(configuration: Configuration) -> Iterator[Refusal]:
     for candidate in candidates(configuration):
         if candidate.algorithm not in algorithms:
             known = any(candidate.algorithm in row.algorithms for row in KNOWN)
-            first = moves.first_with(candidate.algorithm) if known else None
+            first = moved_arguments.first_with(candidate.algorithm) if known else None
             way_out = f"{first} has it" if first else f"it has {', '.join(sorted(algorithms))}"
             message = f"{configuration.engine} has no {candidate.algorithm}; {way_out}"
             yield candidate.refused("draft.algorithm", message)
@@ -52,11 +52,11 @@ def _algorithm(configuration: Configuration) -> Iterator[Refusal]:
 
 def _adaptive(configuration: Configuration) -> Iterator[Refusal]:
     version = configuration.version
-    changes = moves.moves_of(version)
-    lacks = changes is not None and moves.ADAPTIVE in changes.lacks
+    changes = moved_arguments.moves_of(version)
+    lacks = changes is not None and moved_arguments.ADAPTIVE in changes.lacks
     if is_newer(version) or (any(row.adaptive for row in neighbouring_releases(version)) and not lacks):
         return
-    first = moves.first_with(moves.ADAPTIVE)
+    first = moved_arguments.first_with(moved_arguments.ADAPTIVE)
     message = f"{configuration.engine} has no adaptive speculation; {first} has it, or name a tree"
     for candidate in candidates(configuration):
         if candidate.arm.adaptive:

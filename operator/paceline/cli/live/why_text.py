@@ -9,7 +9,7 @@ from paceline.cli.live.advice import UNDECIDED_OUTCOMES, advice, asked_to_promot
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds, time_left
 from paceline.cli.live.searching import standing_clause
-from paceline.cli.live.words import faster, hold_text, marked, since_text
+from paceline.cli.live.wording import faster, hold_text, marked, since_text
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
 from paceline.core.record import finite

@@ -1,6 +1,7 @@
 """Rules about values that SGLang chooses by whether it speculates: users have to set them, equally on all arms.
 
-Their list by release is read out of the wheels (`moves`). A branching tree's attention backend is in `shapes`.
+`moved_arguments` lists them by release, as read in the wheels. A branching tree's attention backend is in
+`tree_rules`.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from paceline.core import Arm
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang import moves
+from paceline.engines.sglang import moved_arguments
 from paceline.engines.sglang.backends import PINNED_BY as BACKENDS_PINNED_BY
 from paceline.engines.sglang.candidate import RUNS_AS, Candidate, candidates
 
@@ -23,10 +24,10 @@ LIKE = (
 
 
 def _memory(configuration: Configuration) -> Iterator[Refusal]:
-    moving = moves.moves_of(configuration.version)
+    moving = moved_arguments.moves_of(configuration.version)
     if moving is None or any(configuration.find(_PINNED_BY)):
         return
-    moved = moving.moved_by(moves.MEMORY)
+    moved = moving.moved_by(moved_arguments.MEMORY)
     arm = next((arm for arm in configuration.arms if arm.draft and _kind(arm) in moved), None)
     if arm is None or arm.draft is None:
         return
@@ -49,14 +50,14 @@ def _kind(arm: Arm) -> str:
 
 
 def _backend(configuration: Configuration) -> Iterator[Refusal]:
-    moving = moves.moves_of(configuration.version)
+    moving = moved_arguments.moves_of(configuration.version)
     product = configuration.server.accelerator.product
     gpu = next((like for pattern, like in LIKE if pattern.search(product)), None)
     given = {parsed.name for parsed in configuration.shared}
     if moving is None or gpu is None or any(given.issuperset(flags) for flags in BACKENDS_PINNED_BY):
         return
     for candidate in candidates(configuration):
-        if candidate.branching == 1 and gpu in moving.moved_by(moves.BACKEND).get(_row(candidate), ()):
+        if candidate.branching == 1 and gpu in moving.moved_by(moved_arguments.BACKEND).get(_row(candidate), ()):
             yield Refusal(
                 path="engine.args",
                 message=f"candidate {candidate.arm.name} ({candidate.algorithm}): on {product} "
@@ -69,7 +70,7 @@ def _backend(configuration: Configuration) -> Iterator[Refusal]:
 def _row(candidate: Candidate) -> str:
     """The arm of the wheels' table."""
     moving = candidate.arm.moving_depth and candidate.in_eagle_family
-    return moves.ADAPTIVE if moving else candidate.runs_as
+    return moved_arguments.ADAPTIVE if moving else candidate.runs_as
 
 
 RULES = (

@@ -7,11 +7,11 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import Change, Condition, ServingEvidence
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
-from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.searching import standing_lines
 from paceline.cli.live.traffic import Speed, Traffic
-from paceline.cli.live.words import hold_text, when
+from paceline.cli.live.why_text import paragraph
+from paceline.cli.live.wording import hold_text, when
 from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
