@@ -62,7 +62,7 @@ def _moved(read: ReleaseMoves) -> list[str]:
 
 
 def _known() -> set[str]:
-    return {*COLUMNS, *SAID_ONCE, moves.MEMORY}
+    return {*COLUMNS, *SAID_ONCE, moved_arguments.MEMORY}
 
 
 def _cell(moved: Moved | None) -> str:
