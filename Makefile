@@ -9,7 +9,7 @@ BIN := .venv/bin
 # Rewritten assertions of tests are kept: without that every process writes them anew.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv try check tests-of-check lint docs follow-readme sbom audit browser prometheus test test-pythons test-api-servers test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: mutants oracles bench-scale chaos soak faults faults-real generate chart dashboards dashboard-pictures screenshots release-dry demo-kind
+.PHONY: mutants oracles bench-scale chaos soak faults faults-real generate chart screenshots release-dry demo-kind
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax rehearse-gpu prepare programs archives cluster-up cluster-down images operator-up
 
 # Every target has its line after `##`; `##@` begins a section (tests/unit/docs/test_help.py).
@@ -69,14 +69,6 @@ generate: venv ## CRDs, docs/api.md and what follows from the chart, after a cha
 chart: venv ## what is written from the chart
 	$(BIN)/python dev/chart_docs.py
 	dev/render-install
-
-dashboards: venv ## the chart's Grafana JSON, after a change in dev/dashboards
-	$(BIN)/python -m dev.dashboards
-
-# Five minutes; needs etcd, kube-apiserver, helm and a Prometheus.
-dashboard-pictures: venv prometheus ## docs/pictures/dashboard-*.png: emulated series, drawn by our renderer
-	dev/cluster/build etcd kube-apiserver kubectl helm
-	$(BIN)/python -m tests.dashboards.pictures
 
 screenshots: venv browser ## docs/pictures: emulated runs as the report and the terminal show them
 	dev/screenshots

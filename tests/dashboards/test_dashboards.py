@@ -1,4 +1,4 @@
-"""The dashboards as files: current, known to Grafana's own SDK, in the chart; stories of what is seldom answered."""
+"""The dashboards: known to Grafana's own SDK, in the chart; stories for queries that are seldom answered."""
 
 import json
 import re
@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dev.dashboards import written
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import REGISTRY
 from tests.alerts.test_alerts import promtool
 from tests.api.chart import of_kind, rendered
-from tests.dashboards.asked import DIRECTORY, boards, panels, queries, with_values
+from tests.dashboards.asked import boards, panels, queries, with_values
 from tests.dashboards.quiet import STORIES
 
 from paceline.controller import metrics
@@ -22,12 +21,6 @@ from paceline.controller import metrics
 ASKED = {one.where: one for uid, board in boards().items() for one in queries(uid, board)}
 OF_PROMETHEUS_ALONE = {"step", "textFormat", "titleFormat", "useValueForTime"}
 """Fields of an annotation that only Grafana's data source knows, and its SDK does not."""
-
-
-def test_the_files_are_what_the_code_writes() -> None:
-    there = {file: file.read_text() for file in DIRECTORY.glob("*")}
-    assert there.keys() == written().keys()
-    assert [file.name for file, text in written().items() if there[file] != text] == [], "make dashboards"
 
 
 @pytest.mark.parametrize("uid", boards())

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from dev.dashboards import BOARDS
 from tests.browser.screenshots import LARGEST, SHOTS, TERMINALS
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
@@ -12,7 +11,6 @@ PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 
 def test_every_picture_is_drawn_by_a_target_and_none_is_left_over() -> None:
     drawn = {f"{name}.png" for name in SHOTS} | {f"{name}.svg" for name in TERMINALS}
-    drawn |= {f"dashboard-{board.uid.removeprefix('paceline-')}.png" for board in BOARDS}
     assert {path.name for path in PICTURES.iterdir()} == drawn | {"README.md"}
 
 
