@@ -13,6 +13,8 @@ from typing import Any
 DIRECTORY = Path(__file__).parents[2] / "charts" / "paceline" / "files" / "dashboards"
 ALL = ".*"
 Labels = Mapping[str, str]
+Points = list[tuple[float, float]]
+"""Time and value."""
 
 
 def boards() -> dict[str, dict[str, Any]]:
@@ -91,3 +93,10 @@ class Prometheus:
         found = self.ask("query", query=expr, time=str(at))["result"]
         read = [(one["metric"], float(one["value"][1])) for one in found]
         return [(labels, value) for labels, value in read if not isnan(value)]
+
+    def course(self, expr: str, start: float, end: float, step: float) -> list[tuple[Labels, Points]]:
+        """Series with those of their points that are numbers; none without any."""
+        found = self.ask("query_range", query=expr, start=str(start), end=str(end), step=str(step))["result"]
+        read = [(one["metric"], [(at, float(value)) for at, value in one["values"]]) for one in found]
+        numbers = [(labels, [point for point in points if not isnan(point[1])]) for labels, points in read]
+        return [(labels, points) for labels, points in numbers if points]
