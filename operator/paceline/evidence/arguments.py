@@ -18,9 +18,9 @@ _SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
 """Values that differ between processes, or repeat secrets."""
 MOST = 8
-"""Differences that a replicate reports."""
+"""Maximum number of differences that a replicate reports."""
 LONGEST_VALUE_SHOWN = 60
-"""Characters of a reported value."""
+"""Maximum number of characters of a reported value."""
 _ABSENT = "—"
 
 
@@ -63,7 +63,7 @@ def arguments_digest(arguments: Mapping[str, str]) -> str:
 
 
 def differences(arm: Mapping[str, str], baseline: Mapping[str, str]) -> tuple[Difference, ...]:
-    """The first few, in the order of their names."""
+    """The first `MOST` differences, in order of name."""
     names = sorted(name for name in arm.keys() | baseline.keys() if arm.get(name) != baseline.get(name))
     return tuple(Difference(name, _shown(arm.get(name)), _shown(baseline.get(name))) for name in names[:MOST])
 

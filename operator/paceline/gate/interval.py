@@ -24,7 +24,7 @@ class Interval:
 
     @property
     def bounds(self) -> Bounds:
-        """The same as ratios: the mean of logarithms becomes the geometric mean."""
+        """The interval as ratios: the mean of logarithms becomes the geometric mean."""
         return Bounds(ratio=ratio(self.mean), lower=ratio(self.lower), upper=ratio(self.upper))
 
 

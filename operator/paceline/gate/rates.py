@@ -13,8 +13,8 @@ from paceline.gate.rounds import Rounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateMisses:
-    """Of `rounds`: in how many only the candidate missed a request rate, and in how many only the baseline did.
-    `shown`: the candidate misses it more often, at the look's error."""
+    """In how many of `rounds` only the candidate, or only the baseline, missed a request rate. `shown`: the candidate
+    misses it more often, at the look's error."""
 
     candidate_only: int
     baseline_only: int
