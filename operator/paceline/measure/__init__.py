@@ -7,5 +7,6 @@
     5. pod        the Job's two containers as processes: the wrapper with the engine's servers, and the client
     6. machine    replaces image, node and volume by commands, variables and paths
 
-The planner (`plan.run`) decides the order of arms, retries, deadlines, budget, gate and verdict; the wrapper and the client are the same programs as in a pod. Each round's notes list the differences.
+The planner (`plan.run`) decides the order of arms, retries, deadlines, budget, gate and verdict; the
+wrapper and the client are the same programs as in a pod. Each round's notes list the differences.
 """
