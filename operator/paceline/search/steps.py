@@ -2,9 +2,9 @@
 
     1. `reference`  one deep chain on every workload, to learn the acceptance there
     2. `probe`      the baseline, the default tree, arms without a tree, and the best estimate of each branching
-    3. `enter`      one after another, whom a guess puts nearest to the best, then who is next to the leader: each mends
-                    the guess
-    4. `race`       who may still be best, until the rest is behind by more than noise, or a tie
+    3. `enter`      one tree per round: first those with the best estimates, then neighbours of the leader; each improves
+                    the estimates
+    4. `race`       arms that may still be best, until the others trail by more than noise, or there is a tie
 
 Estimates decide what is measured; only measured points decide what wins, and no arm is dropped on fewer than two.
 """
@@ -51,9 +51,9 @@ three times. On a small grid at least this many starts, and this many points per
 
 
 def proceed(question: Question, points: Sequence[Observation]) -> NextStep:
-    """The next round, or what was found. The points in any order are the whole state.
+    """The next round, or the result. The points, in any order, are the whole state.
 
-    A round that was begun goes on with the cells that are missing: its plan follows from the rounds before it.
+    An incomplete round continues with its missing cells: its plan follows from the rounds before it.
     """
     last = max((point.round for point in points), default=-1)
     if last < 0:
