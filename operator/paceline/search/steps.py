@@ -2,8 +2,8 @@
 
     1. `reference`  one deep chain on every workload, to learn the acceptance there
     2. `probe`      the baseline, the default tree, arms without a tree, and the best estimate of each branching
-    3. `enter`      one tree per round: first those with the best estimates, then neighbours of the leader; each improves
-                    the estimates
+    3. `enter`      one tree per round: first by the best estimate, then neighbours of the leader; each improves the
+                    estimates
     4. `race`       arms that may still be best, until the others trail by more than noise, or there is a tie
 
 Estimates decide what is measured; only measured points decide what wins, and no arm is dropped on fewer than two.
