@@ -1,6 +1,7 @@
-"""The holds of a pool: what must not be served, why, and what releases it. At most one per revision, and one by a person.
+"""The holds of a pool: what must not be served, why, and what releases it. At most one per revision and one by a
+person.
 
-    NotReady, Crashed, Fallback   a revision failed; released for a candidate by newer evidence, for a baseline by another spec
+    NotReady, Crashed, Fallback   a revision failed. Newer evidence releases a candidate, another spec a baseline
     RolledBack, Aborted           a person's request: no run is created, and the pool keeps serving the same,
                                   until another question is asked or they ask for `promote`
     all                           released by `retry`
