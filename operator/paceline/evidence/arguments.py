@@ -52,7 +52,7 @@ def publishable(resolved: Mapping[str, Any]) -> dict[str, Any]:
 
 def comparable(resolved: Mapping[str, Any], moved: Sequence[str]) -> dict[str, str]:
     """Name → value as JSON, for all arguments that must be equal on all arms. A name in `moved` covers all names below
-    it; one that ends in an asterisk all names with its prefix."""
+    it; a name ending in an asterisk covers all names with its prefix."""
     flat = dict(_flat(publishable(resolved), ""))
     return {name: value for name, value in sorted(flat.items()) if not any(_covers(pattern, name) for pattern in moved)}
 

@@ -101,7 +101,7 @@ def _by_name(arms: Sequence[Object]) -> Mapping[str, Object]:
 
 
 def _by_load(workloads: Sequence[Object]) -> Mapping[str, Object]:
-    """By DATASET@CONCURRENCY; by DATASET for a request rate or ramp, as a dataset has only one of these."""
+    """Workloads by DATASET@CONCURRENCY; by DATASET for a request rate or ramp, as a dataset has only one of these."""
     return {
         load["name"] if load.get("requestRate") or load.get("rampFrom") else f"{load['name']}@{load['concurrency']}": {
             key: value for key, value in load.items() if key not in ("name", "concurrency", ENOUGH)

@@ -117,7 +117,7 @@ def _whole(text: str | None) -> int | None:
 def clocks_around(
     so_far: Clocks | None, workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Clocks | None:
-    """`so_far` together with the readings around a load of so many seconds; None if there are no readings so far."""
+    """`so_far` combined with the readings around a load that lasted `seconds`; None if there are no readings so far."""
     if not (before or after):
         return so_far
     clocks, readings = so_far or Clocks(), (*before, *after)

@@ -199,7 +199,7 @@ def speed_is_a_number(case: Case, point: Point) -> Objection | None:
 
 
 def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
-    """A schedule may collapse at the loads that were not reached. A message rounds fullness to hundredths."""
+    """A schedule may collapse at the loads that were not reached. Fullness may be rounded to hundredths."""
     if not case.ramp or point.errors or (_positive(point.fullness) and point.fullness >= 1 - ROUNDED):
         return None
     top = case.ramp.concurrency

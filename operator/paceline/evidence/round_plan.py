@@ -32,7 +32,7 @@ class ArmCommand:
     varies."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     engine_chooses_depth: bool = False
-    """The engine chooses how many tokens it drafts; at some loads, but not at all, it may choose none."""
+    """The engine chooses how many tokens it drafts; at some loads, but not at all of them, it may choose none."""
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
         """How a server with these resolved arguments differs from this arm; None if it does not. `resolved` holds
@@ -74,7 +74,8 @@ class RoundPlan:
     unseen: tuple[str, ...] = ()
     """Numbers of a point that this engine does not report; their absence does not invalidate a point."""
     cuts_drafts: bool = False
-    """There may be no verify calls under a grammar: the engine cuts drafts that it forbids and does not count them."""
+    """There may be no verify calls under a grammar: the engine cuts drafts that the grammar forbids and does not count
+    them."""
     parity: Parity | None = None
     """None: the arms' answers are not compared."""
     retractions: int = 0

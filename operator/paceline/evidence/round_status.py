@@ -211,7 +211,7 @@ def _answers(record: Round) -> Answers | None:
 def point_noise(rounds: Iterable[Round]) -> float | None:
     """The noise of a point: pooled standard deviation of ln throughput over rounds, per arm and workload.
 
-    For small values close to the coefficient of variation (0.003 is 0.3 %). None until a point was measured twice.
+    Small values are close to the coefficient of variation (0.003 is 0.3 %). None until a point was measured twice.
     """
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for measured in measurements(rounds):

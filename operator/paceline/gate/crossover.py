@@ -21,7 +21,7 @@ class LoadLevel:
 
 
 class Pace(StrEnum):
-    """What the rounds show at one concurrency."""
+    """Result of the rounds at one concurrency."""
 
     FASTER = "Faster"
     """A candidate is faster than the baseline."""

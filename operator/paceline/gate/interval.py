@@ -19,7 +19,7 @@ class Interval:
 
     @property
     def reach(self) -> float:
-        """Half the width: a mean closer to 0 than this cannot be told from 0."""
+        """Half the width: a mean closer to 0 than this cannot be distinguished from 0."""
         return (self.upper - self.lower) / 2
 
     @property

@@ -61,7 +61,8 @@ def _only_the_baseline_failed(rounds: Rounds, candidate: str, number: int) -> bo
 
 def shown_unreliable(rounds: Rounds, candidate: str) -> int | None:
     """The round of the first failure beyond the tolerated ones. None for a candidate without any complete round: a
-    server that cannot run at all cannot be told from a wrong configuration, which is an error, not a rejection."""
+    server that cannot run at all cannot be distinguished from a wrong configuration, which is an error, not a
+    rejection."""
     counted = _counted(rounds, candidate)
     return counted[TOLERATED].round if len(counted) > TOLERATED and rounds.complete(candidate) else None
 

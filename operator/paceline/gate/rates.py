@@ -49,8 +49,8 @@ def _missed_by_one(rounds: Rounds, arm: str, other: str, numbers: Sequence[int],
 
 
 def sign_test(candidate_only: int, baseline_only: int) -> float:
-    """One-sided p-value: the probability that, of two equal arms, the candidate is the one that missed the rate in at
-    least `candidate_only` of the rounds in which exactly one did. Rounds in which both or neither did carry no
+    """One-sided p-value: the probability that, with two equal arms, the candidate missed the rate in at least
+    `candidate_only` of the rounds in which exactly one arm did. Rounds in which both or neither missed it carry no
     information."""
     discordant = candidate_only + baseline_only
     return math.fsum(math.comb(discordant, k) * 0.5**discordant for k in range(candidate_only, discordant + 1))

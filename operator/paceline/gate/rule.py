@@ -36,9 +36,9 @@ def decide(
     rated: Collection[str] = (),
 ) -> Verdict:
     """The verdict of these rounds. `arms` starts with the baseline, and ties go to the earlier arm; `workloads` maps
-    names to weights; `answers` has one entry a round if outputs are compared; `rated` names the workloads at a rate.
+    names to weights; `answers` has one entry per round if outputs are compared; `rated` names the workloads at a rate.
 
-    It may be called at any time: between two looks the verdict is that of the previous look, and `final` says whether
+    It may be called at any time: between two looks it returns the previous look's verdict, and `final` says whether
     more rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; the caller
     decides how often to repeat it. Raises ValueError, naming the argument, if the arguments are inconsistent.
     """

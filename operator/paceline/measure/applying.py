@@ -12,8 +12,7 @@ from paceline.plan.objects import brings_rounds
 from paceline.plan.run.imported import UnfitError, brought
 
 NAMEABLE = 2
-"""Maximum number of arms of a gate that a pool can ask about as one tree; for a schedule it asks at other loads than
-its own."""
+"""Arms of a gate about one tree, which a pool can ask for; a gate about a schedule uses other loads than the pool's."""
 
 
 def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def _emulator(server: Server) -> Emulator:
 
 def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[str, str]]:
     """The first sentence of all output of an emulated run, and variables for its servers. `place` has the target;
-    `size` is the user's `--emulated-size`, or None. Raises EmulatorError."""
+    `size`: given by the user or found in the name, or None. Raises EmulatorError."""
     module = _emulator(server).profiles
     asked = subprocess.run([sys.executable, "-m", module, str(place)], capture_output=True, text=True, check=False)
     if asked.returncode:

@@ -45,7 +45,7 @@ class PoolQuestion:
 
     @property
     def searches(self) -> bool:
-        """Whether it takes two runs: a search, and then a gate about the search's result."""
+        """Whether the question takes two runs: a search, and then a gate about the search's result."""
         return isinstance(self.spec, DeploymentSpec) and self.spec.pools[0].search is not None
 
     @property

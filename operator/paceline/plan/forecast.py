@@ -173,7 +173,7 @@ def _borrows(manifest: Object) -> bool:
 
 
 def _with_room(_owner: Object, pod: Manifest) -> Manifest:
-    """A round's pod, without accelerators."""
+    """Admit a round's pod without accelerators."""
     if not is_round(pod):
         return pod
     containers = [{**container, "resources": {}} for container in pod["spec"]["containers"]]

@@ -45,7 +45,7 @@ class Watched:
 
 
 class JudgementKind(StrEnum):
-    """What a window of a pool's traffic shows, worst first."""
+    """Kinds of judgement on a window of a pool's traffic, worst first."""
 
     HUNG = "Hung"
     """Requests are under way, but no token has come for half a window; the servers count as ready."""

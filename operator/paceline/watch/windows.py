@@ -41,7 +41,7 @@ class ServerWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increase:
-    """What all servers together counted in a time; `under_way` is the mean per server."""
+    """Counts of all servers together over a time; `under_way` is the mean per server."""
 
     requests: float = 0.0
     verify_steps: float = 0.0

@@ -12,7 +12,7 @@ Steps of the whole deployment (`checks`, `fetch`):
     report_missing_companions  companions of the servers that cannot be created are reported
 
 Then for each pool, after `carry_out` (people's requests), `take_down` (failures, including speculation that stopped
-paying; also chooses what to serve) and `lend` (accelerators lent to its run):
+paying; also chooses what to serve) and `lend` (a server lent to its run):
 
     stop_runs              runs of former questions end; all runs pause while suspended
     report_degraded        sets SpeculationDegraded if speculation does not pay as measured

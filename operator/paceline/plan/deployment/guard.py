@@ -94,8 +94,8 @@ def falls_back(rollout: Rollout) -> Judgement | None:
 
 
 def _degraded(rollout: Rollout, now: datetime) -> Degraded | None:
-    """Why speculation does not pay; unchanged while there is no judgement. Idle and unreadable pools do not tell
-    anything about acceptance."""
+    """Why speculation does not pay; unchanged while there is no judgement. An idle or unreadable pool says nothing
+    about acceptance."""
     pool, choice = rollout.pool, rollout.choice
     before = pool.remembered.degraded
     if pool.deployment.guard.action is GuardAction.NONE or (before and before.revision != choice.revision):

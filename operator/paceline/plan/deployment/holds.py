@@ -91,7 +91,7 @@ def released(pool: Pool, *revisions: str, by_people: bool = False) -> Mapping[st
 
 
 def way_out(pool: Pool) -> str:
-    """What a person can do to release the pool's holds."""
+    """How a person can release the pool's holds."""
     if by_person := held_by_a_person(pool):
         what, to = "change what is measured", "go by verdicts again" if by_person.revision else "measure anew"
     else:

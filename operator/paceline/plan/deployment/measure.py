@@ -167,7 +167,7 @@ def _measure(rollout: Rollout, now: datetime) -> StepResult:
     running = next((run for run in pool.attempts if not run.finished), None)
     if wait := _first(WAITS_OF_A_ROUND, rollout, now):
         return _waits(pool, wait, causes, running.name if running and pool.suspended else "")
-    # Not while serve blocks on a conflict: the run could not start or continue then, whatever is reported.
+    # While serve blocks on a conflict, a run could not start or continue, so it must not be reported as doing so.
     if running is not None and not (running.suspended and name_conflict(pool)):
         return _follow(rollout, running, causes, now)
     if wait := _first(WAITS_OF_A_RUN, rollout, now):

@@ -94,8 +94,8 @@ class Pool:
         return self.blocked or self.servers is not None
 
     def last_asked(self, fingerprint: str) -> str:
-        """The fingerprint of the open question. While the pool is frozen, the spec asks nothing: then `fingerprint`,
-        that of the choice, counts."""
+        """The fingerprint of the open question. While the pool is frozen, the spec asks nothing: then the choice's
+        `fingerprint` counts."""
         return fingerprint if self.frozen and fingerprint else self.fingerprint
 
     @cached_property

@@ -121,7 +121,7 @@ class Run:
 
     @cached_property
     def outside_window(self) -> bool:
-        """Whether it waits for benchmark.window with no round under way."""
+        """Whether the run waits for benchmark.window with no round under way."""
         return bool(self.opens_at) and self._has(Reason.RunOutsideWindow)
 
     @cached_property
@@ -149,7 +149,7 @@ class Run:
 
     @cached_property
     def imported(self) -> bool:
-        """Whether it was measured without a cluster; it then belongs to the person who applied it."""
+        """Whether the run was measured without a cluster; it then belongs to the person who applied it."""
         return objects.brings_rounds(self.manifest)
 
     @cached_property

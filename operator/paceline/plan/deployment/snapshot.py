@@ -116,7 +116,7 @@ class Snapshot:
 
     @cached_property
     def _owned(self) -> Mapping[tuple[str, str], list[Object]]:
-        """By kind and pool; "" for objects of no pool."""
+        """Our objects by kind and pool; "" for objects of no pool."""
         found: dict[tuple[str, str], list[Object]] = {}
         for kind, children in self._sorted.items():
             for child in children:
@@ -177,7 +177,7 @@ def read_deployment(manifest: dict[str, Any], profile: Object | None, settings: 
 
 
 def _has_rendering(data: Any) -> bool:
-    """Whether it has at least the containers of the servers' pods."""
+    """Whether the data has at least the containers of the servers' pods."""
     try:
         return bool([container["name"] for container in data["template"]["spec"]["containers"]])
     except (KeyError, TypeError):

@@ -59,8 +59,8 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
 
 
 def _is_better(instead: Rollout, than: Choice, failure: RevisionFailure) -> bool:
-    """Whether it is another revision without a known failure. A revision that a person rolled back may replace one that
-    does not run, but not one that only does not pay."""
+    """Whether the new choice is another revision without a known failure. A revision that a person rolled back may
+    replace one that does not run, but not one that only does not pay."""
     known = held(instead.pool, instead.choice.revision)
     taken_back = known is not None and known.reason in BY_A_PERSON and failure.reason != "Fallback"
     return instead.choice.revision != than.revision and (known is None or taken_back)
@@ -98,7 +98,8 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
 
 
 def _before_its_models(pool: Pool, problem: Trouble) -> bool:
-    """Whether it crashed while the volume was empty; the volume may be filled only now, so the next start counts."""
+    """Whether the server crashed while the volume was empty; the volume may be filled only now, so the next start
+    counts."""
     since = pool.snapshot.cached_since
     return problem.reason is Reason.Crashing and problem.since is not None and (since is None or problem.since <= since)
 

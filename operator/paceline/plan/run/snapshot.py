@@ -38,7 +38,8 @@ class RoundJob:
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended; not while its log may still become readable, because its result would be lost."""
+        """Whether the round has ended; not while its log may still become readable, because its result would be
+        lost."""
         return finished(self.job) and (not self.unread or self.given_up)
 
     @property

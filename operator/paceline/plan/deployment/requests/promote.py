@@ -1,4 +1,4 @@
-"""`promote.paceline.dev/POOL: [REVISION]@TOKEN`: a person chooses what to serve, among what verdicts support."""
+"""`promote.paceline.dev/POOL: [REVISION]@TOKEN`: a person chooses what to serve, as far as verdicts allow."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -43,7 +43,8 @@ def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
 
 
 def image_moved(image: str, before: Sequence[Round]) -> str | None:
-    """Message if this image differs from that of the run's first round; None if it does not, or cannot be compared."""
+    """Message if this image differs from the image of the run's first round; None if it does not, or cannot be
+    compared."""
     first = next((record.image for record in before if record.image), "")
     if not differ(image, first):
         return None
@@ -54,8 +55,8 @@ def image_moved(image: str, before: Sequence[Round]) -> str | None:
 
 
 def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: datetime) -> Round:
-    """A round that has ended, or that `end` gives up. If its client wrote a result, that counts, whatever happened to
-    the node later."""
+    """A round that has ended, or that `end` gives up. If its client wrote a result, that counts, regardless of what
+    happened to its node later."""
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
     plan = round.plan
