@@ -54,7 +54,7 @@ OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUT
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for these."""
 _OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
-"""Labels by which a pass asks for objects."""
+"""Labels by which passes select objects."""
 _OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we also read objects without our label."""
 

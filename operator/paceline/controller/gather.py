@@ -71,7 +71,7 @@ LOG_PATIENCE = timedelta(minutes=10)
 async def gather_deployment(
     cluster: WatchedCluster, key: ObjectKey, settings: Settings, now: datetime
 ) -> deployment.Snapshot | None:
-    """None if the object is gone: owner references remove its children."""
+    """The snapshot of a deployment; None if it is gone: owner references remove its children."""
     manifest = await _own(cluster, SPECULATIVE_DEPLOYMENT, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.forget(key)

@@ -72,8 +72,8 @@ def now() -> datetime:
 
 @asynccontextmanager
 async def reporting(record: EventRecorder, regarding: Manifest) -> AsyncIterator[None]:
-    """Report a failure that prevents a status from being written by an Event, the only place left. The queue retries
-    with growing delays."""
+    """If a failure prevents writing a status, report it by an Event, the only place left. The queue retries with
+    growing delays."""
     try:
         yield
     except ApiError as error:

@@ -55,7 +55,7 @@ def _named(what: str, then: Mapping[str, Object], now: Mapping[str, Object]) -> 
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Path and sentence."""
+    """Path and sentence of each change."""
     for path in dict.fromkeys((*then, *now)):
         was, new = then.get(path), now.get(path)
         if was == new or path in NO_QUESTION or _follows(path, then, now):

@@ -158,7 +158,7 @@ def _throttled(
 
 
 def throttle_names(reasons: int) -> list[str]:
-    """NVML's names."""
+    """NVML's names of these reasons."""
     return [name for bit, name in _REASONS.items() if reasons & bit]
 
 

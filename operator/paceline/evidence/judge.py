@@ -329,7 +329,7 @@ LAST_RULES: tuple[ReplicateRule, ...] = (outputs_compared,)
 
 
 def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
-    """Every point of the plan, in its order."""
+    """Judge every point of the plan, in the plan's order."""
     replicates = {replicate.arm: replicate for replicate in result.replicates}
     baseline = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)
     judged = []

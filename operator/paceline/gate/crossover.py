@@ -28,7 +28,7 @@ class Pace(StrEnum):
     SLOWER = "Slower"
     """Every candidate is slower than the baseline."""
     OPEN = "Open"
-    """Neither is shown."""
+    """No difference is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,9 @@ class Crossing(StrEnum):
     BASELINE_TAKES_OVER = "BaselineTakesOver"
     SPECULATION_TAKES_OVER = "SpeculationTakesOver"
     CROSSES_TWICE = "CrossesTwice"
-    """Twice or more often."""
+    """The faster side changes at least twice."""
     SPECULATION_FASTER = "SpeculationFaster"
-    """At every concurrency at which a difference is shown."""
+    """Speculation is faster at every concurrency with a shown difference."""
     BASELINE_FASTER = "BaselineFaster"
     NOT_SHOWN = "NotShown"
 

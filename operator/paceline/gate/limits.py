@@ -44,7 +44,7 @@ def enforce_maxima(measurements: Sequence[Measurement], bounds: Sequence[Limit])
 
 
 def unknown(rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int]) -> dict[str, Interval | None]:
-    """Workload → None for each workload with a round that lacks the bounded count: that blocks promotion."""
+    """Workload → None if a round lacks its bounded count, which blocks promotion."""
     return {
         w: None
         for w in rounds.workloads

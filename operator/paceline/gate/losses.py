@@ -34,7 +34,7 @@ class ServerFailure:
 
 
 def server_failures(rounds: Rounds, candidate: str) -> list[ServerFailure]:
-    """In the order of rounds."""
+    """The candidate's server failures, in the order of rounds."""
     return [
         ServerFailure(number, reason)
         for number in rounds.of(candidate)

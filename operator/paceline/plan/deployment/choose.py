@@ -1,4 +1,4 @@
-"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `message`.
+"""Choose what a pool serves, and why. Promotion, fallback and upgrade are the same roll-out with different messages.
 
 The first rule that gives a choice wins; if none does, the baseline is served:
 
@@ -202,7 +202,7 @@ def _last_served(pool: Pool) -> Choice | None:
 
 
 def _chosen_before(pool: Pool) -> str | None:
-    """The revision of the target; if status was lost, that of the servers."""
+    """The target's revision; if status was lost, the servers' revision."""
     target = pool.remembered.target
     return target.revision if target else (pool.servers.revision if pool.servers else None)
 

@@ -53,7 +53,7 @@ def _asks(pool: Pool) -> bool:
 
 
 def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Target:
-    """What served before the roll-out; else the baseline."""
+    """The target before the roll-out; else the baseline."""
     last, why = pool.remembered.serving, f"a person has ended the roll-out of {rolling.arm}"
     if last is None or last.revision == rolling.revision or last.revision not in pool.kept:
         return intent(baseline(pool, why, "Aborted"), timestamp(now), request.in_short)
