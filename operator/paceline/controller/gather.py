@@ -1,7 +1,7 @@
 """Reads one of our objects and everything that its planner needs; no other module reads for a planner.
 
 our own object   from its store, unless that is known to be behind. Decisions based on old versions are never written: a
-                 status is applied at the version that was read, and before other writes the server is asked whether
+                 status is applied at the version that was read, and before any other write the server is asked whether
                  it is still that version (`confirm`)
 its profile      from its store: only the watch updates it, so that a pass makes no request
 children         from the stores. If a store lacks a name that we are about to write, we ask the server: a store has

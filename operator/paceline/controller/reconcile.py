@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 
 RESYNC_SECONDS, REST_SECONDS = 600.0, 3600.0
 """Maximum seconds between passes, in case an event was missed: for an object that waits, maybe for something unwatched
-(a ConfigMap, an object without our label), and for a deployment at rest. Events rarely get lost, because a broken watch
-lists again and compares; and each pass over a thousand deployments at rest takes eight seconds."""
+(a ConfigMap, an object without our label), and for a deployment at rest. A watch that misses events lists again and
+compares with the store, so this is rarely needed; and each pass over a thousand deployments at rest takes eight
+seconds."""
 
 CLOSED_SECONDS = 30.0
 """Delay before the next pass in a namespace that the reflectors report as gone or forbidden."""

@@ -118,7 +118,8 @@ async def _operate(
     cluster: WatchedCluster, api: Transport, settings: OperatorSettings, events: Recorder, led: Leading
 ) -> None:
     """Work until a signal arrives or the lease is lost. In both cases the work ends first and the lease is released
-    next, before Kopf stops: Kopf waits for its streams and tasks, and a rival would have to wait, too."""
+    next, before Kopf stops: Kopf waits for its streams, and for tasks that it considers its own, and a rival would have
+    to wait, too."""
     stop = asyncio.Event()
     work = asyncio.create_task(_work(cluster, settings, events))
 

@@ -53,7 +53,7 @@ class Reading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
     """Why clocks were throttled during one load, as NVML's bits. `percent`: largest share of its time over GPUs and
-    reasons; None if the driver has no counters; `reasons` are then read just before and after the load."""
+    reasons; None if the driver has no counters, and `reasons` then come from just before and after the load."""
 
     workload: str
     reasons: int

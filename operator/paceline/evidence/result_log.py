@@ -90,8 +90,8 @@ def _records(log: str) -> Iterator[dict[str, Any]]:
 
 
 def _numbers(value: Any) -> Any:
-    """Replace impossible numbers by None, such as a counter that ran backwards. The arm loses the point; otherwise the
-    API server would refuse the status and the run would never end."""
+    """Replace impossible numbers by None, as from a counter that ran backwards or of an absurdly large cache. The arm
+    loses the point; otherwise the API server would refuse the status and the run would never end."""
     match value:
         case dict():
             return {key: _numbers(item) for key, item in value.items()}

@@ -69,8 +69,8 @@ class Api(Protocol):
         """Replace the whole object; Conflict unless `metadata.resourceVersion` is the current one."""
 
     async def replace_status(self, manifest: Manifest) -> Manifest:
-        """Replace only the whole status. NotFound if there is no object; Conflict unless a `metadata.resourceVersion`
-        is the current one."""
+        """Replace the whole status, and nothing else. NotFound if there is no object; Conflict unless a
+        `metadata.resourceVersion` is the current one."""
 
     async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
         """Delete the object with this uid. False if it does not exist or now has another uid."""

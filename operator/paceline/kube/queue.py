@@ -25,8 +25,8 @@ FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
 half."""
 
 LONGEST_CALL = 600.0
-"""Seconds after which work on one key is cancelled and counts as failed: it would never end, while other keys wait. A
-call makes a few requests of at most 30 s each."""
+"""Seconds after which work on one key is cancelled and counts as failed, because it would never end and others must
+proceed. A call makes a few requests of at most 30 s each."""
 
 SPARE_ALARMS = 64
 """Tolerated number of outdated alarms: removing fewer is not worth a search."""

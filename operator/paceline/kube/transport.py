@@ -354,8 +354,8 @@ async def _only_upgraded(request: aiohttp.ClientRequest, send: aiohttp.ClientHan
 
 
 async def _line(events: AsyncIterator[bytes]) -> bytes:
-    """The next line of a watch; empty if the watch ended or the other side cut it, which was alive until then. A proxy
-    cuts idle connections; that differs from the silence of a dead connection."""
+    """The next line of a watch; empty if the watch ended, or if the other side, alive until then, cut it. A proxy cuts
+    idle connections; that differs from the silence of a dead connection."""
     try:
         return await anext(events, b"")
     except _CUT:

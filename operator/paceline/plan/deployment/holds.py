@@ -2,7 +2,7 @@
 person.
 
     NotReady, Crashed, Fallback   a revision failed. Newer evidence releases a candidate, another spec a baseline
-    RolledBack, Aborted           a person's request: no run is created, and the pool keeps serving the same,
+    RolledBack, Aborted           a person's request: no run is created, and its choice keeps serving,
                                   until another question is asked or they ask for `promote`
     all                           released by `retry`
 
@@ -141,7 +141,7 @@ def _released(pool: Pool, one: Hold) -> bool:
 
 def _gave_way(pool: Pool, one: Hold) -> bool:
     """Whether the pool serves, or is about to serve, its baseline in place of this revision. The spec need not render
-    the revision: it may have served until a verdict on its new form, or by a person's rollback."""
+    the revision: it may have served while its new shape was undecided, or after a person's rollback to it."""
     target = pool.remembered.target
     if target is None:
         return False

@@ -1,7 +1,8 @@
 """Commits of a lost status, read back from runs and kept revisions.
 
 Tools that restore a cluster drop statuses and give every object a new uid. Commits are in runs, and in the arguments
-kept by ControllerRevisions. A child names its owner until the garbage collector deletes it.
+kept by ControllerRevisions. A child names its former owner until the garbage collector deletes it; `checks.orphans`
+adopts it before that.
 """
 
 import json

@@ -58,8 +58,8 @@ def round_result(
     length: Length = lambda _arm, _workload: ACCEPT_LENGTH,
     spread: float | None = None,
 ) -> RoundResult:
-    """A result in which every point is valid and arms differ only in speed. Times are epoch seconds. `spread`: of the
-    requests' speed."""
+    """A result in which every point is valid, all arms give the same answers, and only speeds differ. Times are epoch
+    seconds. `spread`: of the requests' speed."""
     return RoundResult(
         round=plan.round,
         try_=plan.try_,
