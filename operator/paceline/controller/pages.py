@@ -19,8 +19,7 @@ AT_ONCE = 32
 PAGE_TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=3)
 """For one page, once its turn has come. A server collects it alongside its work: an idle SGLang took 20 ms."""
 LONGEST_PAGE = 4 * 2**20
-"""Maximum bytes. SGLang's page has 91,000 with one label set; each rank, and each of the user's labels, multiplies
-that."""
+"""Maximum bytes. SGLang's has 91,000 with one label set; each rank, and each of the user's labels, multiplies that."""
 _SERVER = "server"
 """Name of the container."""
 FAILURES = (aiohttp.ClientError, OSError, TooLong, UnreadableError, ValueError)

@@ -55,8 +55,7 @@ class Readers:
     _known: dict[bytes, ReviewAnswer] = field(default_factory=dict)
 
     async def status(self, authorization: str) -> int:
-        """200; 401 without a token that the API server knows; 403 if its owner may not; 503 if the API server does not
-        answer."""
+        """200; 401 for a token that the API server does not know; 403 without the right; 503 if it does not answer."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip() or len(token) > LONGEST_TOKEN:
             return 401

@@ -1,5 +1,4 @@
-"""Judges the counters of served pools, independently of the planner, which it wakes only when the kind of a judgement
-changes."""
+"""Judges the counters of served pools, and wakes the planner only when the kind of a judgement changes."""
 
 import asyncio
 import logging

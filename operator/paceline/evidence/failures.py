@@ -68,8 +68,7 @@ ARGUMENTS = 2
 MEMORY = re.compile(
     r"out of memory|not enough memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE
 )
-"""Messages of PyTorch, the engines, the kubelet, the kernel and the C++ library: no exit code identifies this
-failure."""
+"""Messages of PyTorch, the engines, the kubelet, the kernel and the C++ library: no exit code shows this failure."""
 
 
 def of_server(exit_code: int | None, error: str, seen: Failure | None = None) -> Failure | None:

@@ -31,8 +31,7 @@ MOST_LAG = 0.02
 """Maximum mean wait of an event for the client, as a fraction of a request's mean time. A request waits twice: to be
 sent, and for its end to be noticed. So, at this maximum, a true ratio r is measured as 1 + 0.96 (r - 1)."""
 LAG_SECONDS = 0.02
-"""Lag in seconds that any process may have on a busy machine: 1 to 9 ms were seen with five times as much work as
-cores."""
+"""Lag in seconds of any process on a busy machine: 1 to 9 ms were seen with five times as much work as cores."""
 ROUNDED = 0.005
 """Tolerance for engines that report acceptance lengths in hundredths."""
 UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})

@@ -29,8 +29,7 @@ MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
 ALWAYS_THERE, POSITIONS = ("asked", "completed", "errors"), "accepted_at"
 """Fields of a point."""
 LARGEST, SMALLEST = 1e15, 1e-9
-"""Range of a server's non-zero numbers; values outside it are not measurements. A status has 32 characters for a
-number."""
+"""Range of a server's non-zero numbers; others are not measurements. A status has 32 characters for a number."""
 DIGITS, OF_THROUGHPUT = 4, 5
 """Significant digits of a number with a fraction: the rounding is far below the noise of a measurement."""
 LAST_SECOND = 253402300799

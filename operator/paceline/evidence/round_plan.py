@@ -74,13 +74,11 @@ class RoundPlan:
     unseen: tuple[str, ...] = ()
     """Numbers of a point that this engine does not report; their absence does not invalidate a point."""
     cuts_drafts: bool = False
-    """There may be no verify calls under a grammar: the engine cuts drafts that the grammar forbids and does not count
-    them."""
+    """There may be no verify calls under a grammar: the engine cuts forbidden drafts and does not count them."""
     parity: Parity | None = None
     """None: the arms' answers are not compared."""
     retractions: int = 0
-    """Maximum number of a point's requests that a server may retract when memory runs out; more invalidate the
-    point."""
+    """Maximum requests of a point that a server may retract when memory runs out; more invalidate the point."""
     apart: bool = False
     """Each workload is a separate question: if the server dies under one, points measured before it stay valid."""
     cells: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)

@@ -66,8 +66,7 @@ class Crossing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """`results` are in order of concurrency. `between`: the two measured concurrencies on either side of the only
-    crossover."""
+    """`results` are in order of concurrency. `between`: the two measured concurrencies around the only crossover."""
 
     results: tuple[ConcurrencyResult, ...]
     crossing: Crossing

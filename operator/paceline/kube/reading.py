@@ -20,8 +20,7 @@ DEEPEST = 100
 LARGEST = 256 * 1024
 """Maximum bytes of one part of an object, as JSON. The status is not bounded, because only controllers write it."""
 LONGEST_LINE = 16 * 2**20
-"""Maximum bytes of one object in a list or a watch. etcd stores up to 1.5 MiB, and some kinds in a form shorter than
-JSON."""
+"""Maximum bytes of one object in a list or a watch. etcd stores up to 1.5 MiB, some kinds more compactly than JSON."""
 
 BESIDE = 64 * 1024
 """Responses of at least this many bytes are parsed in a worker thread, one at a time."""

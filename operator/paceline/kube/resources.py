@@ -103,8 +103,7 @@ KINDS: Kinds = kinds()
 
 
 def ref_of(manifest: Mapping[str, Any], table: Kinds = KINDS) -> Ref:
-    """The reference to `manifest`. KeyError for a kind that is not in the table; a namespaced kind needs its
-    namespace."""
+    """The reference to `manifest`. KeyError for a kind not in the table; a namespaced kind needs its namespace."""
     resource = table[manifest["apiVersion"], manifest["kind"]]
     metadata = manifest["metadata"]
     return Ref(resource, metadata["namespace"] if resource.namespaced else None, metadata["name"])

@@ -21,8 +21,7 @@ from paceline.evidence import question
 from paceline.plan.objects import brings_rounds, finished
 
 LOCK_SECONDS = 60.0
-"""Seconds for the processes of an interrupted round to end: more than a client's last heartbeat and a server's grace
-period."""
+"""Seconds for an interrupted round to end: more than a client's last heartbeat and a server's grace period."""
 INHERITED = 100
 """Lowest number of the lock's descriptor in our processes: shells use the small numbers themselves."""
 

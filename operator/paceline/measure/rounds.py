@@ -108,8 +108,7 @@ class LocalRun:
         return {**how, "differs": differs} if differs else how
 
     def _follow(self, plan: Plan, now: datetime) -> bool:
-        """Write the status, then carry out the actions, as the operator does. True if the planner must run again at
-        once."""
+        """Write the status, then carry out actions, like the operator. True if the planner must run again at once."""
         if plan.status is not None:
             self.run = {**self.run, "status": dict(plan.status)}
             record.save(self.file, self.run, self.machine.mark)

@@ -42,8 +42,7 @@ def over(
     *,
     late: bool = False,
 ) -> RoundJob:
-    """The round after its containers have ended. `log` is the client's; `late`: it was ended because
-    activeDeadlineSeconds had passed."""
+    """The round after its containers have ended. `log` is the client's; `late`: activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
     outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED_CONDITION)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]

@@ -175,8 +175,7 @@ def failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for any other
-    container."""
+    """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for others."""
     waiting: Mapping[str, Any] = status.get("state", {}).get("waiting") or {}
     return waiting if waiting.get("reason", _ON_ITS_WAY[0]) not in _ON_ITS_WAY else {}
 

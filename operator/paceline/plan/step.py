@@ -68,8 +68,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The status is published before the actions run: after a crash in between, an action may be repeated, but never a
-    decision."""
+    """The status is published before the actions run: a crash in between repeats an action, never a decision."""
 
     status: Mapping[str, Any] | None
     actions: tuple[Action, ...] = ()

@@ -25,8 +25,7 @@ EVEN_SIBLINGS, EVEN_DECAY = (0.15, 0.3, 0.5, 0.75), (0.94, 1.0)
 FILL = (0.0, 0.5, 1.0)
 """Exponent of the share of a level's branches for which there are tokens."""
 WASTE = (0.0, 0.2, 0.4)
-"""Share of a branching tree's tokens that are useless. SpecBundle's (5,3,6) accepts up to 16 % less than its
-(5,1,6)."""
+"""Share of useless tokens in a branching tree. SpecBundle's (5,3,6) accepts up to 16 % less than its (5,1,6)."""
 SUREST = 0.985
 """Maximum probability of a guess."""
 MOST_NODES = 512
@@ -39,8 +38,7 @@ VERIFY = tuple(0.0005 * 2**i for i in range(9))
 FREE = (0, 8, 24)
 """Tokens that cost a seventh of VERIFY, because memory bandwidth hides their arithmetic."""
 _FULL = (6, 24)
-"""Alternatively: tokens after which the next costs a third of VERIFY, because most experts of a mixture were read
-already."""
+"""Or: tokens after which the next costs a third of VERIFY, because most experts of a mixture were already read."""
 _HIDDEN = 0.15
 BRANCH = (0.0, 0.2)
 """Relative increase of a pass's time per doubling of the branches."""
@@ -52,8 +50,7 @@ USUAL_DRAFT, USUAL_VERIFY = (0.05, 0.8), (0.008, 1.5)
 
 @lru_cache(maxsize=64)
 def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
-    """ln of the step time in steps of the baseline, parameters by trees; and how unusual each parameter set is,
-    squared."""
+    """ln of the step time in steps of the baseline, parameters by trees; and the squared unusualness of parameters."""
     steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
     doublings = np.log2([tree.top_k for tree in trees])

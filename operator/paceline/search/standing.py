@@ -91,8 +91,7 @@ def _alive(table: Table, values: Array, noise: float) -> list[int]:
 
 
 def slower_everywhere(table: Table, row: int, leader: int, noise: float) -> bool:
-    """Slower on every workload that both have, at least two: for the baseline this includes the one with least
-    acceptance."""
+    """Slower on all workloads that both have, at least two: for the baseline, also on the one with least acceptance."""
     common = (table.counts[row] > 0) & (table.counts[leader] > 0)
     ahead = (table.logs[leader] - table.logs[row])[common]
     return len(ahead) >= 2 and float(ahead.min()) > Z_OF_A_BOUND * noise * math.sqrt(2)

@@ -26,16 +26,14 @@ from paceline.search.table import Table
 
 DEFAULT = Tree(num_steps=3, top_k=1, num_draft_tokens=4)
 DEEP = 8
-"""The reference is the deepest chain up to this depth: deeper ones lose most steps, and their lengths hide at which
-level."""
+"""The reference is the deepest chain up to this: deeper ones lose most steps, and do not show at which level."""
 TWO = 2
 """Workloads, or repetitions, before an arm may be dropped."""
 _PROBES = 3
 """Branchings to probe before their estimates are trusted: a branching head can be slow for reasons that no chain
 shows."""
 ENTRY_POINTS, ENTRY_ROUNDS, GUESSED = 4, 10, 3
-"""Workloads of an entering tree; maximum rounds with an entrant; number of these in which the estimate alone chooses
-it."""
+"""Workloads of an entering tree; maximum rounds with an entrant; those in which the estimate alone chooses it."""
 RACING = 3
 """Arms in the final rounds."""
 _RESERVED = 1

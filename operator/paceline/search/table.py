@@ -39,8 +39,7 @@ class Table:
 
     @classmethod
     def of(cls, question: Question, points: Iterable[Observation]) -> "Table":
-        """Build the table. Raises ValueError for an unknown arm or workload, or for a cell that occurs twice in a
-        round."""
+        """Build the table. Raises ValueError for an unknown arm or workload, or a cell that a round has twice."""
         rows = {name: i for i, name in enumerate(question.names)}
         columns = {name: i for i, name in enumerate(question.loads)}
         shape = len(rows), len(columns)

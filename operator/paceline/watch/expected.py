@@ -8,8 +8,7 @@ from paceline.watch.model import Expected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """The expectation at one load. `outside` names the nearest measured load if this one is outside the measured range;
-    else ""."""
+    """The expectation at one load. `outside` names the nearest measured load if the evidence has none on one side."""
 
     accept_length: float | None
     ttft_seconds: float | None

@@ -85,8 +85,7 @@ def keep_what_serves(pool: Pool) -> Choice | None:
 
 
 def what_a_person_chose(pool: Pool) -> Choice | None:
-    """A person's choice regardless of the verdict; also the baseline, once it has replaced a revision that does not
-    run."""
+    """A person's choice regardless of the verdict; also a baseline that has replaced a revision that does not run."""
     target = pool.remembered.target
     if target is None or not held_by_a_person(pool) or failure(pool, target.revision):
         return None

@@ -81,8 +81,7 @@ def _wanted(pool: Pool) -> Iterator[Manifest]:
 def routes(
     owner: Owner, deployment: DeploymentSpec, pool: PoolSettings, server: Server, *, picked: bool = True
 ) -> Iterator[Manifest]:
-    """The routes that the spec asks for, for one pool. If its InferencePool cannot be created (not `picked`), they lead
-    to the Service."""
+    """The routes in the spec for one pool. Without its InferencePool (not `picked`), they lead to the Service."""
     picker, gateway = pool.endpoint_picker_ref, deployment.gateway
     if picker:
         yield inference_pool(owner, pool.name, server, picker)

@@ -149,8 +149,7 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
 
 
 def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
-    """A note if the servers run another image than the verdict is about, and another measurement did not change
-    that."""
+    """A note if the servers run another image than the verdict is about, and measuring again did not change that."""
     if pool.servers is None or not differ(run.image, pool.servers.image):
         return ()
     was, now = image_digest(run.image)[:SHOWN], image_digest(pool.servers.image)[:SHOWN]

@@ -1,5 +1,4 @@
-"""Finds the field of the spec behind a message of the cluster: the message names an object, but a person changes a
-field."""
+"""Finds the field of the spec behind a message: the cluster names an object, but a person changes a field."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -39,8 +39,7 @@ _REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrosso
 }
 """Kind of judgement → reason of SpeculationDegraded."""
 SERVED_BETTER_BY_THE_BASELINE = (JudgementKind.ACCEPTANCE_DROPPED, JudgementKind.HUNG)
-"""Excludes BeyondCrossover: another load is not the candidate's fault, and it would change again before restarts
-end."""
+"""Excludes BeyondCrossover: the load is not the candidate's fault, and would change before restarts end."""
 
 
 def report_degraded(rollout: Rollout, now: datetime) -> StepResult:

@@ -24,8 +24,7 @@ BY_A_PERSON = ("RolledBack", "Aborted")
 FORGOTTEN = timedelta(days=64)
 """After this time without a failure, a revision's count starts again."""
 _FIRST = timedelta(days=1)
-"""Delay from a hold, or from a run that it caused, to the next run: another day may bring another node, driver or
-load."""
+"""Delay from a hold, or a run that it caused, to the next run: another day may bring another node, driver or load."""
 MOST_DOUBLINGS = 4
 """A delay of sixteen days at most."""
 

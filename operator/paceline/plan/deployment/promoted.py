@@ -19,8 +19,7 @@ ANYWAY = "PromotedAnyway"
 
 
 def promoted_before(pool: Pool) -> Target | None:
-    """The pool's target if it is a promoted candidate; if status was lost, the promoted candidate that the servers
-    run."""
+    """The pool's target if it is a promoted candidate; if status was lost, the one that the servers run."""
     target = pool.remembered.target or _promoted_servers(pool)
     earned = target is not None and (target.evidence.run or target.reason == ANYWAY)
     return target if target and earned and target.arm != BASELINE else None
@@ -142,8 +141,7 @@ def asked_anew(pool: Pool) -> str:
 
 
 def _decided_last(pool: Pool) -> Run | None:
-    """The run whose winner is served, if it answered another question than the present one; else the latest such
-    run."""
+    """The run whose winner is served, if its question is not the present one; else the latest such run."""
     searches = pool.run_spec.purpose is Purpose.SEARCH
     alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
     others = [run for run in alike if run is not pool.decided and run.question != pool.question]

@@ -49,8 +49,7 @@ class Pull:
 
 
 def pull_images(rollout: Rollout, now: datetime) -> StepResult:
-    """Block while an image is pulled; if it cannot be pulled, a person must act. Delete the Jobs once nothing is
-    pulled."""
+    """Block while an image is pulled; if it cannot be, a person must act. Delete Jobs that are no longer needed."""
     pool = rollout.pool
     pulls = _pulls(pool, rollout.choice, now)
     names = {pull.wanted["metadata"]["name"] for pull in pulls}

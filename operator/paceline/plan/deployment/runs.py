@@ -28,8 +28,7 @@ class Run:
 
     manifest: Object
     stale: str = ""
-    """A sentence that says why the run does not decide the present question although it asks the same; "" if it may
-    decide."""
+    """Why, in a sentence, it does not decide the present question although it asks the same; "" if it may decide."""
     aged: bool = False
     """Its oldest round is older than maxEvidenceAge; a run that the pool relies on does not become stale by this."""
 
@@ -91,8 +90,7 @@ class Run:
 
     @cached_property
     def lacks_accelerators_since(self) -> datetime | None:
-        """Since when its round has waited for accelerators that no node has free; None if it does not wait for
-        these."""
+        """Since when its round has waited for accelerators that no node has free; None if it does not wait for them."""
         progress = self.status.progress or RunProgress()
         waits = self.waits and progress.waits_for_accelerators and progress.unplaced_since
         return parse_time(progress.unplaced_since) if waits else None

@@ -125,8 +125,7 @@ def _held(rollout: Rollout) -> tuple[Cause, ...]:
 
 
 def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
-    """Apply servers of the chosen rendering, and the objects that their pods name. Without a kept rendering, existing
-    servers stay unchanged."""
+    """Apply servers of the chosen rendering and the objects they name; without a kept rendering, change nothing."""
     pool, choice, owner = rollout.pool, rollout.choice, rollout.pool.snapshot.owner
     rendering = rendered(pool, choice)
     if rendering is None:
@@ -154,8 +153,7 @@ def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
 
 
 def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tuple[Delete, ...]:
-    """Claim templates that no server names any more; during a roll-out, servers of the old one may still be created
-    again."""
+    """Claim templates that no server names any more; during a roll-out, old servers may still be created again."""
     unused = (
         one
         for one in rollout.pool.snapshot.owned(CLAIM_TEMPLATE, rollout.pool.name)

@@ -98,8 +98,7 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
 
 
 def _before_its_models(pool: Pool, problem: Trouble) -> bool:
-    """Whether the server crashed while the volume was empty; the volume may be filled only now, so the next start
-    counts."""
+    """Whether it crashed while the volume was empty, which may be filled only now: then the next start counts."""
     since = pool.snapshot.cached_since
     return problem.reason is Reason.Crashing and problem.since is not None and (since is None or problem.since <= since)
 

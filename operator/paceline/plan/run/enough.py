@@ -33,8 +33,7 @@ def by_noise(gate: Gate) -> bool:
 
 
 def spread_of(workload: str, records: Sequence[Round]) -> float | None:
-    """Spread between the baseline's requests, in the first round with a valid baseline that reports it; None without
-    one."""
+    """Spread between the baseline's requests, in the first round with a valid baseline and a spread; else None."""
     points = (point for record in records if not record.error for point in record.points)
     spreads = (
         finite(point.request_spread)

@@ -117,8 +117,7 @@ def is_emulator(image: str) -> bool:
 
 
 def _on_others(accelerator: Accelerator, result: Round) -> Iterator[str]:
-    """Compare the GPUs. gpu-feature-discovery labels nodes with the driver's name of their GPUs, with hyphens for
-    spaces."""
+    """Compare the GPUs. gpu-feature-discovery's label has the driver's name of them, with hyphens for spaces."""
     model, wanted = result.gpu_model or "", accelerator.product
     if not model:
         yield f"which GPUs it ran on is not known (nvidia-smi), and spec.accelerator.product is {wanted}"

@@ -31,8 +31,7 @@ def means_of(evidence: Evidence, arm: str, name: str) -> Means:
 
 
 def _under_way(point: PointRecord, workload: Workload) -> float | None:
-    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which passes through all of its
-    loads."""
+    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which has many loads."""
     if workload.levels:
         return None
     if workload.rate is None:

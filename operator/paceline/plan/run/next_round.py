@@ -14,8 +14,7 @@ plugin, a volume being detached or a returning registry takes seconds to minutes
 
 
 def next_try(records: Sequence[Round]) -> tuple[int, int]:
-    """Number of the round after these records, and of its try: a number that no record has, even if records were
-    deleted."""
+    """Number of the round after these records, and of its try: one that no record has, even after deletions."""
     number = max((record.round + 1 for record in records if not record.error), default=0)
     return number, max((record.try_ + 1 for record in records if record.round == number), default=0)
 

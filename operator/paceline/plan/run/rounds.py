@@ -13,8 +13,7 @@ from paceline.render.common import API_VERSION, metadata
 
 
 def counting_rounds(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
-    """The rounds among a run's own BenchmarkRounds, in order. If several have the same round and try, the one with the
-    matching name counts."""
+    """The run's own rounds, in order; of several with the same round and try, the one with the matching name."""
     name = str(run["metadata"]["name"])
     found: dict[tuple[int, int], Round] = {}
     for one in mine:

@@ -38,8 +38,7 @@ class RoundJob:
 
     @property
     def ended(self) -> bool:
-        """Whether the round has ended; not while its log may still become readable, because its result would be
-        lost."""
+        """Whether it has ended; not while its log may become readable, because its result would be lost."""
         return finished(self.job) and (not self.unread or self.given_up)
 
     @property

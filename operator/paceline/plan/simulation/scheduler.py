@@ -16,8 +16,7 @@ GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 def schedule_pods(cluster: Cluster) -> bool:
-    """Place every pod without a node, servers first, because they have the higher priority. False if nothing
-    changed."""
+    """Place every pod without a node, servers first: they have the higher priority. False if nothing changed."""
     waiting = [pod for pod in cluster.of("Pod") if "nodeName" not in pod["spec"]]
     changes = [_place(cluster, pod) for pod in sorted(waiting, key=is_round)]
     return any(changes)

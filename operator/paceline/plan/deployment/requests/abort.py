@@ -44,8 +44,7 @@ def _rolled_out(pool: Pool) -> Target | None:
 
 
 def _asks(pool: Pool) -> bool:
-    """Whether there is an open question with a present or future run: the run may still wait for accelerators or
-    prompts."""
+    """Whether a question is open for a present or future run, which may still wait for accelerators or prompts."""
     if held_by_a_person(pool) or baseline_failure(pool):
         return False
     open_ = pool.decided is None and not unmeasurable(pool.server)

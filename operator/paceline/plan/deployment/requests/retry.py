@@ -12,8 +12,7 @@ _UNDECIDED = ("Error", "Inconclusive")
 
 
 def retry(pool: Pool, request: Request, _: datetime) -> StatusChange:
-    """Release every hold, and repeat a run without a decision. If there is neither, the request still counts as
-    handled."""
+    """Release every hold, and repeat a run without a decision. Without either, the request still counts as handled."""
     without = released(pool) if holds(pool) else {}
     last = _to_repeat(pool)
     if last is None:

@@ -43,8 +43,7 @@ def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
 
 
 def image_moved(image: str, before: Sequence[Round]) -> str | None:
-    """Message if this image differs from the image of the run's first round; None if it does not, or cannot be
-    compared."""
+    """Message if this is not the image of the run's first round; None if it is, or they cannot be compared."""
     first = next((record.image for record in before if record.image), "")
     if not differ(image, first):
         return None

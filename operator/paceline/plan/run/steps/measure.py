@@ -201,14 +201,12 @@ def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Se
 
 
 def came_first(records: Iterable[Round]) -> list[str]:
-    """The first arm of each round that is valid evidence for that arm: the baseline, or a candidate with the
-    baseline."""
+    """The first arm of each round that is valid evidence for it: the baseline, or a candidate with the baseline."""
     return [first for record in records if (first := record.replicates[0].arm) in _compared(record)]
 
 
 def _arms(record: Round) -> set[str]:
-    """The arms of a round. A round taken over from another run may lack a candidate and then does not count for its
-    turns."""
+    """The arms of a round. A round of another run may lack a candidate, and then is not counted in its turns."""
     return {replicate.arm for replicate in record.replicates}
 
 
