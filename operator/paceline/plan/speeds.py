@@ -61,7 +61,7 @@ def size_in_name(name: str) -> Size | None:
 
 
 def size_in_config(config: Mapping[str, Any], name: str = "") -> Size | None:
-    """The size by a Transformers config.json and the matrices of a Llama or a mixture of experts; else None."""
+    """The size by a Transformers config.json and the matrices of a Llama or a mixture of experts; None without them."""
     try:
         text = config.get("text_config", config)
         hidden, layers, heads = text["hidden_size"], text["num_hidden_layers"], text["num_attention_heads"]
