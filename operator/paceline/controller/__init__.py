@@ -1,1 +1,1 @@
-"""The shell: what is read, what is written, and when. Everything that decides is in `plan`."""
+"""The shell: what to read, what to write, and when. All decisions are in `plan`."""

@@ -1,4 +1,4 @@
-"""How often the busiest object was written: writes that change nothing for good come from two who disagree."""
+"""The number of writes of the busiest object: endless useless writes show that two controllers disagree."""
 
 import logging
 import threading
@@ -11,14 +11,14 @@ from paceline.kube import Ref
 log = logging.getLogger(__name__)
 
 WINDOW = 600.0
-"""Seconds that are counted together."""
+"""Seconds in a counting window."""
 MANY = 100
-"""Writes of one object in a window from which on it is named in the log. A promotion in rounds of half a second takes
-21 of two objects, and a round seldom lasts for less than minutes."""
+"""Writes of one object per window from which on the log names it. A promotion in rounds of half a second takes 21
+writes of two objects, and a round seldom lasts less than minutes."""
 
 
 class Busiest:
-    """Counts writes by object; whatever is older than two windows is forgotten."""
+    """Counts writes by object; counts older than two windows are dropped."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -37,7 +37,7 @@ class Busiest:
 
     @property
     def most(self) -> int:
-        """Of the last whole window, and of the present one if that has more already."""
+        """Most writes of one object in the last complete window, or in the present one if that has more already."""
         with self._lock:
             self._turn()
             return max(self._most_before, max(self._counts.values(), default=0))

@@ -1,4 +1,4 @@
-"""What the controller knows of the cluster: the API, a store of each child kind, and the queue of what to look at."""
+"""The controller's view of the cluster: the API, a store of each child kind, and the queue of objects to reconcile."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -51,12 +51,12 @@ CHILDREN: tuple[Resource, ...] = (
 )
 WATCHED = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, *CHILDREN, AUTOSCALER)
 OPTIONAL = (BENCHMARK_PROFILE, LEADER_WORKER_SET, CLAIM_TEMPLATE, *GUARDS, *ROUTE_KINDS, AUTOSCALER)
-"""Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
+"""Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for these."""
 _OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
-"""Labels by which a pass asks for objects."""
+"""Labels by which passes select objects."""
 _OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_PROFILE, BENCHMARK_RUN, AUTOSCALER)
-"""Kinds of which we read objects that have no label of ours."""
+"""Kinds of which we also read objects without our label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,18 @@ class ObjectKey:
 
 
 def turn_of(key: ObjectKey) -> tuple[str, str]:
-    """Whose turn it is: one namespace's thousand objects must not keep another's waiting; nor its deployments a run of
-    its own, whose accelerators idle from one round to the next."""
+    """Group of a key in the queue: one namespace's thousand objects must not block another namespace, nor its
+    deployments block its runs, whose accelerators idle between rounds."""
     return key.namespace, key.plural
 
 
 def phase(of: str) -> float:
-    """0 to 1, always the same for a text: many things of one kind are not all due at once."""
+    """A number from 0 to 1, fixed for each text: spreads periodic work of objects of one kind."""
     return crc32(of.encode()) % 1000 / 1000
 
 
 class WatchedCluster:
-    """The cluster as watched: `reflectors` fill the stores and queue the owners of changed objects."""
+    """The watched cluster: `reflectors` fill the stores and queue the owners of changed objects."""
 
     def __init__(self, api: Api, namespaces: tuple[str, ...] = ()) -> None:
         self.api = api
@@ -91,19 +91,19 @@ class WatchedCluster:
         """The namespaces that the operator works in; empty means all."""
         self.queue: WorkQueue[ObjectKey] = WorkQueue(group=turn_of)
         self.known: set[ObjectKey] = set()
-        """Known deployments: a changed claim or profile concerns all of them in its namespace, as does a run that was
-        measured without a cluster."""
+        """Known deployments: a changed claim, profile or run measured without a cluster concerns all of them in its
+        namespace."""
         self.doubted: set[ObjectKey] = set()
-        """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
+        """Our objects whose stored version is known to be outdated: the next pass reads them."""
         self.refusals: dict[ObjectKey, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.unread: dict[str, datetime] = {}
-        """UID of a round's pod → since when its client's log cannot be read."""
+        """UID of a round's pod → time since which its client's log cannot be read."""
         self.remade = Remade()
         self.watched: dict[ObjectKey, Mapping[str, Watched]] = {}
-        """Deployment → its pools whose servers' counters are judged, as its last pass had it."""
+        """Deployment → pools with judged counters, from its last pass."""
         self.judgements: dict[ObjectKey, Mapping[str, Judgement]] = {}
-        """Deployment → pool → what its servers' counters show."""
+        """Deployment → pool → judgement of its servers' counters."""
         self.reflectors: tuple[Reflector, ...] = tuple(
             Reflector(
                 api,
@@ -131,8 +131,8 @@ class WatchedCluster:
         return any(reflector.closed for reflector in self.reflectors if reflector.namespace == namespace)
 
     def hear(self, key: ObjectKey, version: int | None = None) -> None:
-        """Queue an object of ours that may have changed, unless the store has this version of it, or a later one: then
-        it was queued when that came. None: the version is not known."""
+        """Queue one of our objects that may have changed, unless the store has this version or a later one: it was then
+        queued when that version arrived. `version`: None if unknown."""
         if key.plural == SPECULATIVE_DEPLOYMENT.plural:
             self.known.add(key)
         if version is not None:
@@ -143,7 +143,7 @@ class WatchedCluster:
         self.queue.hint(key)
 
     def watch(self, key: ObjectKey, pools: Mapping[str, Watched]) -> None:
-        """Judge the counters of these pools' servers from now on, and of no other pool of this deployment."""
+        """From now on judge these pools' counters, and no other pool's of this deployment."""
         self.watched.pop(key, None)
         if pools:
             self.watched[key] = pools
@@ -152,7 +152,7 @@ class WatchedCluster:
             del self.judgements[key]
 
     def forget(self, key: ObjectKey) -> None:
-        """A deployment is gone."""
+        """Drop a deleted deployment."""
         self.known.discard(key)
         self.doubted.discard(key)
         self.watch(key, {})
@@ -164,7 +164,7 @@ class WatchedCluster:
         return next((obj for store in self.stores(kind) if (obj := store.get(namespace, name))), None)
 
     def select(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Manifest]:
-        """Objects with these labels, without those too large or too deep to read: we did not create them."""
+        """Objects with these labels, except those too large or too deep to read, which are not ours."""
         return [obj for store in self.stores(kind) for obj in store.select(namespace, labels) if UNREAD not in obj]
 
     def spaces(self, kind: str) -> tuple[str, ...]:
@@ -202,26 +202,26 @@ class WatchedCluster:
                     self.queue.hint(key)
 
     def _wake_deployments(self) -> None:
-        """Queue all deployments after a kind appeared or vanished: those that wait for it get no event."""
+        """Queue all deployments after a kind appeared or vanished, because those that wait for it get no event."""
         for key in self.known:
             self.queue.hint(key)
 
 
 def _scales_anew(event: str, autoscaler: Manifest, old: Manifest | None) -> bool:
-    """Whether it has another target than before. Its status changes every few seconds, which is nothing to us."""
+    """Whether its target changed. Its status changes every few seconds and does not matter here."""
     return event == "DELETED" or old is None or old["spec"] != autoscaler["spec"]
 
 
 def lean_pod(pod: Manifest) -> Manifest:
-    """The pod with only the node and restart policy of its spec; the rest is kilobytes per pod that no planner reads. A
-    planner that reads more of a pod's spec must have it added here."""
+    """The pod with only the node and restart policy of its spec; the rest is kilobytes per pod that no planner reads.
+    If a planner needs more of a pod's spec, add it here."""
     lean = without_managed_fields(pod)
     spec = {name: lean["spec"][name] for name in ("nodeName", "restartPolicy") if name in lean.get("spec", {})}
     return lean | {"spec": spec}
 
 
 def lean_job(job: Manifest) -> Manifest:
-    """The Job with only `suspend` and its round's plan of its spec: the wrapper's script has nine kilobytes, and Jobs
+    """The Job with only `suspend` and its round's plan in its spec: the wrapper's script has nine kilobytes, and Jobs
     are kept as long as their runs."""
     lean = without_managed_fields(job)
     spec = lean.get("spec") or {}
@@ -235,7 +235,7 @@ def lean_job(job: Manifest) -> Manifest:
 
 
 def lean_autoscaler(autoscaler: Manifest) -> Manifest:
-    """The autoscaler with only the target of its spec, and without a status."""
+    """The autoscaler with only the target in its spec, and without a status."""
     lean = without_managed_fields(autoscaler)
     target = (lean.get("spec") or {}).get("scaleTargetRef") or {}
     return {name: lean[name] for name in ("apiVersion", "kind", "metadata") if name in lean} | {
@@ -244,4 +244,4 @@ def lean_autoscaler(autoscaler: Manifest) -> Manifest:
 
 
 LEAN: Mapping[Resource, Callable[[Manifest], Manifest]] = {POD: lean_pod, JOB: lean_job, AUTOSCALER: lean_autoscaler}
-"""Kind → the function that reduces an object for the store; other kinds are stored almost whole."""
+"""Kind → function that reduces an object for the store; other kinds are stored almost completely."""

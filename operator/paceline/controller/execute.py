@@ -1,4 +1,4 @@
-"""Writes status and carries out actions; nothing else writes."""
+"""Writes status and carries out actions; no other module writes."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,15 +26,16 @@ SCALED = ("Deployment", "LeaderWorkerSet")
 
 
 Confirm = Callable[[], Awaitable[None]]
-"""Asks the server whether the object that a pass is about is still what the pass has read; raises Conflict if not."""
+"""Asks the server whether the object of a pass is unchanged since it was read; raises Conflict if not."""
 
 
 async def publish(cluster: WatchedCluster, manifest: Manifest, status: Manifest) -> bool:
-    """Write the status unless it is unchanged, because our own write would trigger another pass. Whether it was
-    written. It is replaced, not applied: an apply would leave what somebody else has added to it.
+    """Write the status unless it is unchanged, because our own write would trigger another pass. Returns whether it was
+    written. The status is replaced, not applied: an apply would keep fields added by others.
 
     Raises Conflict if the object has changed since it was read: a late write of the previous leader must not undo the
-    decision of the next one. The queue then reads and decides again."""
+    decision of the next one. The queue then reads and decides again.
+    """
     if not needs_status(manifest, status):
         return False
     _wrote(cluster, manifest, await cluster.api.replace_status({**manifest, "status": status}))
@@ -42,15 +43,14 @@ async def publish(cluster: WatchedCluster, manifest: Manifest, status: Manifest)
 
 
 async def nothing_to_confirm() -> None:
-    """The status was just written at the version that was read: nothing else can have changed the object before."""
+    """For use after a status write at the version that was read: it proves that the object was unchanged."""
 
 
 async def execute(
     cluster: WatchedCluster, actions: Sequence[Action], confirm: Confirm = nothing_to_confirm
 ) -> Mapping[KindAndName, ApiError]:
     """Carry out the actions in order, and call `confirm` before the first write. A rejected action is returned and ends
-    the actions of its pool only; any other failure ends the pass, and the next pass starts from the state at that
-    time."""
+    only its pool's actions; any other failure ends the pass, and the next pass starts from the state at that time."""
     refused: dict[KindAndName, ApiError] = {}
     stopped: set[str] = set()
     confirmed = False
@@ -95,7 +95,7 @@ async def _do(cluster: WatchedCluster, action: Action, confirm: Confirm) -> None
 
 
 async def _is_not_there(cluster: WatchedCluster, record: Manifest) -> None:
-    """Raises Conflict if it is: the list of this pass was older. One of another Job is a stranger's, and gives way."""
+    """Raises Conflict if it exists: the list of this pass was older. A record of another Job is foreign: replace it."""
     ref = ref_of(record, RECONCILED_KINDS)
     found = await cluster.api.get(ref)
     if found and all(found.get("spec", {}).get(field) == record["spec"].get(field) for field in ("job", "fingerprint")):
@@ -103,8 +103,8 @@ async def _is_not_there(cluster: WatchedCluster, record: Manifest) -> None:
 
 
 async def _adopt(cluster: WatchedCluster, obj: Object, reference: Manifest, why: str) -> None:
-    """Apply only the owner, with a field manager of its own, because the rest of the object stays as it is. An object
-    has one controller at most, so this owner is not one until our next full apply."""
+    """Apply only the owner, with a separate field manager, because the rest of the object stays as it is. An object has
+    at most one controller, so this owner does not become its controller before our next full apply."""
     log.info("adopt %s %s: %s", obj["kind"], obj["metadata"]["name"], why)
     owner = {key: value for key, value in reference.items() if key != "controller"}
     desired = {
@@ -172,7 +172,7 @@ async def _hand_over_replicas(cluster: WatchedCluster, current: Manifest) -> Non
 
 
 def _owns_replicas(live: Manifest) -> bool:
-    """Our last apply set the number, and it has not changed since."""
+    """Whether our last apply set the number, and it has not changed since."""
     return any(
         entry.get("manager") == MANAGER
         and entry.get("operation") == "Apply"

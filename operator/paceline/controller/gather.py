@@ -1,18 +1,18 @@
-"""Reads an object of ours and everything that its planner needs; nothing else reads for a planner.
+"""Reads one of our objects and everything that its planner needs; no other module reads for a planner.
 
-our own object   from its store, unless that is known to be behind. What is decided from an old one is never written: a
+our own object   from its store, unless that is known to be behind. Decisions based on old versions are never written: a
                  status is applied at the version that was read, and before any other write the server is asked whether
                  it is still that version (`confirm`)
-its profile      from its store: only the watch tells of one, so that a pass asks nobody
-children         from the stores. If a store lacks a name that we are about to write, the server is asked: a store has
+its profile      from its store: only the watch updates it, so that a pass makes no request
+children         from the stores. If a store lacks a name that we are about to write, we ask the server: a store has
                  only objects with our label, and a foreign object must not be taken over
-a round's pod    from the server when its Job has ended and the store's pod has not: the store may lag behind
-a round's log    from the server when its client has ended and the round is not recorded: its result is in it
+a round's pod    from the server if its Job has ended but the store's pod has not: the store may lag behind
+a round's log    from the server if its client has ended but the round is not recorded: the log has the result
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
-imported runs    from the store: those of the namespace that were measured without a cluster, where that is allowed
+imported runs    from the store: the namespace's runs that were measured without a cluster, if allowed
 warnings         Events of objects that wait without a reason in their status (plan.silence)
 a run's rounds   from the server: they are not watched
-a run's source   the run whose rounds it judges, and these: from the server, until this run has measured a round
+a run's source   the run whose rounds it judges, with its rounds: from the server, until this run has measured one
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,13 +65,13 @@ from paceline.plan.silence import waiting
 from paceline.render import Settings, group_name
 
 LOG_PATIENCE = timedelta(minutes=10)
-"""Longer than a kubelet restarts, and than a node that is lost keeps its pods."""
+"""Longer than a kubelet's restart, and than a lost node keeps its pods."""
 
 
 async def gather_deployment(
     cluster: WatchedCluster, key: ObjectKey, settings: Settings, now: datetime
 ) -> deployment.Snapshot | None:
-    """None if the object is gone: owner references remove its children."""
+    """The snapshot of a deployment; None if it is gone: owner references remove its children."""
     manifest = await _own(cluster, SPECULATIVE_DEPLOYMENT, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.forget(key)
@@ -119,7 +119,7 @@ def _has_pinned(manifest: Manifest) -> bool:
 
 
 async def _own(cluster: WatchedCluster, resource: Resource, key: ObjectKey) -> Manifest | None:
-    """The object that a pass is about; None if it is gone."""
+    """The object of a pass; None if it is gone."""
     found = cluster.get(resource.kind, key.namespace, key.name)
     if found is not None and key not in cluster.doubted:
         return found
@@ -131,7 +131,7 @@ async def _own(cluster: WatchedCluster, resource: Resource, key: ObjectKey) -> M
 
 
 async def confirm(cluster: WatchedCluster, key: ObjectKey, manifest: Manifest) -> None:
-    """Raises Conflict if the object that a pass is about has changed since it was read, or is gone."""
+    """Raises Conflict if the object of a pass has changed since it was read, or is gone."""
     live = await cluster.api.get(ref_of(manifest, RECONCILED_KINDS))
     if live is None or version_of(live) != version_of(manifest):
         cluster.doubted.add(key)
@@ -231,8 +231,8 @@ def _parse(manifest: Manifest) -> tuple[RunSpec | None, str]:
 
 
 async def _missed(cluster: WatchedCluster, run: Manifest, known: set[str]) -> list[Manifest]:
-    """The Job of the last pass if only the store lacks it: a list may lag behind, and a running round must not count as
-    deleted."""
+    """The Job of the last pass, if the store lacks it but the server has it: a list may lag behind, and a running round
+    must not count as deleted."""
     progress = kept_status(BenchmarkRunStatus, run.get("status")).progress
     if progress is None or not progress.seen or progress.job in known:
         return []
@@ -241,8 +241,8 @@ async def _missed(cluster: WatchedCluster, run: Manifest, known: set[str]) -> li
 
 
 async def _with_log(cluster: WatchedCluster, round: RoundJob, now: datetime) -> RoundJob:
-    """With its client's log, once that has ended well. A kubelet that cannot be reached is asked again for a while,
-    which begins when it is first asked in vain: what an operator finds after an absence is not lost at once."""
+    """The round with its client's log, if the client succeeded. If the kubelet cannot be reached, passes retry for a
+    while from the first failed attempt, so that rounds that ended while the operator was down are not lost at once."""
     ended = terminated(round.pod, "client") if round.pod else None
     if round.pod is None or ended is None or ended.get("exitCode"):
         return round
@@ -276,7 +276,7 @@ async def _pods(cluster: WatchedCluster, namespace: str | None, selector: str = 
 
 
 def _needed(spec: DeploymentSpec | None, key: ObjectKey, settings: Settings) -> Iterator[Ref]:
-    """Objects that we are about to write and whose name a foreign object may have."""
+    """Objects that we are about to write under a name that a foreign object may have."""
     if spec is None:
         return
     if spec.cache_claim:
@@ -306,7 +306,7 @@ def _name(one: Manifest) -> str:
 
 
 def _has_ended(pod: Manifest | None) -> bool:
-    """Whether it is there and nothing of it changes any more: then no server knows more than the store."""
+    """Whether the pod exists and will not change any more, so that the store is up to date."""
     return pod is not None and (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 

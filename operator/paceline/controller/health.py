@@ -1,7 +1,7 @@
 """The endpoints of the kubelet's probes: whether a restart would help, and whether this process could work now.
 
-A restart helps against a watch that hears nothing of a server that answers, and against passes that do not end. It does
-not help while the API server is away: then a process waits, and is not ready.
+A restart helps if a watch is silent although the server answers, and if passes do not end. It does not help while the
+API server is unreachable: the process then waits and is not ready.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,20 +17,20 @@ SILENT_SECONDS = 300.0
 """A watch ends by itself within 75 s, which counts as activity; a longer silence means that it is dead."""
 STUCK_SECONDS = 300.0
 AWAY_SECONDS = 60.0
-"""Without any answer of the API server until a process is not ready."""
+"""Seconds without any answer of the API server after which a process is not ready."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Health:
-    """`led` is set once this process works; before, it stands by."""
+    """`led` is set once this process leads; before, it stands by."""
 
     cluster: WatchedCluster
     contact: Contact
     led: Leading | None = None
 
     def fault(self) -> str | None:
-        """Why this process should be restarted; None if that would not help. A long queue is no reason, as long as
-        passes end, and neither are answers that refuse."""
+        """Why this process should be restarted; None if that would not help. A long queue is not a reason if passes
+        end; neither are refusals."""
         if self.led and self.led.lost.is_set():
             return "the lease is lost"
         answering = self.contact.answering

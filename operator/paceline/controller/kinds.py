@@ -1,4 +1,4 @@
-"""Our kinds, and the others that are not built into Kubernetes."""
+"""Our kinds, and others that are not built into Kubernetes."""
 
 from paceline.kube import Kinds, Resource, kinds
 

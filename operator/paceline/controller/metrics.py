@@ -80,7 +80,7 @@ _WATCHED: Mapping[str, Gauge] = {
         OF_POOL,
     ),
 }
-"""Field of `Numbers` → its gauge; absent where the number is not known."""
+"""Field of `WindowNumbers` → its gauge; absent if the number is unknown."""
 JUDGEMENT = Gauge(
     "paceline_pool_judgement", "1 for what the guard finds of a pool; the others are absent", [*OF_POOL, "judgement"]
 )
@@ -111,20 +111,20 @@ def reconciling(kind: str) -> Iterator[None]:
 
 
 def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
-    """Export the gauge of each namespace that the installation names. `closed` is asked whenever metrics are read."""
+    """Export the gauge of each namespace that the installation names. Each scrape calls `closed`."""
     for namespace in named:
         _CLOSED.labels(namespace).set_function(partial(closed, namespace))
 
 
 def of_queue(queue: WorkQueue[Any]) -> None:
-    """Export its gauges. It is asked whenever metrics are read."""
+    """Export the queue's gauges; each scrape reads them."""
     QUEUE.set_function(lambda: len(queue))
     OLDEST.set_function(lambda: queue.oldest)
     STUCK.set_function(lambda: queue.stuck)
 
 
 def of_watches(reflectors: Iterable[Reflector]) -> None:
-    """Export the silence of each kind, of several namespaces the longest. It is asked whenever metrics are read."""
+    """Export the longest silence of each kind, over all namespaces; each scrape computes it."""
     kinds: dict[str, list[Reflector]] = {}
     for reflector in reflectors:
         kinds.setdefault(reflector.resource.plural, []).append(reflector)
@@ -148,7 +148,7 @@ def wrote(ref: Ref) -> None:
 
 
 def status_refused(kind: str) -> None:
-    """Count a status that cannot be written as it is."""
+    """Count a status that the API server refused for good."""
     STATUS_REFUSALS.labels(kind).inc()
 
 
@@ -162,7 +162,7 @@ def forget(kind: str, namespace: str, name: str) -> None:
 
 
 def export_watched(namespace: str, name: str, pool: str, judgement: Judgement | None) -> None:
-    """What a pool's servers count now, and what the guard finds. None removes it."""
+    """Export a pool's current counters and judgement; None removes them."""
     labels = namespace, name, pool
     for field, gauge in _WATCHED.items():
         number = getattr(judgement.numbers, field) if judgement else None

@@ -1,7 +1,7 @@
-"""The counters of servers, as their own pages have them.
+"""Reads the counters of servers from their metrics pages.
 
-The operator does not trust pods: an answer is bounded in size and time, no redirect is followed, and nothing that could
-authorize is sent.
+The operator does not trust pods: an answer is bounded in size and time, redirects are not followed, and no credentials
+are sent.
 """
 
 import asyncio
@@ -15,20 +15,20 @@ from paceline.kube.reading import TooLong, read_body
 from paceline.watch import Process
 
 AT_ONCE = 32
-"""Pages that are read at the same time."""
+"""Maximum pages read at the same time."""
 PAGE_TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=3)
-"""For a page, once its turn has come. A server collects it beside its work: SGLang's took 20 ms at rest."""
+"""For one page, once its turn has come. A server collects it alongside its work: an idle SGLang took 20 ms."""
 LONGEST_PAGE = 4 * 2**20
-"""Bytes. SGLang's has 91,000 with one label set; every rank, and every label of the user's, multiplies that."""
+"""Maximum bytes. SGLang's has 91,000 with one label set; each rank, and each of the user's labels, multiplies that."""
 _SERVER = "server"
-"""The container."""
+"""Name of the container."""
 FAILURES = (aiohttp.ClientError, OSError, TooLong, UnreadableError, ValueError)
-"""What reading somebody's answer may end with; ValueError: it is no HTTP, no JSON, no URL."""
+"""Errors of reading an untrusted answer; ValueError: it is not HTTP, not JSON or not a URL."""
 
 
 def session() -> aiohttp.ClientSession:
-    """No cookies, no proxy, no compression, and no connection that outlives its page: a server closes it before the
-    next look."""
+    """A session without cookies, proxy, compression or connection reuse: servers close idle connections before the next
+    look."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -43,7 +43,7 @@ def url(pod: Manifest, port: int, path: str) -> str:
 
 
 def process_of(pod: Manifest) -> Process:
-    """A restarted container counts from zero, as another pod of the same name does."""
+    """Identifies a process: a restarted container counts from zero, like another pod of the same name."""
     statuses = pod["status"].get("containerStatuses") or ()
     container = next((each.get("containerID", "") for each in statuses if each["name"] == _SERVER), "")
     return Process(pod=pod["metadata"]["name"], started=f"{pod['metadata']['uid']} {container}")
@@ -52,8 +52,8 @@ def process_of(pod: Manifest) -> Process:
 async def from_pods(
     http: aiohttp.ClientSession, at_once: asyncio.Semaphore, monitor: Monitor, pods: Sequence[Manifest], port: int
 ) -> Mapping[Process, Counts | str]:
-    """What each pod has counted, or why it could not be read. `at_once` bounds how many are read at the same time: time
-    spent in wait for it is not the server's."""
+    """Each pod's counters, or why they could not be read. `at_once` limits concurrent reads; the time spent waiting for
+    it does not count against the server's timeout."""
     pages = await asyncio.gather(*(_counts(http, at_once, monitor, pod, port) for pod in pods))
     return {process_of(pod): page for pod, page in zip(pods, pages, strict=True)}
 

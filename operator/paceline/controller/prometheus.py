@@ -1,7 +1,7 @@
-"""The counters of servers, as a Prometheus server has them that reads their pages itself.
+"""Reads the counters of servers from a Prometheus server that scrapes them.
 
-For a cluster whose operator must not reach the pods. One query a look has all samples of a pool; they need the labels
-`namespace` and `pod`, which the Prometheus Operator's monitors and the usual relabelling give them.
+For clusters whose operator must not reach the pods. One query per look returns all samples of a pool; they need the
+labels `namespace` and `pod`, which the Prometheus Operator's monitors and the usual relabelling give them.
 """
 
 import json
@@ -18,11 +18,11 @@ from paceline.kube.reading import read_body
 from paceline.watch import Process
 
 LONGEST_ANSWER = 16 * 2**20
-"""Bytes: a sample has about 300, a server of one label set 20 of them."""
+"""Maximum bytes: a sample has about 300, a server with one label set 20 samples."""
 NOWHERE = "the installation names no Prometheus server: set the chart's prometheus.url, or guard.source to Pods"
 
 SeriesKey = tuple[str, str]
-"""A job and an instance: of a pod that is read twice, one of the two counts."""
+"""Job and instance: if a pod is scraped twice, only one of its series counts."""
 SeriesSamples = Mapping[str, Mapping[SeriesKey, list[tuple[str, float]]]]
 """Pod → series → its samples by name."""
 
@@ -30,7 +30,7 @@ SeriesSamples = Mapping[str, Mapping[SeriesKey, list[tuple[str, float]]]]
 async def from_prometheus(
     http: aiohttp.ClientSession, server: str, monitor: Monitor, pods: Sequence[Manifest]
 ) -> Mapping[Process, Counts | str]:
-    """What `server`, a URL, knows of each pod, or why it does not."""
+    """Each pod's counters from `server`, a URL, or why they are unknown."""
     if not pods:
         return {}
     processes: dict[str, Process] = {pod["metadata"]["name"]: process_of(pod) for pod in pods}
@@ -49,7 +49,7 @@ def query(monitor: Monitor, namespace: str, pods: Mapping[str, Any]) -> str:
 
 
 async def _samples(http: aiohttp.ClientSession, server: str, monitor: Monitor, asked: str) -> SeriesSamples:
-    """Raises one of FAILURES."""
+    """Query the samples. Raises one of FAILURES."""
     url = f"{server.rstrip('/')}/api/v1/query"
     async with http.post(url, data={"query": asked}, allow_redirects=False) as answer:
         text = await read_body(answer.content, LONGEST_ANSWER)
@@ -59,7 +59,7 @@ async def _samples(http: aiohttp.ClientSession, server: str, monitor: Monitor, a
 
 
 def read_samples(monitor: Monitor, answer: bytes) -> SeriesSamples:
-    """Of an instant vector, as JSON. Raises UnreadableError."""
+    """The samples of an instant vector in JSON. Raises UnreadableError."""
     found: dict[str, dict[SeriesKey, list[tuple[str, float]]]] = {}
     try:
         for each in json.loads(answer)["data"]["result"]:

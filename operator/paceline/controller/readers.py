@@ -1,7 +1,7 @@
-"""`/metrics` over HTTPS, for whom the API server allows `get` on that path: it is asked who a token belongs to
-(TokenReview) and whether they may (SubjectAccessReview), as it asks itself about its own metrics.
+"""`/metrics` over HTTPS, for clients that the API server allows to `get` that path. As for its own metrics, the API
+server decides whose token it is (TokenReview) and whether they may (SubjectAccessReview).
 
-While the API server does not answer, who was let in lately still is, and everybody else is told to come back.
+While the API server does not answer, clients allowed recently still are, and all others get a 503.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 
 PATH = "/metrics"
 ALLOWED_SECONDS, REFUSED_SECONDS, AWAY_SECONDS = 60.0, 10.0, 600.0
-"""How long an answer holds; and one that allowed, where the API server gives none: longer than it is away for a
-restart, and no longer than the alerts of this page may be blind."""
+"""Seconds that an answer is valid; and seconds that an approval is, while the API server does not answer: longer than
+its restart, and not so long that alerts on this page go blind."""
 MOST_TOKENS = 256
-"""Answers that are kept. Whoever sends more of them has each asked about, five a second."""
+"""Maximum cached answers. Each of a client's further tokens costs a request, at five per second."""
 LONGEST_TOKEN = 16 * 2**10
 CERTIFICATE_SECONDS = 60.0
 
@@ -48,14 +48,14 @@ class ReviewAnswer:
 
 @dataclass(slots=True)
 class Readers:
-    """Who may read. Tokens are kept as hashes."""
+    """Decides who may read. Tokens are stored as hashes."""
 
     ask: Review
     clock: Callable[[], float] = time.monotonic
     _known: dict[bytes, ReviewAnswer] = field(default_factory=dict)
 
     async def status(self, authorization: str) -> int:
-        """200; 401 without a token that the API server knows; 403 if its owner may not; 503 if nobody can tell."""
+        """200; 401 for a token that the API server does not know; 403 without the right; 503 if it does not answer."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip() or len(token) > LONGEST_TOKEN:
             return 401
@@ -73,7 +73,7 @@ class Readers:
 
     def _keep(self, key: bytes, answer: ReviewAnswer) -> None:
         self._known.pop(key, None)
-        while len(self._known) >= MOST_TOKENS:  # the one that was asked about longest ago
+        while len(self._known) >= MOST_TOKENS:  # drop the oldest answer
             del self._known[next(iter(self._known))]
         self._known[key] = answer
 
@@ -89,17 +89,17 @@ class Readers:
 
 
 OF_A_USER: Mapping[str, str] = {"user": "username", "groups": "groups", "uid": "uid", "extra": "extra"}
-"""Field of a SubjectAccessReview → that of a TokenReview."""
+"""Field of a SubjectAccessReview → field of a TokenReview."""
 
 
 def _review(api_version: str, kind: str, spec: Mapping[str, Any]) -> Manifest:
-    """Both kinds want a metadata that is empty."""
+    """Both kinds need a metadata without a name."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": ""}, "spec": dict(spec)}
 
 
 @asynccontextmanager
 async def authenticated(readers: Readers, directory: str, port: int) -> AsyncIterator[None]:
-    """Serve the metrics with the certificate of `directory` while the context lasts; nothing if that is empty."""
+    """Serve the metrics with the certificate in `directory` while the context lasts; do nothing if it is empty."""
     if not directory:
         yield
         return
@@ -126,7 +126,7 @@ def _page(readers: Readers) -> Callable[[web.Request], Awaitable[web.Response]]:
             headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
             return web.Response(status=status, headers=headers)
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        page = await asyncio.to_thread(encode, REGISTRY)  # of thousands of objects it takes a while
+        page = await asyncio.to_thread(encode, REGISTRY)  # takes a while for thousands of objects
         response = web.Response(body=page, headers={"Content-Type": content_type})
         response.enable_compression()
         return response
@@ -135,11 +135,11 @@ def _page(readers: Readers) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 
 async def _renew(tls: ssl.SSLContext, directory: Path) -> None:
-    """A certificate that was replaced is that of the next connection."""
+    """Use a replaced certificate for new connections."""
     loaded = _stamp(directory)
     while True:
         await asyncio.sleep(CERTIFICATE_SECONDS)
-        with suppress(OSError):  # in the middle of being replaced, or not a pair yet (ssl.SSLError is one)
+        with suppress(OSError):  # while being replaced, or not a pair yet (ssl.SSLError is one)
             if (now := _stamp(directory)) != loaded:
                 _load(tls, directory)
                 loaded = now

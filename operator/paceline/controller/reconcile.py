@@ -23,9 +23,10 @@ from paceline.render import Settings
 log = logging.getLogger(__name__)
 
 RESYNC_SECONDS, REST_SECONDS = 600.0, 3600.0
-"""The longest delay after a missed event: of an object that waits for something, which may be a thing that nobody
-watches (a ConfigMap, an object without our label), and of a deployment at rest. A watch that misses events lists again,
-and a list is compared with the store; and each pass of a thousand deployments at rest costs eight seconds."""
+"""Maximum seconds between passes, in case an event was missed: for an object that waits, maybe for something unwatched
+(a ConfigMap, an object without our label), and for a deployment at rest. A watch that misses events lists again and
+compares with the store, so this is rarely needed; and each pass over a thousand deployments at rest takes eight
+seconds."""
 
 CLOSED_SECONDS = 30.0
 """Delay before the next pass in a namespace that the reflectors report as gone or forbidden."""
@@ -44,7 +45,7 @@ class Planner:
     gather: Callable[[WatchedCluster, ObjectKey, Settings, datetime], Awaitable[Any]]
     plan: Callable[[Any, datetime], Plan]
     rests: Callable[[Any, Plan], bool]
-    """Whether nothing but a change of what is watched can make another plan."""
+    """Whether only a change of a watched object can change the plan."""
 
 
 def _serves(snapshot: deployment.Snapshot, plan: Plan) -> bool:
@@ -60,7 +61,7 @@ PLANNERS: Mapping[str, Planner] = {
 
 
 def spread(key: ObjectKey) -> float:
-    """0.75 to 1, always the same for a key: a thousand that a start has looked at together are not due together
+    """A number from 0.75 to 1, fixed for each key, so that objects reconciled together at a start are not due together
     again."""
     return 0.75 + phase(str(key)) / 4
 
@@ -72,8 +73,8 @@ def now() -> datetime:
 
 @asynccontextmanager
 async def reporting(record: EventRecorder, regarding: Manifest) -> AsyncIterator[None]:
-    """Report a failure that prevents a status from being written by an Event, the only place left. The queue retries
-    with growing delays."""
+    """If a failure prevents writing a status, report it by an Event, the only place left. The queue retries with
+    growing delays."""
     try:
         yield
     except ApiError as error:
@@ -92,13 +93,13 @@ async def reporting(record: EventRecorder, regarding: Manifest) -> AsyncIterator
 PASSING = (Conflict, NotFound, TooManyRequests, Unavailable)
 """Errors of a status write that may be gone in the next pass."""
 QUOTED = 300
-"""Characters of a refusal's beginning, and of its end."""
+"""Characters kept of a refusal's beginning, and of its end."""
 TOO_LARGE = "too large"
-"""In etcd's message, which has status 500 like an outage; the API server's own limit has 413."""
+"""Part of etcd's message, which has status 500 like an outage; the API server's own limit has 413."""
 
 
 def _shortened(refusal: str) -> str:
-    """An API server quotes the whole of what it refuses, and says why at the end."""
+    """Cut the middle: an API server quotes the whole refused object and gives the reason at the end."""
     return refusal if len(refusal) <= 2 * QUOTED else f"{refusal[:QUOTED]} … {refusal[-QUOTED:]}"
 
 
@@ -109,8 +110,8 @@ async def reconcile(
     record: EventRecorder,
     clock: Callable[[], datetime] = now,
 ) -> float | None:
-    """Run one pass. Returns the seconds until the next, or None for a gone object or a finished run without work."""
-    if cluster.closed(key.namespace):  # without its children in view, a pass would create everything again
+    """Run one pass. Returns the seconds until the next, or None for a deleted object or a finished run without work."""
+    if cluster.closed(key.namespace):  # with its children hidden, a pass would create everything again
         return CLOSED_SECONDS
     kind = PLANNERS[key.plural]
     with metrics.reconciling(key.plural):
@@ -146,7 +147,7 @@ async def reconcile(
 
 
 async def _publish(cluster: WatchedCluster, key: ObjectKey, manifest: Manifest, plan: Plan) -> bool:
-    """Whether the status was written. An object that has changed since it was read is read anew in the next pass."""
+    """Whether the status was written. After a conflict the next pass reads the object from the server."""
     if plan.status is None:
         return False
     try:

@@ -1,7 +1,7 @@
-"""How often an object was made that somebody deletes.
+"""Counts how often an object was created again after someone deleted it.
 
-Kept in the process alone: a new one has its first attempts anew, and nothing is written for it (a count in status would
-be one write more before each attempt, and an operator that dies after each write would never get to the attempt).
+Kept in memory only: a new process starts with fresh attempts, and no write is needed. (A count in status would cost a
+write before each attempt, and an operator that crashes after each write would never attempt it.)
 """
 
 import time
@@ -11,35 +11,35 @@ from dataclasses import dataclass, field
 from paceline.kube import Invalid, Manifest, Ref
 
 FREELY = 3
-"""Times within the hour that an object is made at once."""
+"""How often within an hour an object is created without delay."""
 FIRST_SECONDS, LONGEST_SECONDS = 15.0, 600.0
-"""Between one attempt and the next after these, doubled with each."""
+"""Seconds between further attempts: the first delay, doubled each time up to the longest."""
 FORGOTTEN_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     owner: str
-    """Its owner's uid: who deletes an owner and makes it anew wants its children anew."""
+    """Uid of the owner: the count starts again for a recreated owner, whose children must be created again."""
     uid: str
     times: int
     at: float
 
     @property
     def seconds(self) -> float:
-        """Until it is made again."""
+        """Seconds until the next attempt."""
         return 0.0 if self.times < FREELY else min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (self.times - FREELY))
 
 
 @dataclass
 class Remade:
-    """What this process has made within the hour, oldest first."""
+    """Objects created by this process within the hour, oldest first."""
 
     clock: Callable[[], float] = time.monotonic
     made: dict[Ref, Made] = field(default_factory=dict)
 
     def check(self, ref: Ref, manifest: Manifest) -> None:
-        """Raises Invalid, which is told like a refusal, if it is too early to make this object once more."""
+        """Raises Invalid, which is reported like a refusal, if it is too early to create this object again."""
         self._forget()
         made = self._made(ref, manifest)
         if made and self.clock() < made.at + made.seconds:
@@ -50,15 +50,15 @@ class Remade:
             raise Invalid(0, "DeletedAgain", f"{ref}: {message}")
 
     def note(self, ref: Ref, manifest: Manifest, uid: str) -> None:
-        """It was made, or, if it has the uid of before, had only not been seen."""
+        """Record a creation; the same uid as before means that we had only not seen the object."""
         before = self._made(ref, manifest)
         if before and before.uid == uid:
             return
-        self.made.pop(ref, None)  # to be the youngest
+        self.made.pop(ref, None)  # reinsert as the youngest
         self.made[ref] = Made(_owner(manifest), uid, before.times + 1 if before else 1, self.clock())
 
     def deleted(self, ref: Ref) -> None:
-        """By us."""
+        """We deleted the object ourselves, so it does not count."""
         self.made.pop(ref, None)
 
     def _made(self, ref: Ref, manifest: Manifest) -> Made | None:

@@ -1,4 +1,4 @@
-"""What the chart tells the operator, by environment."""
+"""The operator's settings, from the chart's environment variables."""
 
 import json
 import os
@@ -23,19 +23,18 @@ class OperatorSettings:
     probe_port: int
     qps: float = QPS
     burst: int = BURST
-    """Requests to the API server per second on average, and at once after a pause. The Lease and Events have limits of
-    their own."""
+    """Requests to the API server: mean per second, and burst. The Lease and Events have separate limits."""
     metrics_tls: str = ""
-    """Directory with tls.crt and tls.key: the metrics are read over HTTPS, by whom the API server allows; "": by
-    everybody who reaches the port."""
+    """Directory with tls.crt and tls.key: clients allowed by the API server read the metrics over HTTPS; "": anyone who
+    reaches the port reads them."""
     log_level: str = "info"
     log_format: str = "text"
     prometheus: str = ""
-    """URL of the Prometheus server that reads the pools with that guard.source; "": there is none."""
+    """URL of the Prometheus server for pools with that guard.source; "": none."""
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
-    """Raises ValueError where PACELINE_PODS, an object of the chart's own making, is no JSON."""
+    """Raises ValueError if PACELINE_PODS, which the chart writes, is not JSON."""
     pods = json.loads(env.get("PACELINE_PODS") or "{}")
     return OperatorSettings(
         render=Settings(
@@ -69,7 +68,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
 
 
 def _texts(resources: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    """Amounts as the API server gives them back; a container that was told to have none is left out."""
+    """Amounts in the API server's form, as strings; containers with no amounts are left out."""
     return {
         container: {part: {name: str(amount) for name, amount in amounts.items()} for part, amounts in parts.items()}
         for container, parts in resources.items()

@@ -1,7 +1,7 @@
 """Kopf as a shell: it watches our objects, names the changed ones, and handles shutdown.
 
 Nothing else of Kopf is used: no handlers that write, no index, no finalizer, no posting, no peering (docs/decisions).
-Only the holder of a Lease works. A process that loses it exits, because only a new process starts without old state.
+Only the holder of the Lease works. A process that loses it exits, because only a new process starts without old state.
 """
 
 import asyncio
@@ -51,21 +51,21 @@ log = logging.getLogger(__name__)
 WORKERS = 8
 LEASE_NAME = "paceline"
 EVENTS = (25.0, 50)
-"""Events per second on average, and at once: a limit apart from that of the work, which must not wait for them."""
+"""Events: mean per second, and burst. A separate limit, so that the work does not wait for Events."""
 REVIEWS = (5.0, 20)
-"""Questions who may read the metrics, likewise."""
+"""Access reviews for the metrics: mean per second, and burst."""
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 """IPv4 and IPv6 if the machine has both: a cluster may have only one of them."""
 
 
 GARBAGE = (20_000, 20, 100)
-"""Objects made until those among them that only know each other are looked for (by default 700), and how often the
-older ones are looked through. A pass makes thousands and leaves none: looking took it a fifth of its time."""
+"""Thresholds of the garbage collector: new objects before it looks for cycles (default 700), and how often it scans
+older generations. A pass creates thousands of objects but no cycles, and spent a fifth of its time on scanning."""
 
 
 def run(settings: OperatorSettings) -> int:
     """Run until a signal stops it. Returns 1 if the Lease was lost."""
-    gc.freeze()  # what was imported stays
+    gc.freeze()  # imported objects stay
     gc.set_threshold(*GARBAGE)
     if not settings.metrics_tls:
         start_http_server(settings.metrics_port, addr=EVERYWHERE)
@@ -73,7 +73,7 @@ def run(settings: OperatorSettings) -> int:
 
 
 async def _lead(settings: OperatorSettings) -> int:
-    """Watch, wait for the Lease, and work while it is held. Who stands by has all in view when its turn comes."""
+    """Watch, wait for the Lease, and work while it is held. A standby has its stores filled when it takes over."""
     contact = Contact()
 
     def answered(method: str, status: int) -> None:
@@ -103,7 +103,7 @@ async def _lead(settings: OperatorSettings) -> int:
 
 @asynccontextmanager
 async def watching(cluster: WatchedCluster, *beside: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """The watches run meanwhile, and what is named beside them."""
+    """Run the watches, and the coroutines `beside`, while the context lasts."""
     async with asyncio.TaskGroup() as group:
         runs = [reflector.run() for reflector in cluster.reflectors]
         watches = [group.create_task(run) for run in (*runs, *beside)]
@@ -117,8 +117,9 @@ async def watching(cluster: WatchedCluster, *beside: Coroutine[Any, Any, None]) 
 async def _operate(
     cluster: WatchedCluster, api: Transport, settings: OperatorSettings, events: Recorder, led: Leading
 ) -> None:
-    """Work until a signal comes or the lease is lost. Both end the work first and release the lease then, before Kopf
-    stops: Kopf waits for its streams, and for tasks that it considers its own, and a rival would wait with it."""
+    """Work until a signal arrives or the lease is lost. In both cases the work ends first and the lease is released
+    next, before Kopf stops: Kopf waits for its streams, and for tasks that it considers its own, and a rival would have
+    to wait, too."""
     stop = asyncio.Event()
     work = asyncio.create_task(_work(cluster, settings, events))
 
@@ -134,14 +135,14 @@ async def _operate(
         tasks = await kopf.spawn_tasks(
             registry=_registry(cluster, api),
             settings=_kopf_settings(),
-            # Kopf would look up the user's name for one; a container's uid has none.
+            # Without an identity Kopf looks up the user name, which a container's uid lacks.
             identity=cast("Any", settings.identity),
             standalone=True,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             stop_flag=stop,
         )
-        for signal in (SIGTERM, SIGINT):  # Kopf hears them until here
+        for signal in (SIGTERM, SIGINT):  # replaces Kopf's handlers
             asyncio.get_running_loop().add_signal_handler(signal, work.cancel)
         await kopf.run_tasks(tasks, ignored=others)
     finally:
@@ -153,7 +154,7 @@ async def _operate(
 
 
 async def _work(cluster: WatchedCluster, settings: OperatorSettings, events: Recorder) -> None:
-    """No pass begins before every watch has its list: without its children in view it would create them again."""
+    """Start no pass before every watch has its list: with children hidden, a pass would create them again."""
 
     outbox = Outbox(events)
 

@@ -1,4 +1,4 @@
-"""What the status of one object says, as series: of a pool what it serves, of a run what it has found and cost."""
+"""Exports the status of an object as series: what a pool serves; what a run found and cost."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ OF_POOL = [*OF_OBJECT, "pool"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gauge:
-    """What prometheus_client's own is, in a seventh of the memory: thousands of objects have several series each."""
+    """Like prometheus_client's Gauge in a seventh of the memory: thousands of objects have several series each."""
 
     name: str
     text: str
@@ -44,7 +44,7 @@ CHANGED = Gauge(
     [*OF_POOL, "arm", "change"],
 )
 _NOTHING = "nothing"
-"""In place of an arm, where nothing is served until there is a verdict."""
+"""Label instead of an arm, if nothing is served before a verdict."""
 _INFO = Gauge(
     "paceline_run_info", "1; what a run is for, and its outcome, empty until then",
     [*OF_OBJECT, "deployment", "pool", "purpose", "outcome"],
@@ -66,11 +66,11 @@ RATIOS: Mapping[str, Gauge] = {
 """Field of a result → its gauge."""
 
 _SHOWN: dict[tuple[str, str, str], tuple[GaugeValue, ...]] = {}
-"""Kind, namespace and name → what is exported of it."""
+"""Kind, namespace and name → exported series."""
 
 
 class _Shown(Collector):
-    """Asked whenever metrics are read, on a thread of its own: it iterates over a copy."""
+    """Called for each scrape on a separate thread, so it iterates over a copy."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families = {gauge: GaugeMetricFamily(gauge.name, gauge.text, labels=gauge.labels) for gauge in GAUGES}
@@ -81,13 +81,13 @@ class _Shown(Collector):
 
 
 def export_series(kind: str, manifest: Manifest, status: Status) -> None:
-    """Export what the status says, and nothing any more that an earlier one said."""
+    """Export the series of this status, and drop those of earlier ones."""
     metadata = manifest["metadata"]
     _SHOWN[kind, metadata["namespace"], metadata["name"]] = tuple(OF_KIND[kind](manifest, status))
 
 
 def drop_series(kind: str, namespace: str, name: str) -> None:
-    """Export nothing of a deleted object."""
+    """Drop the series of a deleted object."""
     _SHOWN.pop((kind, namespace, name), None)
 
 
@@ -113,7 +113,7 @@ def _of_run(manifest: Manifest, status: Status) -> Iterator[GaugeValue]:
     for field, gauge in (("gpuSeconds", _ACCELERATORS), ("idleGpuSeconds", _IDLE)):
         if field in cost:
             yield gauge, (), cost[field]
-    if purpose == Purpose.SEARCH:  # has dozens of arms, and promotes none of them
+    if purpose == Purpose.SEARCH:  # a search has dozens of arms and promotes none
         return
     for result in status.get("results") or ():
         if result["workload"] == MEAN:

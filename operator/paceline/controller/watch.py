@@ -1,4 +1,4 @@
-"""Judges the counters of served pools, beside the planner, which is woken only when a judgement changes its kind."""
+"""Judges the counters of served pools, and wakes the planner only when the kind of a judgement changes."""
 
 import asyncio
 import logging
@@ -28,8 +28,8 @@ TICK_SECONDS = 1.0
 
 
 class Watcher:
-    """One for the operator; `run` until cancelled. `prometheus` is the URL of the server that pools with that source
-    are read from; "": the installation names none."""
+    """One per operator; `run` until cancelled. `prometheus`: URL of the server for pools with that guard.source; "":
+    the installation names none."""
 
     def __init__(
         self, cluster: WatchedCluster, prometheus: str = "", clock: Callable[[], float] = time.monotonic
@@ -39,7 +39,7 @@ class Watcher:
         self._clock = clock
         self._pools: dict[tuple[ObjectKey, str], PoolWatch] = {}
         self._due: dict[tuple[ObjectKey, str], float | None] = {}
-        """When each is looked at next; None while it is."""
+        """When each pool is due for a look; None during a look."""
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
@@ -68,13 +68,13 @@ class Watcher:
         began = self._clock()
         try:
             await self.look(http, key, pool, pods)
-        except Exception:  # the other pools are still looked at
+        except Exception:  # the other pools must still be looked at
             log.exception("%s, pool %s: its counters", key, pool)
         finally:
             self.looked(key, pool, began)
 
     def looked(self, key: ObjectKey, pool: str, began: float) -> None:
-        """A look has ended: the next is a period after it began."""
+        """A look has ended: the next is due one period after its start."""
         watched = self._cluster.watched.get(key, {}).get(pool)
         if watched and (key, pool) in self._due:
             self._due[key, pool] = began + period_seconds(watched)
@@ -86,7 +86,7 @@ class Watcher:
             return
         seen = await self._read(http, watched, pods)
         if self._cluster.watched.get(key, {}).get(pool) != watched:
-            return  # it changed while we read: what was read is of servers that no longer count
+            return  # changed while we read: these servers no longer count
         self._judge(key, pool, watched, seen)
 
     async def _read(
@@ -114,7 +114,7 @@ class Watcher:
 
 
 def ready_servers(cluster: WatchedCluster, key: ObjectKey, pool: str, revision: str) -> list[Manifest]:
-    """Those of a pool that the kubelet finds ready and nobody is deleting; of a server of several nodes the one that
+    """Pods of a pool that are ready and not being deleted; for a server over several nodes, only the one that
     answers."""
     labels = {DEPLOYMENT_LABEL: key.name, COMPONENT_LABEL: "server", POOL_LABEL: pool, REVISION_LABEL: revision}
     return [pod for pod in cluster.select(POD.kind, key.namespace, labels) if _leads(pod) and _ready(pod)]
@@ -132,7 +132,7 @@ def _ready(pod: Manifest) -> bool:
 
 
 def _told(judgement: Judgement | None) -> JudgementKind:
-    """What a planner knows of it: nothing yet, and too little traffic, are the same to it."""
+    """What the planner sees of a judgement: none yet counts as too little traffic."""
     return judgement.kind if judgement else JudgementKind.IDLE
 
 

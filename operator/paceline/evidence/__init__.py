@@ -1,11 +1,10 @@
 """From the bytes of a round to valid points.
 
-`round_plan` is what a round is asked to do, `result` what it returns, `result_log` the form of the result in its
-client's log; `outputs`, `clocks` and `arguments` are parts of the result. `judge` decides which points are
-valid, `failures` lists what can go wrong instead, `loads` and `prompts` add notes about the load. `round_status`
-converts rounds to status and status to the gate's measurements, and `fingerprint` names what a run measures. Pods use
-none of these but `failures`. Import `round_status` by name: it needs the records of `api`, which pods must not
-load.
+`round_plan` is a round's input, `result` its output, `result_log` the encoding of the result in the client's log;
+`outputs`, `clocks` and `arguments` are parts of the result. `judge` decides which points are valid, `failures` lists
+what can go wrong instead, `loads` and `prompts` add notes about the load. `round_status` converts rounds to status and
+status to the gate's measurements, and `fingerprint` hashes what a run measures. Of the modules from `judge` on, pods
+use only `failures`. Import `round_status` by name: it needs the records of `api`, which pods must not load.
 """
 
 from paceline.core.manifest import Scalar

@@ -18,9 +18,9 @@ _SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
 """Values that differ between processes, or repeat secrets."""
 MOST = 8
-"""Differences that a replicate reports."""
+"""Maximum number of differences that a replicate reports."""
 LONGEST_VALUE_SHOWN = 60
-"""Characters of a reported value."""
+"""Maximum number of characters of a reported value."""
 _ABSENT = "—"
 
 
@@ -52,7 +52,7 @@ def publishable(resolved: Mapping[str, Any]) -> dict[str, Any]:
 
 def comparable(resolved: Mapping[str, Any], moved: Sequence[str]) -> dict[str, str]:
     """Name → value as JSON, for all arguments that must be equal on all arms. A name in `moved` covers all names below
-    it; one that ends in an asterisk all names with its prefix."""
+    it; a name ending in an asterisk covers all names with its prefix."""
     flat = dict(_flat(publishable(resolved), ""))
     return {name: value for name, value in sorted(flat.items()) if not any(_covers(pattern, name) for pattern in moved)}
 
@@ -63,7 +63,7 @@ def arguments_digest(arguments: Mapping[str, str]) -> str:
 
 
 def differences(arm: Mapping[str, str], baseline: Mapping[str, str]) -> tuple[Difference, ...]:
-    """The first few, in the order of their names."""
+    """The first `MOST` differences, in order of name."""
     names = sorted(name for name in arm.keys() | baseline.keys() if arm.get(name) != baseline.get(name))
     return tuple(Difference(name, _shown(arm.get(name)), _shown(baseline.get(name))) for name in names[:MOST])
 

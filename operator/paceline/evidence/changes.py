@@ -22,9 +22,9 @@ _FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = (*WHY, "pool", "arms", "workloads")
 NO_QUESTION = ("gate.roundsOf",)
-"""Paths that say how a question is answered: no deployment has them."""
+"""Paths about how a question is answered; a deployment's spec does not have them."""
 _MOST = 4
-"""Changes that are listed; the others are counted."""
+"""Maximum number of listed changes; the others are counted."""
 
 
 def summary(then: Object, now: Object) -> str:
@@ -55,7 +55,7 @@ def _named(what: str, then: Mapping[str, Object], now: Mapping[str, Object]) -> 
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Path and sentence."""
+    """Path and sentence of each change."""
     for path in dict.fromkeys((*then, *now)):
         was, new = then.get(path), now.get(path)
         if was == new or path in NO_QUESTION or _follows(path, then, now):
@@ -71,7 +71,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tu
 
 
 def _follows(path: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether this is the commit of another model: the sentence about the model covers it."""
+    """Whether this commit changed because the model did: the sentence about the model covers it."""
     source = path.removesuffix("commit") + "source"
     return path.endswith("commit") and then.get(source) != now.get(source)
 
@@ -101,7 +101,7 @@ def _by_name(arms: Sequence[Object]) -> Mapping[str, Object]:
 
 
 def _by_load(workloads: Sequence[Object]) -> Mapping[str, Object]:
-    """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate or on a ramp, of which it has only one."""
+    """Workloads by DATASET@CONCURRENCY; by DATASET for a request rate or ramp, as a dataset has only one of these."""
     return {
         load["name"] if load.get("requestRate") or load.get("rampFrom") else f"{load['name']}@{load['concurrency']}": {
             key: value for key, value in load.items() if key not in ("name", "concurrency", ENOUGH)

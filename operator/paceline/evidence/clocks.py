@@ -19,7 +19,7 @@ _REASONS = {
     0x80: "HwPowerBrakeSlowdown",
 }
 """NVML's nvmlClocksEventReason… (nvml.h; docs.nvidia.com/deploy/nvml-api, "NvmlClocksEventReasons"), by their bits.
-GpuIdle (0x1) and clocks set on purpose (0x2 for applications, 0x100 for displays) are no throttling."""
+GpuIdle (0x1) and clocks set on purpose (0x2 for applications, 0x100 for displays) do not count as throttling."""
 _COUNTERS = {
     "clocks_event_reasons_counters.sw_power_cap": 0x4,
     "clocks_event_reasons_counters.sync_boost": 0x10,
@@ -30,9 +30,9 @@ _COUNTERS = {
 """Counter of microseconds since the driver was loaded → its reason; drivers before about 570 have none."""
 _IDLE = 0x1
 ACTIVE = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-"""Field with the current reasons; the second name is that of drivers before 535."""
+"""Field with the current reasons; drivers before 535 use the second name."""
 LEAST = 0.01
-"""Fraction of a load; a shorter throttling is not reported."""
+"""Throttling for a smaller fraction of a load is not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Reading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
     """Why clocks were throttled during one load, as NVML's bits. `percent`: largest share of its time over GPUs and
-    reasons; None if the driver has no counters, and `reasons` are then those just before and after the load."""
+    reasons; None if the driver has no counters, and `reasons` then come from just before and after the load."""
 
     workload: str
     reasons: int
@@ -92,7 +92,7 @@ def _reading(fields: Mapping[str, str]) -> Reading:
 
 
 def _number(text: str | None) -> float | None:
-    """Without the unit, which an older nvidia-smi writes although it is asked not to."""
+    """The number without its unit, which older versions of nvidia-smi print even if told not to."""
     try:
         number = float((text or "").split()[0])
     except (ValueError, IndexError):
@@ -101,7 +101,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _bits(text: str) -> int:
-    """NVML has 64 of them; 0 for anything else, since a server may have written the file."""
+    """NVML's 64 bits as a number; 0 for any other text, since a server may have written the file."""
     try:
         bits = int(text, 16)
     except ValueError:
@@ -117,7 +117,7 @@ def _whole(text: str | None) -> int | None:
 def clocks_around(
     so_far: Clocks | None, workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Clocks | None:
-    """`so_far` together with the readings around a load of so many seconds; None as long as there are no readings."""
+    """`so_far` combined with the readings around a load that lasted `seconds`; None if there are no readings so far."""
     if not (before or after):
         return so_far
     clocks, readings = so_far or Clocks(), (*before, *after)
@@ -158,12 +158,12 @@ def _throttled(
 
 
 def throttle_names(reasons: int) -> list[str]:
-    """NVML's names."""
+    """NVML's names of these reasons."""
     return [name for bit, name in _REASONS.items() if reasons & bit]
 
 
 MOST_NAMED = 6
-"""Loads that a note names; status lists all."""
+"""Maximum number of loads named in a note; status lists all."""
 
 
 def throttle_note(clocks_by_arm: Iterable[tuple[str, Clocks | None]]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Failures of a round or of one of its servers: a closed list. None of them shows how fast a candidate is; a failure
-that happens to its servers only, again and again, shows that they are unreliable (docs/gate.md).
+"""Failures of a round or of one of its servers: a closed list. A failure says nothing about a candidate's speed, but
+repeated failures of only its servers show that they are unreliable (docs/gate.md).
 
-`plan/run/ends.py` reads the failures that a pod or a Job shows; `of_server` those of a server within a round.
+`plan/run/ends.py` finds failures of pods and Jobs, `of_server` failures of a server within a round.
 """
 
 import re
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 ONCE, FEW, MANY = 1, 3, 20
-"""Tries in a row without a result after which a run ends: causes that cannot change, that may be bad luck, and that lie
-in the cluster."""
+"""Consecutive tries without a result after which a run ends: for causes that cannot change, may be bad luck, or lie in
+the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureKind:
-    """The failure in a sentence, and after how many tries in a row a run ends."""
+    """The failure in a sentence, and the number of consecutive tries after which a run ends."""
 
     message: str
     tries: int
@@ -59,23 +59,23 @@ BLAMES_THE_SERVER = frozenset({
     Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout,
     Failure.RequestsFailed, Failure.Malformed,
 })  # fmt: skip
-"""Failures that count against a candidate whose baseline runs on the same accelerators without them; once may be luck.
-A server that hangs is ended by the client, and counts too. If the client were to blame for a failed request, requests
-to the baseline would fail as well: the gate offsets one against the other."""
+"""Failures that count against a candidate if the baseline runs on the same accelerators without them; one may be luck.
+They include a hanging server, which the client ends. If the client were to blame for a failed request, requests to the
+baseline would fail as well: the gate offsets one against the other."""
 
 ARGUMENTS = 2
-"""argparse's exit code for arguments that it refuses."""
+"""argparse's exit code for invalid arguments."""
 MEMORY = re.compile(
     r"out of memory|not enough memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE
 )
-"""Words of PyTorch, the engines, the kubelet, the kernel and the C++ library: no exit code shows this failure."""
+"""Messages of PyTorch, the engines, the kubelet, the kernel and the C++ library: no exit code shows this failure."""
 
 
 def of_server(exit_code: int | None, error: str, seen: Failure | None = None) -> Failure | None:
     """Why a server failed; None if it did not.
 
-    `exit_code`: if it ended by itself; `error`: the last useful line about it; `seen`: the failure that the round's
-    client saw and no exit code shows, such as a time that ran out.
+    `exit_code`: if it ended by itself; `error`: the last useful line about it; `seen`: a failure that only the round's
+    client saw, such as a timeout.
     """
     if exit_code == ARGUMENTS:
         return Failure.ServerArguments

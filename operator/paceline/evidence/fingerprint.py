@@ -1,4 +1,4 @@
-"""Names for a run's spec: the fingerprint covers what it measures, the question also how that is judged (0033)."""
+"""Hashes of a run's spec: the fingerprint covers what is measured, the question also how it is judged (0033)."""
 
 from collections.abc import Collection, Iterable
 
@@ -8,26 +8,26 @@ from paceline.core.kept import by_value
 from paceline.core.manifest import Object
 
 WHY = ("podLabels", "queueName", "measured")
-"""Fields about how a run's pods are labelled and queued, and where its rounds come from: part of no hash. So is
+"""Fields about how a run's pods are labelled and queued, and where its rounds come from: in no hash, and neither is
 `gate.roundsOf`."""
 ENOUGH = "minRequests"
-"""Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
-fewer requests are evidence of the same."""
+"""Field of a workload: how few requests are enough after the first round. In no hash, because a round with fewer
+requests is evidence for the same question."""
 _RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER_FIELDS = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
-"""Fields that all arms of a run share. The largest concurrency is none: it bounds the number of requests, and shapes
-none of them."""
+"""Fields shared by all arms of a run. `maxConcurrency` is not one: it bounds the number of requests but does not shape
+any."""
 _KEPT = 256
-"""Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
+"""Maximum number of specs with cached hashes: one pass hashes its pools' specs and their runs' many times."""
 RETRACTIONS = "retractions"
-"""The only limit that is applied when a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
+"""The only limit that applies while a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
 
 
 @by_value(_KEPT)
 def question(spec: Object) -> str:
-    """Ten hex digits that name what a run decides. Specs that differ only in where rounds come from, or in empty
-    fields, ask the same question; so a field that a later release adds moves it only where it is used."""
+    """Ten hex digits that identify a run's question. Specs that differ only in where rounds come from, or in empty
+    fields, ask the same question; so a field added by a later release changes the hash only where it is used."""
     gate = _without(spec.get("gate") or {}, ("roundsOf",))
     return _digest(
         {**_without(spec, WHY), "gate": gate, "purpose": _purpose(spec), "workloads": _workloads(spec, ENOUGH)}
@@ -36,14 +36,14 @@ def question(spec: Object) -> str:
 
 @by_value(_KEPT)
 def fingerprint(spec: Object) -> str:
-    """Ten hex digits that name what a run measures: server, arms, workloads and how a round is carried out. Another
-    gate, budget or weight of a workload asks another question of the same rounds."""
+    """Ten hex digits that identify what a run measures: server, arms, workloads and how a round is carried out. Another
+    gate, budget or workload weight changes the question, not the fingerprint."""
     return _digest(_measured(spec))
 
 
 def surroundings(spec: Object) -> str:
-    """The fingerprint without the candidates. Runs with the same one measured each of their common candidates alike,
-    no matter which others they had."""
+    """The fingerprint without the candidates. Runs that share it measured their common candidates alike, regardless of
+    their other candidates."""
     return _digest(_without(_measured(spec), ("arms",)))
 
 
@@ -54,13 +54,13 @@ def same_arms(spec: Object, other: Object) -> tuple[str, ...]:
 
 
 def same_server(spec: Object, other: Object) -> bool:
-    """Whether both start their arms with the same arguments, apart from those of the speculation."""
+    """Whether both specs start their arms with the same arguments, except those for speculation."""
     return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER_FIELDS)
 
 
 def narrowed(spec: Object, names: Collection[str]) -> Object:
-    """The spec with only the baseline and these candidates. Looks that are the default for the number of arms stay the
-    default for the new number."""
+    """The spec with only the baseline and these candidates. Default looks become the default for the new number of
+    arms."""
     arms = [arm for arm in spec["arms"] if arm["name"] == BASELINE or arm["name"] in names]
     looks = (spec.get("gate") or {}).get("decideAfterRounds")
     if looks is None or tuple(looks) != default_looks(len(spec["arms"])):
@@ -81,7 +81,7 @@ def _measured(spec: Object) -> Object:
 
 
 def _purpose(spec: Object) -> str:
-    """Empty of a gate: `search: {}` counts, although it is empty."""
+    """Empty for a gate run; `search: {}` counts as a search although it is empty."""
     purpose = purpose_of(spec)
     return "" if purpose is Purpose.GATE else purpose
 

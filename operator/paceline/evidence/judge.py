@@ -1,7 +1,7 @@
-"""Which points of a round are valid. Pods report numbers; validity is decided here, and can be decided again.
+"""Which points of a round are valid. Pods only report numbers; validity is decided here and can be decided again later.
 
-A rule is a function from a case to an `Objection`, or None if it has none. A point without objections is valid; the
-first objection gives the reason in status. A number that is absent or not finite never passes.
+A rule is a function from a case to an `Objection`, or to None. A point without objections is valid; the first objection
+gives the reason in status. A number that is absent or not finite never passes.
 """
 
 import math
@@ -15,31 +15,32 @@ from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand, RoundPlan
 
 ABSURD_LENGTHS = 0.25
-"""Fraction by which one of two arms may write more tokens than the other in one round. Greedy answers diverge by
-rounding and then end elsewhere: totals vary by some percent between rounds, which the gate bounds over all of them."""
+"""How many more tokens, as a fraction, one of two arms may write than the other in one round. Greedy answers that
+diverge by rounding end at other lengths: totals vary by some percent per round, and the gate bounds them over all
+rounds."""
 FEW_ANSWERS = 1.2
-"""For few answers the fraction is this over the root of their number. In the rows of docs/reports/error-rates.md at
-most 2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any share that diverges."""
+"""For few answers the fraction is this divided by the square root of their number. In docs/reports/error-rates.md at
+most 2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any diverging share."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 MOST_MALFORMED = 0.05
-"""Share of a point's answers that may lack the form they were asked for; one answer always may."""
+"""Share of a point's answers that may violate the requested format; one answer always may."""
 MOST_CPU = 0.8
-"""Share of a CPU that the client may take: the rest of it is what keeps its queue short."""
+"""Largest share of a CPU that the client may use: it needs the rest to keep its queue short."""
 MOST_LAG = 0.02
-"""Of the mean time of a request: how long an event may wait for the client, on average. A request waits twice, to be
-sent and to be seen to have ended, so that at the most a ratio r is measured as 1 + 0.96 (r - 1)."""
+"""Maximum mean wait of an event for the client, as a fraction of a request's mean time. A request waits twice: to be
+sent, and for its end to be noticed. So, at this maximum, a true ratio r is measured as 1 + 0.96 (r - 1)."""
 LAG_SECONDS = 0.02
-"""A lag that a machine with other work gives any process: 1 to 9 ms were seen at five times as much work as cores."""
+"""Lag in seconds of any process on a busy machine: 1 to 9 ms were seen with five times as much work as cores."""
 ROUNDED = 0.005
-"""An engine may report an acceptance length in hundredths."""
+"""Tolerance for engines that report acceptance lengths in hundredths."""
 UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})
-"""Failures that a load causes; they begin with that load."""
+"""Failures that a load causes; points measured before that load can stay valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a point is invalid: a code for programs, a sentence for people."""
+    """Why a point is invalid: `failure` for programs, `message` for people."""
 
     failure: Failure
     message: str
@@ -53,7 +54,7 @@ class Judged:
     workload: str
     point: Point | None
     objections: tuple[Objection, ...] = ()
-    """Of all rules, in their order."""
+    """Objections of all rules, in the rules' order."""
     at_rest: bool = False
     """Nothing was accepted under this load because the engine chose not to draft; under another load it did."""
 
@@ -68,7 +69,7 @@ class Judged:
 
     @property
     def nothing_accepted(self) -> bool:
-        """A valid measurement that shows a useless head."""
+        """A valid measurement shows that the head is useless."""
         return (
             self.valid
             and not self.at_rest
@@ -89,7 +90,7 @@ def nothing_accepted(accept_length: float | None, verify_calls: float | None) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What the rules see of one point: its arm and replicate, and the baseline's. None: missing from the result."""
+    """A rule's input for one point: its arm and replicate, and the baseline's. None: missing from the result."""
 
     arm: ArmCommand
     replicate: Replicate | None
@@ -101,17 +102,17 @@ class Case:
     ramp: Workload | None = None
     """The workload, if it is a ramp."""
     unseen: tuple[str, ...] = ()
-    """Numbers that this engine cannot show."""
+    """Numbers that this engine does not report."""
     parity: bool = False
     """Whether the arms' answers are compared."""
     retractions: int = 0
-    """Requests of a point that a server may retract."""
+    """Maximum number of a point's requests that a server may retract."""
     apart: bool = False
-    """Whether each workload is a question of its own."""
+    """Whether each workload is judged as a separate question."""
     alone: bool = False
     """Whether the round may lack the baseline's point, as in a search."""
     may_rest: bool = False
-    """Whether steps may propose nothing, so that speculation that runs may have no verify call."""
+    """Whether some steps may propose nothing, so that there may be no verify call although speculation works."""
 
 
 ReplicateRule = Callable[[Case], Objection | None]
@@ -127,7 +128,7 @@ def was_run(case: Case) -> Objection | None:
 
 
 def server_lived(case: Case) -> Objection | None:
-    """If each workload is a question of its own, the server's end under one of them spares those before it."""
+    """If each workload is a separate question, a server that dies under one leaves the points before it valid."""
     if case.replicate is None:
         return None
     end = _end(case.replicate)
@@ -141,8 +142,8 @@ def arguments_as_expected(case: Case) -> Objection | None:
 
 
 def arguments_equal(case: Case) -> Objection | None:
-    """Only the speculation, and what it moves, may differ from the baseline. A baseline that ended before it was
-    measured is not compared with."""
+    """Only speculation, and arguments changed by it, may differ from the baseline. A baseline that ended before it was
+    measured is not compared."""
     if case.replicate is None or case.baseline is None or (_end(case.baseline) and not case.baseline_point):
         return None
     for key in case.compared:
@@ -182,7 +183,7 @@ def first_token_took_time(_: Case, point: Point) -> Objection | None:
 
 
 def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
-    """The throughput of the steady window, which the gate compares for a closed loop (0025), has no substitute."""
+    """A closed loop needs the throughput of the steady window: the gate compares it (0025), and nothing replaces it."""
     if case.at_a_rate or case.ramp or _positive(point.steady_throughput):
         return None
     if point.steady_throughput is None:
@@ -191,13 +192,13 @@ def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
 
 
 def speed_is_a_number(case: Case, point: Point) -> Objection | None:
-    """The gate compares it at a rate (0014) and on a ramp."""
+    """The gate compares a request's speed at a rate (0014) and on a ramp."""
     good = not (case.at_a_rate or case.ramp) or _positive(point.request_speed)
     return None if good else _unmeasured(f"the speed of a request is {point.request_speed}")
 
 
 def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
-    """Loads that it did not come to may be those at which a schedule collapses. A message has hundredths."""
+    """A schedule may collapse at the loads that were not reached. Fullness may be rounded to hundredths."""
     if not case.ramp or point.errors or (_positive(point.fullness) and point.fullness >= 1 - ROUNDED):
         return None
     top = case.ramp.concurrency
@@ -209,7 +210,7 @@ def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
 
 
 def client_kept_up(_: Case, point: Point) -> Objection | None:
-    """A saturated client presses ratios towards 1: it takes good drafts for bad ones, and lets slow changes through."""
+    """A saturated client pulls ratios towards 1: good drafts look bad, and slow changes pass."""
     cpu, lag, longest = point.client_cpu, point.client_lag, max(LAG_SECONDS, MOST_LAG * (point.mean_e2e or 0.0))
     if cpu is None or lag is None:
         return _unmeasured("how busy the client was is unknown")
@@ -223,8 +224,8 @@ def client_kept_up(_: Case, point: Point) -> Objection | None:
 
 
 def largest_difference(answers: int) -> float:
-    """Largest permitted difference of the output tokens of two arms in one round, as a fraction, for so many
-    answers."""
+    """Largest permitted difference of two arms' output tokens in one round with this number of answers, as a
+    fraction."""
     return max(ABSURD_LENGTHS, FEW_ANSWERS / math.sqrt(max(1, answers)))
 
 
@@ -265,7 +266,7 @@ def speculation_ran(case: Case, point: Point) -> Objection | None:
 
 
 def length_is_possible(case: Case, point: Point) -> Objection | None:
-    """A verify call adds one token of its own and at most all of its draft tokens, whose number may be unknown."""
+    """A verify call yields one token plus at most all its draft tokens, whose number may be unknown."""
     length, drafts = point.accept_length, case.arm.drafts
     if not case.arm.candidate or not _positive(length):
         return None
@@ -277,7 +278,7 @@ def length_is_possible(case: Case, point: Point) -> Objection | None:
 
 
 def none_retracted(case: Case, point: Point) -> Objection | None:
-    """At most as many as the gate's limit permits."""
+    """No more retractions than the gate's limit permits."""
     if point.retractions is None:
         return None if "retractions" in case.unseen else _unmeasured("retractions unknown")
     if point.retractions > case.retractions:
@@ -286,7 +287,7 @@ def none_retracted(case: Case, point: Point) -> Objection | None:
 
 
 def answers_have_their_form(_: Case, point: Point) -> Objection | None:
-    """Of any arm: a baseline whose answers are cut off measures something else than structured output."""
+    """Checked on every arm: a baseline whose answers are cut off does not measure structured output."""
     most = max(1, math.floor(MOST_MALFORMED * point.completed))
     if point.malformed is None or point.malformed <= most:
         return None
@@ -298,7 +299,7 @@ def answers_have_their_form(_: Case, point: Point) -> Objection | None:
 
 
 def outputs_compared(case: Case) -> Objection | None:
-    """A round that was to compare answers and did not is no evidence. Whether they differ is for the gate to judge."""
+    """A round that should have compared answers but did not is invalid. The gate judges whether answers differ."""
     if not (case.parity and case.arm.candidate and case.replicate):
         return None
     outputs = case.replicate.outputs
@@ -327,7 +328,7 @@ LAST_RULES: tuple[ReplicateRule, ...] = (outputs_compared,)
 
 
 def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
-    """Every point of the plan, in its order."""
+    """Judge every point of the plan, in the plan's order."""
     replicates = {replicate.arm: replicate for replicate in result.replicates}
     baseline = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)
     judged = []
@@ -370,7 +371,7 @@ def _objections(case: Case) -> Iterator[Objection]:
 
 
 def _at_rest(case: Case) -> bool:
-    """The same server got something accepted on another workload; without such a workload its head is useless."""
+    """The server accepted tokens on another workload; without such a workload its head is useless."""
     if not (case.arm.engine_chooses_depth and case.point and case.replicate):
         return False
     return not _accepted(case.point) and any(map(_accepted, case.replicate.points))
@@ -385,7 +386,7 @@ def _accepted(point: Point) -> bool:
 
 
 def _end(replicate: Replicate) -> Objection | None:
-    """Why the server did not live to the end; None if it did."""
+    """Why the server ended early; None if it did not."""
     failure = of_server(replicate.exit_code, replicate.error, replicate.failure)
     if failure is None:
         return None

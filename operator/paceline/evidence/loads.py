@@ -8,9 +8,9 @@ from paceline.evidence.result import Point
 from paceline.evidence.round_plan import RoundPlan
 
 _FULL = 0.9
-"""Fraction of the concurrency; with fewer requests under way on average, a point does not deserve its name."""
+"""A point with a smaller mean fraction of its concurrency under way is reported."""
 KEPT = 0.95
-"""Fraction of the rate; a server that answers fewer requests does not keep up with it."""
+"""Fraction of the rate; a server that answers fewer requests does not keep up."""
 
 
 def mean_under_way(point: Point, workload: Workload) -> float | None:
@@ -24,8 +24,8 @@ def saturated(point: Point, workload: Workload) -> bool:
 
 
 def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
-    """One sentence for each kind of deviation, naming the worst valid point. Neither kind invalidates a point: the arms
-    of a round share a client, and a measurement at another load is still a measurement of that load."""
+    """One sentence for each kind of deviation, naming the worst valid point. A deviation does not invalidate a point:
+    the arms of a round share a client, and the point is still valid for the load that was reached."""
     workloads = {workload.name: workload for workload in plan.workloads}
     points = [(entry, entry.point, workloads[entry.workload]) for entry in judged if entry.valid and entry.point]
     empty = [

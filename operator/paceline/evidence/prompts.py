@@ -1,7 +1,7 @@
 """Scope of an interval: the traffic that a set of prompts represents, or only the prompts of that set.
 
 Every round gets other prompts (`pods/round/choose.py`), so an interval over rounds includes the variation between
-prompts. If a set has too few, prompts repeat; the peculiarity of that set is then in the mean and in no interval.
+prompts. If a set has too few, prompts repeat; the mean then includes that set's bias, which no interval covers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,22 +10,22 @@ from paceline.core import Workload
 
 
 def repeated(workload: Workload, round: int, size: int) -> bool:
-    """Whether a set of `size` prompts repeats some in this round, counted from 0, or earlier rounds' prompts."""
+    """Whether, for a set of `size` prompts, this round (from 0) repeats its own or earlier rounds' prompts."""
     dataset = workload.dataset
-    if round < 0:  # of a search: all of its rounds send the same
+    if round < 0:  # of a search: all of its rounds send the same prompts
         return dataset.requests > size
     return round * (dataset.part or dataset.requests) + dataset.requests > size
 
 
 def repeated_note(workloads: Iterable[Workload], round: int, sizes: Mapping[str, int]) -> list[str]:
-    """For a round's notes: at most one. `sizes`: dataset → number of prompts."""
+    """At most one note for a round. `sizes`: dataset → number of prompts."""
     short = _short(workloads, round, sizes)
     return [f"prompts repeat on {_named(short)}: the intervals hold for these prompts only"] * bool(short)
 
 
 def of_these_prompts(rounds: Iterable[tuple[Sequence[Workload], int, Mapping[str, int]]]) -> str:
-    """For a verdict on these rounds: (workloads as they were sent, number, dataset → number of prompts). "" if no
-    prompt was sent twice, or the numbers of prompts are unknown."""
+    """Text for a verdict on these rounds: (workloads as sent, round number, dataset → number of prompts). "" if no
+    prompt was sent twice, or if the numbers of prompts are unknown."""
     short: dict[str, int] = {}
     order: list[str] = []
     for workloads, round, sizes in rounds:

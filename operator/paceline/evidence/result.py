@@ -1,4 +1,4 @@
-"""The result of a round: what its client reports. Its form in the client's log is in `result_log.py`."""
+"""The result of a round: what its client reports. `result_log.py` encodes it for the client's log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ NamedFailure = Annotated[
     BeforeValidator(lambda name: name if isinstance(name, Failure) else Failure.__members__.get(name)),
     PlainSerializer(lambda failure: failure and failure.name, return_type=str | None),
 ]
-"""By its name; None for one that this release does not have."""
+"""Serialised by name; a name that this release does not know becomes None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +37,15 @@ class Point(Numbers):
     completed: int
     errors: int
     fullness: float | None = None
-    """Mean number of requests under way in the steady window, as a fraction of the concurrency. A ramp has no such
-    window: the most requests that were under way, as a fraction of its top."""
+    """Mean number of requests under way in the steady window, as a fraction of the concurrency. On a ramp, which has no
+    such window: the largest number of requests under way, as a fraction of its top."""
     good_tokens: int | None = None
     mean_input: float | None = None
-    """Tokens of a prompt, with the server's template; the same on all arms of a round."""
+    """Tokens of a prompt, including the server's template; equal on all arms of a round."""
     p50_input: int | None = None
     p99_input: int | None = None
     client_cpu: float | None = None
-    """Share of a CPU that the client took."""
+    """Share of a CPU that the client used."""
     client_lag: float | None = None
     """Seconds that an event waited for the client's loop, on average."""
 
@@ -56,12 +56,12 @@ class Point(Numbers):
 
     @property
     def goodput(self) -> float | None:
-        """Requests per second that met the slo, over the client's duration: vLLM's and AIPerf's `goodput`."""
+        """Requests per second that met the SLO, over the client's duration: vLLM's and AIPerf's `goodput`."""
         return _per(self.good_requests, self.duration)
 
     @property
     def good_throughput(self) -> float | None:
-        """Output tokens per second of these requests."""
+        """Output tokens per second of requests that met the SLO."""
         return _per(self.good_tokens, self.duration)
 
     @property
@@ -92,23 +92,23 @@ class Replicate:
     resolved: Mapping[str, Scalar] = field(default_factory=dict)
     rest_sha256: str = ""
     differs: tuple[Difference, ...] | None = None
-    """None: not compared, for lack of a baseline or because the client is of an older release."""
+    """None: not compared, because there was no baseline or the client is of an older release."""
     kv_tokens: int | None = None
-    """Capacity of its KV cache in tokens, if the server reports it."""
+    """Capacity of the server's KV cache in tokens, if reported."""
     clocks: Clocks | None = None
-    """State of its GPUs around its loads; None without a driver."""
+    """State of the GPUs around the loads; None without a driver."""
     points: tuple[Point, ...] = ()
     outputs: Outputs | None = None
-    """None: not asked for, or the round ended before."""
+    """None: not asked for, or the round ended before it."""
     failure: NamedFailure = None
-    """The failure that the client saw and `exit_code` does not show: StartTimeout or TimedOut."""
+    """A failure that the client saw but `exit_code` does not show: StartTimeout or TimedOut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
     """`started` and `finished`: epoch seconds. `overhead_seconds`: the time in between without the starts of servers
-    that became ready and without the client's durations of measured workloads. Warm-ups and failures are overhead: they
-    give no number."""
+    that became ready and without the client's durations of measured workloads. Warm-ups and failures count as overhead,
+    as they give no result."""
 
     round: int
     try_: int

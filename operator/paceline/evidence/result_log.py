@@ -1,10 +1,10 @@
-"""A round's result as lines of its client's log: one for each arm when it has ended, and the whole at the end.
+"""A round's result as lines of its client's log: one line per arm when the arm has ended, and the whole result last.
 
-    paceline2 DIGEST {"arm": …}       # so that what has ended can be read after the pod has failed half-way
+    paceline2 DIGEST {"arm": …}       # readable even if the pod fails later
     paceline2 DIGEST {"round": …, "replicates": […]}
 
-DIGEST is the start of the SHA-256 of what follows it. A log has room for every number, and no engine's container can
-write to the client's. Pods report numbers and judge nothing; the operator judges, so that evidence can be judged again.
+DIGEST is the start of the SHA-256 of the rest of the line. A log has room for every number, and no engine's container
+can write to the client's. Pods only report numbers; the operator judges them, so that evidence can be judged again.
 """
 
 import hashlib
@@ -22,25 +22,25 @@ from paceline.evidence.result import Point, Replicate, RoundResult
 PREFIX = "paceline2 "
 _LONGEST_ERROR = 200
 LONGEST_WORD = 500
-"""Characters of a version, a product or an id: the API server refuses a status with a longer one."""
+"""Maximum characters of a version, a product or an id: the API server refuses a status with a longer one."""
 _LONGEST_VALUE = 2048
-"""Characters of a resolved argument; one that a user may set is never longer (`api.types.Argument`)."""
+"""Maximum characters of a resolved argument; users cannot set longer ones (`api.types.Argument`)."""
 MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
 ALWAYS_THERE, POSITIONS = ("asked", "completed", "errors"), "accepted_at"
 """Fields of a point."""
 LARGEST, SMALLEST = 1e15, 1e-9
-"""Range of a server's number besides 0; one outside was never measured. A status has 32 characters for it."""
+"""Range of a server's non-zero numbers; others are not measurements. A status has 32 characters for a number."""
 DIGITS, OF_THROUGHPUT = 4, 5
-"""Significant digits of a number with a fraction: far below the noise of a measurement."""
+"""Significant digits of a number with a fraction: the rounding is far below the noise of a measurement."""
 LAST_SECOND = 253402300799
-"""End of the year 9999."""
+"""End of the year 9999, in epoch seconds."""
 DIGEST_LENGTH = 16
 
 RESULT, REPLICATE = TypeAdapter(RoundResult), TypeAdapter(Replicate)
 
 
 class AnswerError(ValueError):
-    """A log without a result, and why."""
+    """The log has no valid result; the message says why."""
 
 
 def arm_line(replicate: Replicate) -> str:
@@ -53,7 +53,7 @@ def encode(result: RoundResult) -> str:
 
 
 def decode(log: str) -> RoundResult:
-    """The result in a client's log. Raises AnswerError with what is wrong with it."""
+    """The result in a client's log. Raises AnswerError, which says what is wrong."""
     found = list(_records(log))
     whole = next((record for record in reversed(found) if "replicates" in record), None)
     if whole is None:
@@ -76,7 +76,7 @@ def _digest(text: str) -> str:
 
 
 def _records(log: str) -> Iterator[dict[str, Any]]:
-    """What is whole; a line that was cut off or written by somebody else is none."""
+    """Complete records only; skips lines that were cut off or written by another program."""
     for line in log.splitlines():
         digest, _, text = line.removeprefix(PREFIX).partition(" ")
         if line.startswith(PREFIX) and digest == _digest(text):
@@ -89,8 +89,8 @@ def _records(log: str) -> Iterator[dict[str, Any]]:
 
 
 def _numbers(value: Any) -> Any:
-    """None for an impossible number: a counter that ran backwards, a cache of more tokens than there are atoms. The arm
-    loses the point; a status with such a number would be refused, and the run would never end."""
+    """Replace impossible numbers by None, as from a counter that ran backwards or of an absurdly large cache. The arm
+    loses the point; otherwise the API server would refuse the status and the run would never end."""
     match value:
         case dict():
             return {key: _numbers(item) for key, item in value.items()}
@@ -103,7 +103,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _believed(replicate: dict[str, Any]) -> dict[str, Any]:
-    """Its points without counts below zero, and with as many positions as a record has room for."""
+    """The replicate with negative counts removed from its points and positions cut to the maximum of a record."""
     points = [
         {
             name: value[:MOST_POSITIONS] if name == POSITIONS else value

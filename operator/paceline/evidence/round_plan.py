@@ -14,12 +14,12 @@ ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
 
 _NAMES = {"try_": "attempt"}
-"""Field of a plan → its name in JSON, where rounds of every release must find it."""
+"""Field of a plan → its name in JSON; it must never change, so that rounds of all releases can read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCommand:
-    """One arm as it is started, with exactly the argv that would be served.
+    """One arm and its command, exactly the argv that would serve.
 
     `expected`: values that the server's resolved arguments must have (`speculative_num_steps: 3`).
     """
@@ -32,11 +32,11 @@ class ArmCommand:
     varies."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     engine_chooses_depth: bool = False
-    """The engine chooses how many tokens it drafts: at some loads, but not at all, it may draft none."""
+    """The engine chooses how many tokens it drafts; at some loads, but not at all of them, it may choose none."""
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
-        """How a server with these resolved arguments differs from this arm; None if it does not. They are as a round
-        leaves them, fit to be shown."""
+        """How a server with these resolved arguments differs from this arm; None if it does not. `resolved` holds
+        printable values, as in a round's result."""
         for key, expected in self.expected.items():
             if key not in resolved:
                 return f"the server does not report its {key}"
@@ -48,11 +48,11 @@ class ArmCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPlan:
-    """One replicate of each arm, in this order, each on all workloads or on those that `cells` names.
+    """One replicate of each arm, in this order, each on all workloads or on its workloads in `cells`.
 
-    `port`: the server's on localhost; `results_dir`: directory of the full lines (on the cache volume; best effort);
-    `compared`: resolved arguments that every server must report and that must be equal on all arms. Timeouts are in
-    seconds: from an arm's start to ready, and for one workload or one prompt of parity.
+    `port`: the server's port on localhost; `results_dir`: directory of the full lines (on the cache volume; best
+    effort); `compared`: resolved arguments that every server must report and that must be equal on all arms. Timeouts
+    are in seconds: from an arm's start to ready, and for one workload or one prompt of parity.
     """
 
     run: str
@@ -72,18 +72,18 @@ class RoundPlan:
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Dataset → its file, for datasets that are not built in."""
     unseen: tuple[str, ...] = ()
-    """Numbers of a point that this engine cannot show; their absence does not invalidate a point."""
+    """Numbers of a point that this engine does not report; their absence does not invalidate a point."""
     cuts_drafts: bool = False
-    """Under a grammar verify calls may be none: drafts that it does not allow are cut and in no counter."""
+    """There may be no verify calls under a grammar: the engine cuts forbidden drafts and does not count them."""
     parity: Parity | None = None
     """None: the arms' answers are not compared."""
     retractions: int = 0
-    """Requests of a point that a server may retract when memory runs out; with more the point is invalid."""
+    """Maximum requests of a point that a server may retract when memory runs out; more invalidate the point."""
     apart: bool = False
-    """Each workload is a question of its own: points measured before the server ended under another stay valid."""
+    """Each workload is a separate question: if the server dies under one, points measured before it stay valid."""
     cells: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    """Arm → the workloads that it is measured on, in a search. Its rounds may lack the baseline, so nothing is compared
-    within one. Empty: every arm is measured on all."""
+    """In a search: arm → the workloads that it is measured on. Its rounds may lack the baseline, so nothing is compared
+    within one. Empty: every arm is measured on all workloads."""
     prompt_round: int | None = None
     """The round whose prompts are sent; None: this one's own."""
     start_timeout_seconds: float = 1800.0
@@ -98,11 +98,11 @@ class RoundPlan:
 
     @property
     def drawn(self) -> int:
-        """The number by which prompts are drawn."""
+        """The round number that selects the prompts."""
         return self.round if self.prompt_round is None else self.prompt_round
 
     def workloads_of(self, arm: ArmCommand) -> tuple[Workload, ...]:
-        """Those that it is measured on."""
+        """The workloads that the arm is measured on."""
         if not self.cells:
             return self.workloads
         return tuple(workload for workload in self.workloads if workload.name in self.cells.get(arm.name, ()))
@@ -116,7 +116,7 @@ class RoundPlan:
         return tuple(dict.fromkeys([*self.compared, *(key for arm in self.arms for key in arm.expected)]))
 
     def to_json(self) -> str:
-        """Leaves out defaults, and revision and commit of datasets: the client takes them from `files`."""
+        """Omits defaults, and the datasets' revision and commit, which the client takes from `files`."""
         raw = {_NAMES.get(name, name): value for name, value in dataclasses.asdict(self).items()}
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
@@ -146,7 +146,7 @@ class RoundPlan:
 
     @classmethod
     def from_json(cls, text: str) -> "RoundPlan":
-        """The plan, without fields that this release does not know; raises ValueError if `text` is not a plan."""
+        """The plan; fields unknown to this release are dropped. Raises ValueError if `text` is not a plan."""
         try:
             raw: dict[str, Any] = json.loads(text)
             raw["try_"] = raw["attempt"]

@@ -1,7 +1,7 @@
-"""Rounds as records (`api/round.py`), and from these records the gate's measurements and the noise.
+"""Rounds as records (`api/round.py`); the gate's measurements and the noise from these records.
 
-Numbers are rounded to the six digits of a BenchmarkRound at once, so that the gate reads the same values from a round
-that is recorded, and from one that is about to be.
+Numbers are rounded to the six digits of a BenchmarkRound at once, so that the gate reads the same values before and
+after a round is recorded.
 """
 
 import json
@@ -30,8 +30,8 @@ from paceline.evidence.round_plan import RoundPlan
 _TAKEN = tuple(field.name for field in fields(Numbers))
 """Numbers of a point that a record takes from the round's result."""
 METRICS = {slot.wire: slot.name for slot in slots(recorded.PointRecord) if inner(slot.type) in (int, float)}
-"""Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the
-replicate's, comes on top."""
+"""Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens` is added from
+the replicate."""
 UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
@@ -52,8 +52,8 @@ def round_record(
     held_seconds: float | None = None,
     client_image: str = "",
 ) -> Round:
-    """A round with a result (docs/architecture.md). Images: those that ran, by digest. `held_seconds`: how long the
-    round's pod held accelerators; None: as long as the client's clock shows."""
+    """A round with a result (docs/architecture.md). Images: the digests that ran. `held_seconds`: how long the round's
+    pod held accelerators; None: as long as the client's clock shows."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
     workloads = {workload.name: workload for workload in plan.workloads}
@@ -124,7 +124,7 @@ def _rest_notes(judged: Sequence[Judged]) -> list[str]:
 
 
 def _fewer_note(plan: RoundPlan) -> list[str]:
-    """Workloads of which this round sent fewer requests than the first one."""
+    """Note on workloads for which this round sent fewer requests than the first one."""
     sizes = {load.name: (load.dataset.requests, load.dataset.part) for load in plan.workloads if load.dataset.part}
     fewer = [f"{sent} of {part} on {name}" for name, (sent, part) in sizes.items() if part and sent < part]
     if not fewer:
@@ -157,7 +157,7 @@ def failed_round(
     ended: datetime | None = None,
 ) -> Round:
     """A round without a result: it counts as a try, measures nothing, and all of its time was idle. `ended`: when it
-    was given up; the next try keeps a distance from that time."""
+    was given up; the next try waits for some time after it."""
     return Round(
         round=round,
         try_=try_,
@@ -177,7 +177,7 @@ def last_tries(rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def measurements(rounds: Iterable[Round]) -> list[Measurement]:
-    """The gate's input: every point of the last try with a result of each round, in order, with its `judged_speed`."""
+    """The gate's input: every point of each round's last try with a result, in order, with its `judged_speed`."""
     return [
         _measurement(record.round, point, _replicate_of(record, point.arm))
         for record in last_tries(rounds)
@@ -211,7 +211,7 @@ def _answers(record: Round) -> Answers | None:
 def point_noise(rounds: Iterable[Round]) -> float | None:
     """The noise of a point: pooled standard deviation of ln throughput over rounds, per arm and workload.
 
-    For small values close to the coefficient of variation (0.003 is 0.3 %). None until a point was measured twice.
+    Small values are close to the coefficient of variation (0.003 is 0.3 %). None until a point was measured twice.
     """
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for measured in measurements(rounds):
@@ -244,14 +244,14 @@ def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.Repli
 
 
 def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:
-    """The worst failure of an arm's requests, on any workload, of a server that lived to the end."""
+    """The worst failure of an arm's requests on any workload, if its server lived to the end."""
     failures = {objection.failure for point in judged if point.arm == arm for objection in point.objections}
     worst_first = (Failure.Retracted, Failure.RequestsFailed, Failure.Malformed, Failure.ClientBusy)
     return next((failure for failure in worst_first if failure in failures), None)
 
 
 def clocks_record(readings: clocks.Clocks) -> recorded.ReplicateClocks:
-    """`clocks` of a replicate."""
+    """Convert the clocks of a replicate to a record."""
     return recorded.ReplicateClocks(
         sm_mhz=readings.sm_mhz,
         most_sm_mhz=readings.most_sm_mhz,
@@ -303,14 +303,13 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> recorded.P
 
 
 def _finite(value: Any) -> Any:
-    """The number if it is finite, else None; a tuple as it is."""
+    """The number if it is finite, else None; tuples are returned unchanged."""
     return value if isinstance(value, tuple) else finite(value)
 
 
 def judged_speed(point: recorded.PointRecord) -> float | None:
-    """The speed that the gate compares, in output tokens per second: at a rate (0014) and on a ramp that of a
-    request under way, for a closed loop that of all requests in the steady window (0025). Without a substitute: None if
-    it is missing."""
+    """The speed that the gate compares, in output tokens per second: of a request under way at a rate (0014) or on a
+    ramp; of all requests in the steady window for a closed loop (0025). None if it is missing; nothing replaces it."""
     return finite(point.steady_throughput if point.request_speed is None else point.request_speed)
 
 
@@ -337,8 +336,8 @@ def _measurement(number: int, point: recorded.PointRecord, replicate: recorded.R
 
 
 def _ended(replicate: recorded.ReplicateRecord) -> str:
-    """Why its server did not last the round: any failure for the baseline; for a candidate only one that blames the
-    server. "" if there is none."""
+    """Why the arm's server did not last the round: any failure for the baseline; for a candidate only a failure that
+    blames the server. "" if neither."""
     blamed = replicate.arm == BASELINE or replicate.reason in {failure.name for failure in BLAMES_THE_SERVER}
     return replicate.reason if blamed else ""
 

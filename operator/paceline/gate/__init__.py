@@ -5,12 +5,12 @@
     `so_far`     the bounds between two looks
     `undecided`  the candidates that later rounds must contain
     `explain`    the sentence of a candidate's verdict
-    `limits`     what is bounded besides throughput              (limits.py)
+    `limits`     the limits on metrics besides throughput     (limits.py)
     `compare_outputs`  whether answers differ               (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
-    `smallest_shown`  before anything is measured: what it could show  (power.py)
+    `smallest_shown`  before a run: the smallest speed-up it could show  (power.py)
 
-Why the rule is what it is, and how often it errs: docs/gate.md.
+docs/gate.md explains the rule and its error rates.
 """
 
 from paceline.gate.crossover import Crossing, Crossover, LoadLevel, Pace, crossover

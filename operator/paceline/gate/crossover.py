@@ -21,14 +21,14 @@ class LoadLevel:
 
 
 class Pace(StrEnum):
-    """What the rounds show at one concurrency."""
+    """Result of the rounds at one concurrency."""
 
     FASTER = "Faster"
     """A candidate is faster than the baseline."""
     SLOWER = "Slower"
     """Every candidate is slower than the baseline."""
     OPEN = "Open"
-    """Neither is shown."""
+    """No difference is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +57,16 @@ class Crossing(StrEnum):
     BASELINE_TAKES_OVER = "BaselineTakesOver"
     SPECULATION_TAKES_OVER = "SpeculationTakesOver"
     CROSSES_TWICE = "CrossesTwice"
-    """Twice or more often."""
+    """The faster side changes at least twice."""
     SPECULATION_FASTER = "SpeculationFaster"
-    """At every concurrency at which a difference is shown."""
+    """Speculation is faster at every concurrency with a shown difference."""
     BASELINE_FASTER = "BaselineFaster"
     NOT_SHOWN = "NotShown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """`results` rise in concurrency. `between`: the two measured concurrencies on either side of the only crossover."""
+    """`results` are in order of concurrency. `between`: the two measured concurrencies around the only crossover."""
 
     results: tuple[ConcurrencyResult, ...]
     crossing: Crossing
@@ -108,7 +108,7 @@ def crossover(
 
 def _effect(rounds: Rounds, gate: Gate, arm: str, error: float) -> Effect | None:
     complete = rounds.complete(arm)
-    # Use as many rounds as the last look did, because a look decides whether more are measured; all if there was none.
+    # Use the rounds of the last look, because looks decide whether more are measured; before the first look, use all.
     used = max((n for n in gate.decide_after_rounds if n <= len(complete)), default=len(complete))
     if used < 2:
         return None
@@ -152,7 +152,7 @@ def _at(results: Sequence[ConcurrencyResult], pace: Pace) -> list[int]:
     return [result.concurrency for result in results if result.pace is pace]
 
 
-# Its texts.
+# Messages.
 
 
 def _sentence(crossover: Crossover) -> str:

@@ -11,7 +11,7 @@ from paceline.gate.rates import RateMisses
 
 
 class Finding(StrEnum):
-    """The reason of a candidate's verdict (`ArmVerdict.reason`)."""
+    """Reasons for a candidate's verdict (`ArmVerdict.reason`)."""
 
     FASTER_THAN_MINIMUM = "FasterThanMinimum"
     SLOWER_THAN_BASELINE = "SlowerThanBaseline"
@@ -191,7 +191,7 @@ REJECTIONS: tuple[tuple[Finding, Callable[[InterimBounds, Gate], Iterator[str]]]
 
 
 def _not_shown(interim: InterimBounds, gate: Gate) -> Iterator[str]:
-    """What the rounds have not shown yet and promotion needs. NaN counts as not shown."""
+    """Conditions for promotion that the rounds have not shown yet. NaN counts as not shown."""
     for name, mean in interim.means.items():
         if not mean.lower > _minimum(gate):
             yield f"{name} {_shown(mean)} is not shown to be above {_ratio(_minimum(gate))}"

@@ -19,12 +19,12 @@ class Interval:
 
     @property
     def reach(self) -> float:
-        """Half the width: a mean closer to 0 than this cannot be told from 0."""
+        """Half the width: a mean closer to 0 than this cannot be distinguished from 0."""
         return (self.upper - self.lower) / 2
 
     @property
     def bounds(self) -> Bounds:
-        """The same as ratios: the mean of logarithms becomes the geometric mean."""
+        """The interval as ratios: the mean of logarithms becomes the geometric mean."""
         return Bounds(ratio=ratio(self.mean), lower=ratio(self.lower), upper=ratio(self.upper))
 
 

@@ -11,7 +11,7 @@ from paceline.gate.server_failures import RETRACTED, worst
 FIRST_TOKEN = ("meanTTFT", "p95TTFT")
 AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
-the mean: the p95 of some hundred requests varies by 10 % and more between rounds and would decide nothing in eight.
+the mean: the p95 of some hundred requests varies by 10 % and more between rounds, too much for eight rounds to decide.
 25 %, because a draft head has its own prefill: a first token after 200 ms may come after 250 ms."""
 _LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
 BOUNDED_BY: Mapping[str, str] = {
@@ -44,7 +44,7 @@ def enforce_maxima(measurements: Sequence[Measurement], bounds: Sequence[Limit])
 
 
 def unknown(rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int]) -> dict[str, Interval | None]:
-    """Workload → None for each workload with a round that lacks the bounded count: that blocks promotion."""
+    """Workload → None if a round lacks its bounded count, which blocks promotion."""
     return {
         w: None
         for w in rounds.workloads
@@ -67,10 +67,11 @@ def metric_ratios(
 
 
 def _weakest(rounds: Rounds, metric: str, arm: str, numbers: Sequence[int]) -> list[float] | None:
-    """The smallest ratio in each round of a metric of the server, over the workloads that recorded it on both arms.
+    """The smallest ratio of a server metric in each round, over the workloads that recorded it on both arms.
 
     A server's capacity is constant while it lives, so the ratios are equal if one server answered all workloads. If
-    each workload had its own server, the limit must hold on the worst of them. None if a round has it on no workload.
+    each workload had its own server, the limit must hold on the worst of them. None if a round recorded it on no
+    workload.
     """
     least = (
         min((logs[0] for w in rounds.workloads if (logs := rounds.changes(arm, [n], w, metric))), default=None)

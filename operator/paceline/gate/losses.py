@@ -14,7 +14,7 @@ from paceline.gate.rounds import Rounds, usable
 from paceline.gate.server_failures import DEATHS, FAILED, MALFORMED, RETRACTED, excused
 
 TOLERATED = 1
-"""Rounds in which a candidate's own server may fail while the baseline's lives: one may be a neighbour's doing."""
+"""Rounds in which a candidate's own server may fail while the baseline's lives: a neighbour may cause one failure."""
 _ENDED = "its own server ended"
 _WORDS = {
     RETRACTED: "it retracted requests",
@@ -34,7 +34,7 @@ class ServerFailure:
 
 
 def server_failures(rounds: Rounds, candidate: str) -> list[ServerFailure]:
-    """In the order of rounds."""
+    """The candidate's server failures, in the order of rounds."""
     return [
         ServerFailure(number, reason)
         for number in rounds.of(candidate)
@@ -61,7 +61,8 @@ def _only_the_baseline_failed(rounds: Rounds, candidate: str, number: int) -> bo
 
 def shown_unreliable(rounds: Rounds, candidate: str) -> int | None:
     """The round of the first failure beyond the tolerated ones. None for a candidate without any complete round: a
-    server that cannot run at all cannot be told from a wrong configuration, which is an error and no rejection."""
+    server that cannot run at all cannot be distinguished from a wrong configuration, which is an error, not a
+    rejection."""
     counted = _counted(rounds, candidate)
     return counted[TOLERATED].round if len(counted) > TOLERATED and rounds.complete(candidate) else None
 

@@ -1,7 +1,7 @@
-"""Before anything is measured: which difference the gate could show after so many rounds, at a stated noise.
+"""Estimate before a run: the difference that the gate could show after a number of rounds, for a given noise.
 
-The arithmetic is the gate's own (`interval`). A candidate whose true advantage equals what is shown here is promoted
-about half of the time; whether one that is faster still is promoted depends on its luck less and less.
+It uses the gate's own arithmetic (`interval`). A candidate whose true advantage equals the estimate is promoted about
+half of the time; a larger advantage makes promotion more likely.
 """
 
 import math
@@ -16,18 +16,17 @@ POINT = 0.005
 """Coefficient of variation of a point between repetitions on one server: 0.1 to 0.6 % is usual on one host, up to 10 %
 was seen (vLLM issue 53436)."""
 START = 0.01
-"""That between two starts of a server, shared by all its workloads: usual (docs/gate.md)."""
+"""Coefficient of variation between two starts of a server, shared by all its workloads: usual value (docs/gate.md)."""
 _PROMPTS = 0.15
-"""Standard deviation of ln(speed-up) between prompts. Each round sends other ones. Modest: published speed-ups
-of one head range from 1.18x to 1.52x between sets."""
+"""Standard deviation of ln(speed-up) between prompts; each round sends other prompts. A modest value: published
+speed-ups of one head range from 1.18x to 1.52x between prompt sets."""
 
 
 def enough_requests(spread: float, weights: Sequence[float]) -> int:
-    """How many requests of each workload make the noise of requests, in the mean over workloads of these weights, as
-    large as that of the servers' starts: then a further request of each costs about what a start does and tightens the
-    interval less (decision 0068). `spread`: standard deviation of ln(speed) between the baseline's requests, which
-    counts for both arms; the spread between the prompts' speed-ups is assumed, as it would have to be read off ratios.
-    """
+    """Requests per workload at which the noise of requests, in the mean over workloads of these weights, equals the
+    noise of server starts. One more request of each workload then costs about as much as a start does and tightens the
+    interval less (decision 0068). `spread`: standard deviation of ln(speed) between the baseline's requests, used for
+    both arms. The spread between the prompts' speed-ups is assumed: it could only be measured from ratios."""
     equal = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
     return math.ceil((2 * spread**2 + _PROMPTS**2) / (equal * 2 * START**2))
 
@@ -42,8 +41,8 @@ class Noise:
 
 
 def smallest_shown(gate: Gate, candidates: int, look: int, noise: Noise) -> float:
-    """The smallest true advantage, as a fraction and equal on all workloads, whose lower bounds after `look` rounds
-    are expected to pass: the mean's the minimum improvement, and each workload's the tolerance."""
+    """The smallest true advantage, as a fraction and equal on all workloads, that is expected to pass after `look`
+    rounds: the mean's lower bound exceeds the minimum improvement, and each workload's the tolerated regression."""
     error = (1 - gate.confidence) / (candidates * len(gate.decide_after_rounds))
     quantile = student_quantile(error, look - 1) / math.sqrt(look)
     mean = math.log1p(gate.min_improvement) + quantile * max(noise.mean, gate.variance_floor)
@@ -52,7 +51,7 @@ def smallest_shown(gate: Gate, candidates: int, look: int, noise: Noise) -> floa
 
 
 def assumed_noise(requests: Mapping[str, int], weights: Mapping[str, float]) -> Noise:
-    """`requests` that a round sends of each workload, and the workloads' weights in the mean."""
+    """`requests`: how many a round sends of each workload; `weights`: each workload's weight in the mean."""
     own = {name: 2 * POINT**2 + _PROMPTS**2 / sent for name, sent in requests.items()}
     total = math.fsum(weights.values())
     mean = math.fsum((weights[name] / total) ** 2 * variance for name, variance in own.items())
@@ -61,8 +60,8 @@ def assumed_noise(requests: Mapping[str, int], weights: Mapping[str, float]) -> 
 
 
 def observed_noise(runs: Iterable[Rounds]) -> tuple[Noise, int] | None:
-    """Pooled over the candidates of earlier runs, and how many rounds it is from; None without two complete rounds of
-    one candidate."""
+    """The noise pooled over the candidates of earlier runs, and the number of rounds it comes from; None if no
+    candidate has two complete rounds."""
     means: list[Sequence[float]] = []
     of_workload: dict[str, list[Sequence[float]]] = {}
     seen = 0
@@ -79,7 +78,7 @@ def observed_noise(runs: Iterable[Rounds]) -> tuple[Noise, int] | None:
 
 
 def _logs(rounds: Rounds) -> Iterator[Mapping[str, Sequence[float]]]:
-    """Of each candidate: workload → ln(candidate/baseline) of its complete rounds."""
+    """For each candidate: workload → ln(candidate/baseline) of its complete rounds."""
     for candidate in rounds.numbers:
         if candidate != rounds.baseline and (complete := rounds.complete(candidate)):
             yield {workload: rounds.speed_ups(candidate, complete, workload) for workload in rounds.workloads}

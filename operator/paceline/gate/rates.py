@@ -13,8 +13,8 @@ from paceline.gate.rounds import Rounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateMisses:
-    """Of `rounds`: in how many only the candidate missed a request rate, and in how many only the baseline did.
-    `shown`: the candidate misses it more often, at the look's error."""
+    """In how many of `rounds` only the candidate, or only the baseline, missed a request rate. `shown`: the candidate
+    misses it more often, at the look's error."""
 
     candidate_only: int
     baseline_only: int
@@ -49,8 +49,8 @@ def _missed_by_one(rounds: Rounds, arm: str, other: str, numbers: Sequence[int],
 
 
 def sign_test(candidate_only: int, baseline_only: int) -> float:
-    """One-sided p-value: the probability that, of two equal arms, the candidate is the one that missed the rate in at
-    least `candidate_only` of the rounds in which exactly one did. Rounds in which both or neither did carry no
+    """One-sided p-value: the probability that, with two equal arms, the candidate missed the rate in at least
+    `candidate_only` of the rounds in which exactly one arm did. Rounds in which both or neither missed it carry no
     information."""
     discordant = candidate_only + baseline_only
     return math.fsum(math.comb(discordant, k) * 0.5**discordant for k in range(candidate_only, discordant + 1))

@@ -17,7 +17,8 @@ Cell = tuple[int, str, str]
 class Rounds:
     """The measurements of a baseline and its candidates. A cell that was not measured is absent.
 
-    `table` makes it: the other fields follow from `cells`. They are asked for again and again, at each look."""
+    Build it with `rounds_table`, which computes the other fields from `cells` once, because each look needs them.
+    """
 
     baseline: str
     workloads: Mapping[str, float]
@@ -44,7 +45,7 @@ class Rounds:
         return self.failures.get((arm, number), "")
 
     def saturated(self, workload: str, numbers: Sequence[int]) -> int:
-        """In how many of these rounds the baseline missed the workload's request rate."""
+        """Number of these rounds in which the baseline missed the workload's request rate."""
         return sum(self.cells[n, self.baseline, workload].saturated for n in numbers)
 
     def speed_ups(self, candidate: str, numbers: Sequence[int], workload: str) -> list[float]:

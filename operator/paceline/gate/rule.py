@@ -16,8 +16,8 @@ from paceline.gate.rounds import Rounds, rounds_table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
 _CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
-"""Undecided for good: a baseline whose own answers vary will go on varying, and one that keeps none of the rates will
-keep none in later rounds."""
+"""Reasons for "undecided" that more rounds cannot change: the baseline's own answers vary, or it keeps no request
+rate."""
 _LENGTH = "outputTokens"
 """The metric whose change shows that a candidate's answers are longer or shorter."""
 
@@ -36,9 +36,9 @@ def decide(
     rated: Collection[str] = (),
 ) -> Verdict:
     """The verdict of these rounds. `arms` starts with the baseline, and ties go to the earlier arm; `workloads` maps
-    names to weights; `answers` has one entry a round if outputs are compared; `rated` names the workloads at a rate.
+    names to weights; `answers` has one entry per round if outputs are compared; `rated` names the workloads at a rate.
 
-    It may be called at any time: between two looks the verdict is that of the previous look, and `final` says whether
+    It may be called at any time: between two looks it returns the previous look's verdict, and `final` says whether
     more rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; the caller
     decides how often to repeat it. Raises ValueError, naming the argument, if the arguments are inconsistent.
     """
@@ -110,7 +110,7 @@ def undecided(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _before_any_look(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
-    """The verdict before any look. A draft of which nothing is accepted needs no statistics: one round shows it."""
+    """The verdict before any look. One round suffices to reject a draft with no accepted token."""
     if not complete:
         return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND.value)
     if empty := rounds.nothing_accepted(arm, complete[0]):
@@ -235,14 +235,14 @@ def _interim_bounds(
 
 
 def _promotable(verdicts: Mapping[str, ArmVerdict]) -> dict[str, float]:
-    """Name → lower bound of the mean."""
+    """Promotable candidate → lower bound of its mean."""
     return {name: arm.mean.lower for name, arm in verdicts.items() if arm.outcome is ArmOutcome.PROMOTABLE and arm.mean}
 
 
 def _stops(verdicts: Mapping[str, ArmVerdict]) -> bool:
     """Every candidate is decided, or one is promotable and no undecided one can beat it.
 
-    A candidate without a look may still be the best: a failed harness must not cost it its chance.
+    A candidate without a look may still be the best: it must not lose because the harness failed.
     """
     waiting = [arm.mean for arm in verdicts.values() if _open(arm)]
     best = max(_promotable(verdicts).values(), default=-math.inf)

@@ -1,11 +1,11 @@
 """Cluster plumbing; knows nothing of Paceline.
 
-`connect()` gives a `Transport`, which speaks the verbs of `Api` with plain dicts, whatever the size and depth of an
-object (`UNREAD`); `names_only` lets another client hear of objects without reading them. A `Reflector` keeps a `Store`
-equal to the objects of one kind and says what changed; a `WorkQueue` turns such changes into one call of a reconcile
-function a key. `needs_apply` tells whether an apply would change anything. A `Lease` decides who works, `leading` keeps
-it on a thread of its own, a `Recorder` tells people, and an `Outbox` lets nobody wait for it. A `Contact` knows whether
-the server answers at all.
+`connect()` gives a `Transport`, which implements the verbs of `Api` with plain dicts, for objects of any size and depth
+(`UNREAD`); `names_only` makes another client receive only the names of objects. A `Reflector` keeps a `Store` in sync
+with the objects of one kind and reports changes; a `WorkQueue` merges the changes of a key into one call of a reconcile
+function. `needs_apply` tells whether an apply would change anything. A `Lease` elects the leader, `leading` renews it
+on a separate thread, a `Recorder` writes Events, and an `Outbox` writes them in the background. A `Contact` knows
+whether the server answers at all.
 """
 
 from paceline.kube.contact import Contact, ask_anew

@@ -1,4 +1,4 @@
-"""Whether the API server answers at all: this tells a watch that is dead from a server that is away."""
+"""Whether the API server answers at all: tells a dead watch from an unreachable server."""
 
 import asyncio
 import time
@@ -10,13 +10,13 @@ from paceline.kube.interface import Api
 from paceline.kube.resources import Ref
 
 GAP = 60.0
-"""Seconds without any answer after which the server counts as away."""
+"""Seconds without any answer after which the server counts as unreachable."""
 ASK = 15.0
-"""Seconds without any answer after which the server is asked anew. With the time-out of a request less than a gap."""
+"""Seconds without an answer after which a probe is sent. Together with a request's timeout, less than `GAP`."""
 
 
 class Contact:
-    """When the API server answered whom of this process. `heard` is told of every answer, on any thread."""
+    """When the API server last answered this process. Call `heard` for every answer; it may run on any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -24,8 +24,8 @@ class Contact:
         self._last: float | None = None
 
     def heard(self, status: int) -> None:
-        """A request has ended with this HTTP status; 0: without an answer. A refusal is an answer, a failure is none:
-        what stands before an API server that is away says 502, 503 and 504."""
+        """A request ended with this HTTP status (0: no answer). A refusal counts as an answer; 5xx does not, because
+        proxies in front of an unreachable API server send 502, 503 and 504."""
         if not 0 < status < 500:
             return
         now = self._clock()
@@ -40,16 +40,16 @@ class Contact:
 
     @property
     def answering(self) -> float:
-        """For how many seconds the server has answered without a gap; 0 while it does not."""
+        """For how many seconds the server has answered without a gap; 0 while it does not answer."""
         return 0.0 if self._last is None or self.silent > GAP else self._clock() - self._since
 
 
 async def ask_anew(
     contact: Contact, reach: Callable[[], Awaitable[AbstractAsyncContextManager[Api]]], about: Ref
 ) -> None:
-    """Until cancelled: ask on a connection of its own, with the credentials and certificates of today, whenever nothing
-    has been answered for a while. A server that answers this and none of our watches is not away. `reach` gives an Api
-    that tells `contact` of its answers."""
+    """Probe the server until cancelled, on a separate connection with freshly read credentials and certificates,
+    whenever nothing was answered for a while. A server that answers the probe, but none of our watches, is reachable.
+    `reach` gives an Api that reports its answers to `contact`."""
     while True:
         await asyncio.sleep(ASK)
         if contact.silent >= ASK:

@@ -1,7 +1,8 @@
-"""Whether an apply would change anything, told from the object as it is: what is not sent cannot start a storm.
+"""Whether an apply would change anything, judged from the current object: an apply that is not sent cannot start a
+storm.
 
-Only what we set is compared, so defaults of the API server and fields of others never count. A field that we *stopped*
-setting cannot be seen that way: `stamped` puts a hash of the whole manifest into an annotation, and that is compared.
+Only fields that we set are compared, so defaults of the API server and other managers' fields never count. To detect a
+field that we *stopped* setting, `stamped` puts a hash of the whole manifest into an annotation, which is compared too.
 """
 
 import hashlib
@@ -14,10 +15,10 @@ from typing import Any
 from paceline.kube.resources import Manifest
 
 APPLIED = "paceline.dev/applied"
-"""Annotation: the hash of the manifest that was applied last."""
+"""Annotation with the hash of the manifest that was applied last."""
 
 LIST_KEYS = ("name", "type", "containerPort", "port", "mountPath", "uid")
-"""What items of a list are told apart by: the first of these that all have and no two share. Else by their order."""
+"""Keys that identify items of a list: the first one present in all items and unique. Otherwise items match by order."""
 
 QUANTITIES = frozenset({"requests", "limits", "capacity", "sizeLimit"})
 """Fields under which the API server rewrites numbers: 0.5 comes back as 500m."""
@@ -30,7 +31,7 @@ _SUFFIXES = {
 
 
 def stamped(manifest: Manifest) -> Manifest:
-    """The manifest with its own hash in the annotation: apply this, and compare with this."""
+    """The manifest with its own hash in the annotation, to apply and to compare with."""
     metadata = manifest["metadata"]
     lasting = {key: value for key, value in metadata.items() if key not in ("uid", "resourceVersion")}
     hashed = json.dumps(manifest | {"metadata": lasting}, sort_keys=True)
@@ -45,18 +46,18 @@ def needs_apply(current: Mapping[str, Any] | None, desired: Mapping[str, Any]) -
 
 
 def needs_status(current: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """The status is not exactly `status`. All of it is ours and nothing is defaulted: no hash is needed."""
+    """The status is not exactly `status`. All of it is ours and without defaults, so no hash is needed."""
     published = current.get("status") or {}
     return difference(published, status) is not None or difference(status, published) is not None
 
 
 def difference(current: Any, desired: Any, path: str = "", quantity: bool = False) -> str | None:
-    """The path of the first thing in `desired` that `current` has otherwise; None if it has everything."""
+    """The path of the first value in `desired` that differs in `current`; None if there is none."""
     if current == desired:
-        return None  # told at once, where all that follows asks field by field
+        return None  # fast path; the rest compares field by field
     match desired:
         case None | {} | [] if not desired:
-            return None  # says nothing: the API server leaves it out
+            return None  # empty: the API server omits it
         case Mapping():
             if not isinstance(current, Mapping):
                 return path
@@ -86,7 +87,7 @@ def difference(current: Any, desired: Any, path: str = "", quantity: bool = Fals
 
 
 def amount(value: Any) -> Any:
-    """A quantity as a number, whatever its notation; what is none is returned as it is."""
+    """A quantity as a number, in any notation; other values are returned unchanged."""
     parts = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]?|[KMGTPE]i)", str(value))
     return Decimal(parts[1]) * _SUFFIXES[parts[2]] if parts else value
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """The request was not granted. `status` is the HTTP status (0: no answer), `reason` Kubernetes' own word."""
+    """The request failed. `status` is the HTTP status (0: no answer), `reason` is Kubernetes' word for it."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{status} {reason}: {message}")
@@ -34,11 +34,11 @@ class Invalid(ApiError):
 
 
 class Forbidden(ApiError):
-    """401, 403: we may not."""
+    """401, 403: we lack permission."""
 
 
 class TooManyRequests(ApiError):
-    """429: later, see `retry_after`."""
+    """429: try again later, see `retry_after`."""
 
 
 class Unavailable(ApiError):
@@ -58,11 +58,8 @@ BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def error_of(status: int, answer: Mapping[str, Any], retry_after: float = 0.0) -> ApiError:
-    """The exception for a metav1.Status `answer`, where two of them mean something else than their number (1.34):
-
-    an apply that does not fit the schema is a 500, and an apply with another object's uid is a 422. A proxy in between
-    may answer with any JSON.
-    """
+    """The exception for a metav1.Status `answer`. Two statuses are ambiguous (1.34): an apply that does not fit the
+    schema is a 500, and an apply with another object's uid is a 422. A proxy in between may answer with any JSON."""
     details = answer.get("details")
     causes = details.get("causes") if isinstance(details, Mapping) else ()
     fields = [cause.get("field") for cause in causes if isinstance(cause, Mapping)] if isinstance(causes, list) else []

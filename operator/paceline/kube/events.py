@@ -1,4 +1,4 @@
-"""Events for people: what happened to an object, said once and then counted."""
+"""Events for people: what happened to an object; repeats are counted."""
 
 import asyncio
 import hashlib
@@ -16,21 +16,21 @@ log = logging.getLogger(__name__)
 Kind = Literal["Normal", "Warning"]
 
 LONGEST_NOTE = 1024
-"""Bytes; the API server refuses more."""
+"""Maximum bytes of a note; the API server refuses more."""
 
 NAME_LENGTH = 253
-"""Longest name of an Event."""
+"""Maximum length of an Event's name."""
 
 
 MOST_WAITING = 1000
-"""Events that wait to be written; what comes while so many wait is only logged."""
+"""Maximum number of Events waiting to be written; further ones are only logged."""
 
 
 class Recorder:
-    """Writes core Events: `kubectl describe` orders by their timestamps, which those of events.k8s.io may not have.
+    """Writes core Events: `kubectl describe` orders by their timestamps, which those of events.k8s.io may lack.
 
-    The name comes from what is said, so that a repeat, even by another process after a crash, is found and counted. The
-    API server forgets an Event an hour after its last repeat.
+    The name is a hash of the content, so that a repeat, even by another process after a crash, is found and counted.
+    The API server forgets an Event an hour after its last repeat.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Recorder:
         *,
         action: str | None = None,
     ) -> None:
-        """Say it about the object `regarding`. Never fails: what cannot be said is logged."""
+        """Record the event about `regarding`. Never fails: errors are logged."""
         event = self._event(regarding, type, reason, shortened(note), action or reason)
         try:
             await self._write(event)
@@ -105,8 +105,8 @@ class Recorder:
 
 
 class Outbox:
-    """Writes Events beside the work, in the order in which they came: nobody who works waits for one. Those that wait
-    when the process ends are lost; what they tell stands in a status."""
+    """Writes Events in the background, in order of arrival, so that callers never wait. Events still waiting when the
+    process ends are lost, but a status has the same facts."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

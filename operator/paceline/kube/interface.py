@@ -7,12 +7,12 @@ from typing import Any, Protocol
 from paceline.kube.resources import Manifest, Ref, Resource
 
 PAGE = 50
-"""Objects of a page of a list."""
+"""Objects per page of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All objects of a kind at one version of the cluster, in the form that `reduce` has given them, if any has."""
+    """All objects of a kind at one version of the cluster, reduced by `reduce` if it was given."""
 
     items: list[Any]
     resource_version: str
@@ -27,9 +27,10 @@ class WatchEvent:
 
 
 class Api(Protocol):
-    """A Kubernetes API. Every method raises `ApiError` and its kinds, nothing else.
+    """A Kubernetes API. Methods raise only `ApiError` and its subclasses.
 
-    What is too deep or too large to be read is left out of an object, which then says so under `reading.UNREAD`."""
+    Parts of an object that are too deep or too large to read are omitted; `reading.UNREAD` then marks the object.
+    """
 
     async def get(self, ref: Ref) -> Manifest | None:
         """The object, or None if it is not there."""
@@ -43,14 +44,15 @@ class Api(Protocol):
         fields: str = "",
         reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
-        """Everything that matches, labels by `selector` and `fields` such as spec.nodeName=NAME, read in pages of
-        `limit` at most. Without managedFields. Gone if the pages take too long.
+        """All objects that match, with labels by `selector` and `fields` such as spec.nodeName=NAME, read in pages of
+        at most `limit`. Without managedFields. Gone if the pages take too long.
 
-        `reduce` is called with each object as its page comes: thousands of whole ones at a time take ten times the
-        memory of what a store keeps of them, and a process does not give it back."""
+        `reduce` is called with each object as its page arrives: thousands of whole objects take ten times the memory
+        that a store keeps of them, and a process does not return that memory.
+        """
 
     async def log(self, pod: Ref, container: str) -> str:
-        """What a container has written, its last bytes if that is much."""
+        """A container's log; only its last bytes if it is long."""
 
     def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
@@ -67,8 +69,8 @@ class Api(Protocol):
         """Replace the whole object; Conflict unless `metadata.resourceVersion` is the current one."""
 
     async def replace_status(self, manifest: Manifest) -> Manifest:
-        """Replace the whole status and nothing else. NotFound if there is no object; Conflict unless a
+        """Replace the whole status, and nothing else. NotFound if there is no object; Conflict unless a
         `metadata.resourceVersion` is the current one."""
 
     async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
-        """Delete the object of that uid. False if it is not there or is another one by now."""
+        """Delete the object with this uid. False if it does not exist or now has another uid."""

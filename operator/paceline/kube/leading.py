@@ -1,7 +1,7 @@
-"""A Lease kept by a thread of its own, with a loop and a connection of its own: work that takes long does not lose it.
+"""A Lease renewed by a separate thread with its own loop and connection, so that long work does not lose it.
 
-A Lease that is renewed between two steps of the work is lost whenever a step is long, and the work cannot be trusted to
-notice. Here the thread renews while the work computes, and ends the process if the work goes on without the Lease.
+A Lease that is renewed between steps of the work is lost whenever a step takes long, and the work may not notice. Here
+the thread renews while the work computes, and ends the process if the work continues without the Lease.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from paceline.kube.lease import Lease
 log = logging.getLogger(__name__)
 
 GRACE = 3.0
-"""Seconds from the loss of a Lease until a process that still works is ended. A Lease is lost 8 s after the last
-renewal, and a rival may begin 4 s after that."""
+"""Seconds from the loss of a Lease until a process that still works is ended. A Lease counts as lost 8 s after its last
+renewal, and a rival may start 4 s after that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """What its holder knows of a lease: `lost` is set the moment that it is, and `release` gives it to a rival at once,
-    for whoever has stopped to work and takes longer to leave."""
+    """The state of a held lease: `lost` is set as soon as it is lost; `release` gives it to a rival at once, for a
+    process that has stopped working but takes longer to exit."""
 
     lost: asyncio.Event
     release: Callable[[], None]
@@ -40,14 +40,14 @@ async def leading(
     grace: float = GRACE,
     end: Callable[[int], object] = os._exit,
 ) -> AsyncIterator[Leading]:
-    """Enter once the lease is ours; it is released on leaving, or before. Who has not left `grace` seconds after it was
-    lost is ended by `end`. `reach` and `lease` are called on the thread."""
+    """Enter once the lease is ours; it is released on leaving, or before. If the caller has not left `grace` seconds
+    after the loss, `end` ends the process. `reach` and `lease` are called on the thread."""
     here = asyncio.get_running_loop()
     ours, lost, released = here.create_future(), asyncio.Event(), asyncio.Event()
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
     def tell(call: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed: no one listens any more
             here.call_soon_threadsafe(call, *args)
 
     async def keep() -> None:
@@ -80,10 +80,10 @@ async def leading(
 
     def release() -> None:
         if released.is_set():
-            return  # another cancellation would end the write that gives the lease away
+            return  # another cancellation would abort the write that releases the lease
         released.set()
         for loop, task in loops:
-            with suppress(RuntimeError):  # it has ended by itself
+            with suppress(RuntimeError):  # the loop has ended already
                 loop.call_soon_threadsafe(task.cancel)
 
     thread = threading.Thread(target=run, name="lease", daemon=True)

@@ -1,7 +1,7 @@
-"""Who works: leader election on a coordination.k8s.io Lease, by the rules of client-go.
+"""Leader election on a coordination.k8s.io Lease, by the rules of client-go.
 
-Clocks of two machines are never compared. A rival's lease has run out when *its record has not changed* for as long as
-it promises, measured here; our own is lost when we could not renew it for `renew_deadline` seconds, which is less.
+Clocks of two machines are never compared. A rival's lease has expired if *its record has not changed* for its whole
+duration, measured by our clock; ours is lost if we could not renew it for `renew_deadline` seconds, which is less.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from paceline.kube.resources import LEASE, Manifest, Ref
 log = logging.getLogger(__name__)
 
 SOONEST = 0.1
-"""Seconds until a lease is looked at that runs out before. One that has run out and cannot be had is looked at no more
-often than another: the server may be away, or refuse us."""
+"""Minimum seconds until the next look at a lease that expires soon. An expired lease that we cannot take is not checked
+more often than others: the server may be unreachable, or refuse us."""
 
 
 class Lease:
-    """One candidate. `identity` must be new with each process, or a restart would take its own old lease for its own.
+    """One candidate. `identity` must be unique per process, or a restart would mistake its own old lease for its own.
 
-    `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds:
-    it is renewed every `retry`, and who wants it looks every `look` and the moment that it runs out, so that neither a
-    lease that was released nor that of a dead leader waits longer.
+    `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds: the
+    holder renews every `retry`; candidates look every `look` and when the lease expires, so that they take a released
+    or a dead leader's lease without more delay.
     """
 
     def __init__(
@@ -53,19 +53,19 @@ class Lease:
         self._clock = clock
         self._sleep = sleep
         self._record: Manifest | None = None
-        """The lease as last seen, and since when (by our clock) it has looked like that."""
+        """The lease as last seen; `_since` is when (by our clock) it last changed."""
         self._since = clock()
         self._renewed: float | None = None
-        """When (by our clock) the request of the last successful renewal was sent; None: not ours."""
+        """When (by our clock) the last successful renewal was sent; None: the lease is not ours."""
         self.lost = asyncio.Event()
 
     @property
     def held(self) -> bool:
-        """Ours beyond doubt: no rival can have taken it yet."""
+        """The lease is certainly ours: no rival can have taken it yet."""
         return self._renewed is not None and self._clock() < self._renewed + self._renew_deadline
 
     async def acquire(self) -> None:
-        """Return when the lease is ours. Errors of the API are waited out."""
+        """Return when the lease is ours. Retries after API errors."""
         while not await self._try():
             left = self._runs_out() - self._clock()
             await self._sleep(min(self._look_again, max(left, SOONEST)) if left > 0 else self._look_again)
@@ -88,7 +88,7 @@ class Lease:
         try:
             try:
                 await self._api.update(_given_away(self._record))
-            except Conflict:  # a renewal that was cut short had been written all the same
+            except Conflict:  # a cancelled renewal had been written after all
                 self._look(await self._api.get(self._ref))
                 if self._record is not None and self._held_by(self._identity):
                     await self._api.update(_given_away(self._record))
@@ -96,7 +96,7 @@ class Lease:
             log.warning("lease %s was not released: %s", self._ref.name, error)
 
     async def _try(self) -> bool:
-        """One attempt to get or renew the lease, given up in time for the next."""
+        """One attempt to get or renew the lease, with a timeout that leaves time for the next."""
         sent = self._clock()
         left = self._renew_deadline if self._renewed is None else self._renewed + self._renew_deadline - sent
         try:
@@ -111,21 +111,21 @@ class Lease:
         return True
 
     async def _write(self) -> None:
-        """Write our name into the lease, if it is free, ours or run out. Leaves what is there in `_record`."""
+        """Write our name into the lease if it is free, ours or expired. `_record` then has the current lease."""
         if not self._held_by(self._identity):
             self._look(await self._api.get(self._ref))
         if not self._may_take():
             return
         try:
             written = await (self._api.create if self._record is None else self._api.update)(self._ours())
-        except (Conflict, Unavailable):  # a rival was faster, or we were and did not hear of it
+        except (Conflict, Unavailable):  # a rival was faster, or our write succeeded and the answer was lost
             self._look(await self._api.get(self._ref))
             raise
         self._look(written)
 
     def _look(self, record: Manifest | None) -> None:
         if record is not None:
-            record = record | {"spec": record.get("spec") or {}}  # somebody may have made one without
+            record = record | {"spec": record.get("spec") or {}}  # someone may have created one without a spec
         if record is None or self._record is None or record["spec"] != self._record["spec"]:
             self._since = self._clock()
         self._record = record
@@ -141,7 +141,7 @@ class Lease:
         return self._clock() >= self._runs_out()
 
     def _runs_out(self) -> float:
-        """When (by our clock) a rival's lease does, unless it is renewed."""
+        """When (by our clock) a rival's lease expires unless it is renewed."""
         promised = (self._record or {}).get("spec", {}).get("leaseDurationSeconds")
         return self._since + float(promised or self._duration)
 
@@ -165,5 +165,5 @@ def _given_away(record: Manifest) -> Manifest:
 
 
 def _now() -> str:
-    """MicroTime. For people only: nothing is decided by it."""
+    """MicroTime. Only for people to read: no decision uses it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,8 +1,8 @@
-"""A session for another client of the API, which is told names and nothing else.
+"""An HTTP middleware that gives another API client only the names of objects.
 
-Such a client parses what it is given and keeps it: an object that is nested 10,000 deep ends it, and a few that are
-large fill its memory. Here the API server is asked for metadata alone, and of that only what says which object it is
-reaches the client: as many bytes for the worst object as for the best.
+Such a client parses and keeps what it receives: an object nested 10,000 deep crashes it, and a few large ones fill its
+memory. Here the API server is asked for metadata only, and only identifying fields reach the client: as many bytes for
+the worst object as for the best.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ WANTED = frozenset(
         *("items", "continue", "type", "object", "code", "reason", "message"),
     }
 )
-"""Fields, wherever they stand, of a list, of an event, of an object and of a Status that says what is wrong."""
+"""Fields to keep at any depth: of a list, of an event, of an object and of an error Status."""
 
 _LONGEST_PAGE = 4 * LONGEST_LINE
-"""Bytes of a list. Who asks for lists limits the number of objects."""
+"""Maximum bytes of a list. Callers limit the number of objects in a list."""
 
 LIST, OBJECT = (
     f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
@@ -34,7 +34,7 @@ LIST, OBJECT = (
 
 
 def names_only(plural: str) -> aiohttp.ClientMiddlewareType:
-    """For the `middlewares` of an aiohttp session: what is listed or watched of this kind arrives as names."""
+    """For the `middlewares` of an aiohttp session: lists and watches of this kind are reduced to names."""
 
     async def cut_down(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
         if request.url.name != plural:
@@ -49,7 +49,7 @@ def names_only(plural: str) -> aiohttp.ClientMiddlewareType:
 
 
 def wanted_fields(text: bytes) -> bytes:
-    """The JSON with WANTED fields alone. What is left out is dropped while it is parsed."""
+    """The JSON with only the WANTED fields. Others are dropped during parsing."""
     try:
         listed = json.loads(text, object_pairs_hook=_wanted)
     except RecursionError:
@@ -58,18 +58,18 @@ def wanted_fields(text: bytes) -> bytes:
 
 
 async def _cut(text: bytes) -> bytes:
-    """Beside the event loop if it takes long. To hand an event to a thread takes longer than to read it."""
+    """In a thread if the text is long. For a short one the hand-over takes longer than parsing."""
     return wanted_fields(text) if len(text) < BESIDE else await asyncio.to_thread(wanted_fields, text)
 
 
 def _wanted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The API server writes a list of no names as null, which Kopf dies of."""
+    """The API server writes an empty list as null, which crashes Kopf."""
     return {key: value or [] if key == "items" else value for key, value in pairs if key in WANTED}
 
 
 @contextmanager
 def _as_a_broken_connection() -> Iterator[None]:
-    """A client knows how to live with one: what cannot be read is no more than that."""
+    """Report unreadable content as a broken connection, which clients can handle."""
     try:
         yield
     except (TooLong, ApiError, ValueError) as error:
@@ -77,7 +77,7 @@ def _as_a_broken_connection() -> Iterator[None]:
 
 
 class _Names:
-    """A response's content: whole, or line by line; everything else of it is the stream's own."""
+    """A response's content, whole or line by line; other attributes come from the stream."""
 
     def __init__(self, content: aiohttp.StreamReader) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""A work queue of keys. A key waits at most once, never has two workers at a time, and is retried after a failure."""
+"""A work queue of keys. A key waits at most once, never has two workers at once, and is retried after a failure."""
 
 import asyncio
 import contextlib
@@ -17,30 +17,30 @@ log = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 TOGETHER = 0.1
-"""Seconds that a hint waits for others of its key: a round that ends changes its Job and its pod within these, and a
-pass of ours changes a status and an object."""
+"""Seconds that a hint waits for others of its key: the end of a round changes its Job and its pod within this time, and
+one of our passes changes a status and an object."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
-"""Seconds until a failed key is retried: from the first, doubled at each failure up to the longest. Jitter adds up to
-half of it."""
+"""Seconds until a failed key is retried: the first delay, doubled at each failure up to the longest. Jitter adds up to
+half."""
 
 LONGEST_CALL = 600.0
-"""Seconds after which work on one key is cancelled, and counts as failed: others may go on, and it would never come to
-an end. A call makes a few requests of at most 30 s each."""
+"""Seconds after which work on one key is cancelled and counts as failed, because it would never end and others must
+proceed. A call makes a few requests of at most 30 s each."""
 
 SPARE_ALARMS = 64
-"""That are out of date and kept: with fewer it is not worth while to look."""
+"""Tolerated number of outdated alarms: removing fewer is not worth a search."""
 
 OUTAGES, OUTAGE_DELAY = (Unavailable, Forbidden), 30.0
-"""Errors of the API server, which no key causes, and the longest delay in seconds after one: when an outage ends, keys
-must not wait for minutes."""
+"""API server errors not caused by a key, and the longest delay in seconds after one: keys must not wait for minutes
+when an outage ends."""
 
 
 class WorkQueue(Generic[Key]):
-    """Keys to work on. First come, first served among the keys of one `group`; the groups take turns, so that a key
-    waits for one key of each other group at most, however many these have.
+    """Keys to work on. First come, first served among the keys of one `group`; groups take turns, so that a key waits
+    for at most one key of each other group, however many they have.
 
-    A key that is added while it is being worked on is worked on once more afterwards. Not safe across event loops.
+    A key added while it is being worked on is worked on once more afterwards. Not safe across event loops.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class WorkQueue(Generic[Key]):
         self._clock = clock
         self._jitter = jitter
         self._waiting: dict[Key, float] = {}
-        """Key → since when it waits."""
+        """Key → time since which it waits."""
         self._free: dict[Hashable, deque[Key]] = {}
-        """Group → its waiting keys that are not being worked on; the group whose turn it is comes first."""
+        """Group → its waiting keys that are not being worked on; the group that is next comes first."""
         self._working: dict[Key, float] = {}
         """Key → when work on it began."""
         self._later: dict[Key, float] = {}
         self._alarms: list[tuple[float, int, Key]] = []
-        """Heap of (due, tie-breaker, key); an entry that differs from `_later` is out of date."""
+        """Heap of (due, tie-breaker, key); an entry that differs from `_later` is outdated."""
         self._count = 0
         self._failures: dict[Key, int] = {}
         self._finished = clock()
-        """When work on the last key ended, or work began at all."""
+        """When work on the last key ended; before that, when work began."""
         self._wake = asyncio.Event()
 
     def add(self, key: Key) -> None:
@@ -95,7 +95,7 @@ class WorkQueue(Generic[Key]):
             self._wake.set()
 
     def _drop_old_alarms(self) -> None:
-        """Or each pass would leave one behind until it is due, which may be an hour."""
+        """Otherwise each pass would leave an alarm behind until it is due, which may take an hour."""
         self._alarms = [alarm for alarm in self._alarms if self._later.get(alarm[2]) == alarm[0]]
         heapq.heapify(self._alarms)
 
@@ -112,7 +112,7 @@ class WorkQueue(Generic[Key]):
         keys = self._free.pop(group)
         key = keys.popleft()
         if keys:
-            self._free[group] = keys  # behind all others
+            self._free[group] = keys  # after all other groups
         del self._waiting[key]
         self._working[key] = now
         return key
@@ -120,7 +120,7 @@ class WorkQueue(Generic[Key]):
     def done(
         self, key: Key, *, failed: bool = False, again: float | None = None, longest: float = LONGEST_DELAY
     ) -> None:
-        """Work on `key` has ended; repeat it in `again` seconds (None: not by itself). After a failure the delay
+        """Work on `key` has ended; repeat it in `again` seconds (None: only if added). After a failure the delay
         doubles each time, up to `longest` seconds plus jitter."""
         del self._working[key]
         self._finished = self._clock()
@@ -148,15 +148,15 @@ class WorkQueue(Generic[Key]):
 
     @property
     def stuck(self) -> float:
-        """Seconds without progress although there is work: the time since the last call ended or the first of the
-        present ones began, or came, whichever was later. A long queue that moves is not stuck, nor is one of which a
-        single call hangs: that is ended after LONGEST_CALL."""
+        """Seconds without progress although there is work: since the last call ended, or since the first of the present
+        keys began or arrived, whichever is later. A long queue that moves is not stuck, and neither is a queue with one
+        hanging call, which is cancelled after LONGEST_CALL."""
         since = [*list(self._working.values()), *list(self._waiting.values())]  # copies: metrics have another thread
         return self._clock() - max(min(since), self._finished) if since else 0.0
 
     @property
     def oldest(self) -> float:
-        """Seconds that the key which waits longest has waited; 0 if none does."""
+        """Seconds that the oldest waiting key has waited; 0 if no key waits."""
         waiting = list(self._waiting.values())  # a copy: metrics are read by another thread
         return self._clock() - min(waiting) if waiting else 0.0
 
@@ -165,8 +165,8 @@ class WorkQueue(Generic[Key]):
         return len(self._waiting)
 
     async def run(self, reconcile: Callable[[Key], Awaitable[float | None]], workers: int = 4) -> None:
-        """Work until cancelled. `reconcile` returns the seconds until the key is due again, or None. What has waited
-        until now waited for its turn, and is not stuck."""
+        """Work until cancelled. `reconcile` returns the seconds until the key is due again, or None. Time that keys
+        waited before this call does not count as stuck."""
         self._finished = self._clock()
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
@@ -179,7 +179,7 @@ class WorkQueue(Generic[Key]):
                 self._wake.clear()
                 wait = None if self.due is None else max(0.0, self.due - self._clock())
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(wait):  # wait_for would lose a cancellation that comes with the wake
+                    async with asyncio.timeout(wait):  # wait_for would lose a cancellation that arrives with the wake
                         await self._wake.wait()
                 continue
             await self.work(key, reconcile)

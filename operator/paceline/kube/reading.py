@@ -1,8 +1,8 @@
 """Reads responses of the API server within bounds, so that no object can stop the operator or exhaust its memory.
 
-The API server stores objects nested 10,000 levels deep, while Python's parser fails at about 1,000; and objects of
-1.5 MiB, which may take 30 times as much memory in Python. Parts of an object that are too deep or too large are left
-out, and `UNREAD` says which and why. The object's metadata and status can still be read and written.
+The API server stores objects nested 10,000 levels deep, while Python's parser fails at about 1,000; and objects of 1.5
+MiB, which may take 30 times as much memory in Python. Parts of an object that are too deep or too large are omitted;
+`UNREAD` says which and why. The object's metadata and status can still be read and written.
 """
 
 import json
@@ -16,20 +16,20 @@ from paceline.kube.errors import Unavailable
 from paceline.kube.resources import Manifest
 
 DEEPEST = 100
-"""Levels of one part of an object, such as its spec. A pod's spec has about ten."""
+"""Maximum levels of one part of an object, such as its spec. A pod's spec has about ten."""
 LARGEST = 256 * 1024
-"""Bytes of one part of an object, as JSON. The status is not bounded, because only controllers write it."""
+"""Maximum bytes of one part of an object, as JSON. The status is not bounded, because only controllers write it."""
 LONGEST_LINE = 16 * 2**20
-"""Bytes of one object in a list or a watch. etcd stores up to 1.5 MiB, and some kinds in a shorter form than JSON."""
+"""Maximum bytes of one object in a list or a watch. etcd stores up to 1.5 MiB, some kinds more compactly than JSON."""
 
 BESIDE = 64 * 1024
-"""Bytes of an answer from which on it is parsed beside the event loop, one answer at a time."""
+"""Responses of at least this many bytes are parsed in a worker thread, one at a time."""
 
 UNREAD = "unread"
 """Key beside `metadata`, unused by Kubernetes: a sentence that says what was left out."""
 
 _CUT = float("nan")
-"""Replaces what is nested too deep. JSON of an API server never contains NaN."""
+"""Replaces values nested too deep. JSON of an API server never contains NaN."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]')
 
@@ -64,7 +64,7 @@ async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def parsed(text: bytes) -> Any:
-    """Parse JSON; values nested too deep for the parser become CUT. Raises ValueError if it is not JSON."""
+    """Parse JSON; values nested too deep become `_CUT`. Raises ValueError if it is not JSON."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -72,7 +72,7 @@ def parsed(text: bytes) -> Any:
 
 
 def shallow(text: bytes, deepest: int = 2 * DEEPEST) -> bytes:
-    """Replace values nested deeper with NaN. Slow (4 MiB take a second): only for JSON that the parser refuses."""
+    """Replace values nested deeper than `deepest` with NaN. Slow (4 MiB/s): only for JSON that the parser refuses."""
     kept, depth, start = [], 0, 0
     for token in _TOKEN.finditer(text):
         match text[token.start()]:
@@ -116,7 +116,7 @@ def _nests(values: Iterable[Any]) -> list[Any]:
 
 
 def without_managed_fields(manifest: Manifest) -> Manifest:
-    """Drop managedFields: half of an object's size, and never read here. Copies what it changes."""
+    """Drop managedFields: half of an object's size, and never read here. The argument stays unchanged."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
     return manifest | {"metadata": metadata}
 
@@ -149,7 +149,7 @@ def an_event(text: bytes) -> Manifest:
 
 
 def _has_version(item: Any) -> bool:
-    """Whether it has metadata and, if a place in the order of changes, one that a watch can go on from."""
+    """Whether the item has metadata and, if it has a resourceVersion, one from which a watch can continue."""
     about = item.get("metadata") if isinstance(item, dict) else None
     version = about.get("resourceVersion", "0") if isinstance(about, dict) else None
     return isinstance(version, str) and version.isascii() and version.isdecimal()

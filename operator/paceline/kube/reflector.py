@@ -1,6 +1,6 @@
-"""A store kept equal to the cluster: list, then watch, then list again when the watch has lost its place.
+"""Keeps a store in sync with the cluster: list, then watch, then list again when the watch has lost its position.
 
-What was deleted while the watch was broken never sends an event (Kopf's index keeps it for ever). Every list here is
+Objects deleted while the watch was broken never send an event (Kopf's index keeps them for ever). Every list here is
 compared with the store, so such an object is noticed and announced like any other deletion.
 """
 
@@ -20,13 +20,13 @@ from paceline.kube.store import OnChange, Store
 log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
-"""Seconds between attempts: doubled from the first to the longest, each up to half as long again at random."""
+"""Seconds between attempts: doubled from the first to the longest, plus up to half at random."""
 
 ABSENT_DELAY = 30.0
-"""Seconds until an optional kind that the cluster does not know is looked for again."""
+"""Seconds until the next check for an optional kind that the cluster does not know."""
 
 SHORTEST_WATCH = 1.0
-"""Seconds: a watch that ends by itself after at least this long has been served to its end."""
+"""Seconds. A watch that ends by itself after at least this long counts as complete."""
 
 
 def _nothing() -> None:
@@ -40,16 +40,16 @@ def _ignore(_kind: str, _object: Manifest, _old: Manifest | None) -> None:
 class Reflector:
     """Keeps `store` equal to the objects of one kind. `run()` never returns and survives every ApiError.
 
-    `synced` is set after the first list. `age` tells for how long nothing was heard of these objects, whatever the
-    reason; `unanswered`, for how long the server said nothing at all, not even that it refuses.
+    `synced` is set after the first list. `age`: seconds since the last news of these objects, for any reason;
+    `unanswered`: seconds since the server's last answer of any kind, including a refusal.
 
-    An `optional` kind may be unknown to the cluster, or forbidden from the start (rights of an older release): then it
-    is `absent`, which counts as a list of nothing, and is looked for from time to time. `on_presence` is called when it
-    comes or goes.
+    An `optional` kind may be unknown to the cluster, or forbidden from the start (rights of an older release): it is
+    then `absent`, which counts as an empty list, and is checked for from time to time. `on_presence` is called when it
+    appears or disappears.
 
-    A `namespace` may be gone, or forbidden: then this reflector is `closed`, which counts as synced, keeps in the store
-    what it had, and is looked for from time to time: the other namespaces go on, and nothing is taken for deleted that
-    only cannot be seen.
+    A `namespace` may be gone, or forbidden: this reflector is then `closed`, which counts as synced. It keeps the
+    contents of its store and checks again from time to time: other namespaces continue, and objects that only cannot be
+    seen do not count as deleted.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Reflector:
         self._clock = clock
         self._sleep = sleep
         self._position: str | None = None
-        """Where the watch goes on; None: list first."""
+        """Where the watch continues; None: list first."""
         self._failures = 0
-        """In a row, without one event in between."""
+        """Consecutive failures without an event in between."""
         self.store = Store(prune, on_change, indexed, packed)
         self.absent = False
         self.closed = False
@@ -90,12 +90,12 @@ class Reflector:
 
     @property
     def unanswered(self) -> float:
-        """Seconds since the server last answered, be it with a refusal."""
+        """Seconds since the server last answered, even with a refusal."""
         return self._clock() - max(self.last_activity, self._refused)
 
     @property
     def age(self) -> float:
-        """Seconds since the server was last heard."""
+        """Seconds since the last list or event."""
         return self._clock() - self.last_activity
 
     async def run(self) -> None:
@@ -153,7 +153,7 @@ class Reflector:
             self._failures = 0
 
     def _is_closed(self, why: ApiError | None) -> None:
-        """Why the server shows nothing of the namespace; None: it does."""
+        """`why`: the reason that the server shows nothing of the namespace; None if it shows it."""
         if why is not None:
             self._position = None
             self._failures = 0
@@ -168,7 +168,7 @@ class Reflector:
                 log.warning("%s: %s; left alone until it is there and allowed", where, why)
 
     def _is_absent(self, why: ApiError | None) -> None:
-        """Why the server shows nothing of the kind; None: it does."""
+        """`why`: the reason that the server shows nothing of the kind; None if it shows it."""
         absent = why is not None
         if absent:
             self._position = None

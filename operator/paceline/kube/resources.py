@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 Manifest = dict[str, Any]
-"""A Kubernetes object as the API speaks it: plain dicts, lists, strings and numbers."""
+"""A Kubernetes object as in the API: plain dicts, lists, strings and numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """URL path of the collection, or of one object; without a namespace: of all namespaces."""
+        """URL path of the collection, or of one object; without a namespace: across all namespaces."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", namespace]
@@ -74,7 +74,7 @@ Kinds = Mapping[tuple[str, str], Resource]
 
 
 def kinds(*resources: Resource) -> Kinds:
-    """The table that `ref_of` looks kinds up in: the built-in ones and `resources`."""
+    """The lookup table of `ref_of`: the built-in kinds and `resources`."""
     return {(r.api_version, r.kind): r for r in (*_BUILTIN, *resources)}
 
 
@@ -103,7 +103,7 @@ KINDS: Kinds = kinds()
 
 
 def ref_of(manifest: Mapping[str, Any], table: Kinds = KINDS) -> Ref:
-    """Where `manifest` lives. KeyError for a kind that is not in the table; a namespaced kind needs its namespace."""
+    """The reference to `manifest`. KeyError for a kind not in the table; a namespaced kind needs its namespace."""
     resource = table[manifest["apiVersion"], manifest["kind"]]
     metadata = manifest["metadata"]
     return Ref(resource, metadata["namespace"] if resource.namespaced else None, metadata["name"])
@@ -115,7 +115,7 @@ def version_of(manifest: Mapping[str, Any]) -> int:
 
 
 def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Every wanted label is there with that value."""
+    """Whether every wanted label exists with that value."""
     return all(labels.get(key) == value for key, value in wanted.items())
 
 

@@ -1,4 +1,4 @@
-"""The objects of one kind as last heard of."""
+"""The last known objects of one kind."""
 
 import marshal
 import zlib
@@ -11,7 +11,7 @@ NamespacedName = tuple[str, str]
 """Namespace ("" for cluster-scoped kinds) and name."""
 
 OnChange = Callable[[str, Manifest, Manifest | None], None]
-"""Called with ADDED, MODIFIED or DELETED, the object, and what the store held of it before."""
+"""Called with ADDED, MODIFIED or DELETED, the object, and the store's previous version of it."""
 
 
 def _key_of(manifest: Manifest) -> NamespacedName:
@@ -19,8 +19,8 @@ def _key_of(manifest: Manifest) -> NamespacedName:
 
 
 class Entry:
-    """One object: what it is found by, and the rest. As Python's dicts and strings an object takes four to ten times
-    the memory of its JSON, and packed a fifth of that; to unpack 10 kB takes 60 µs."""
+    """One object: its keys for lookup, and the rest. Python's dicts and strings take four to ten times the memory of
+    the object's JSON, and packing reduces that to a fifth; unpacking 10 kB takes 60 µs."""
 
     __slots__ = ("_rest", "key", "labels", "uid", "version")
 
@@ -44,12 +44,13 @@ Spaces = dict[str, dict[str, Entry]]
 
 
 class Store:
-    """Filled from a list, a watch and the answers to own writes, in whatever order these arrive: the higher
-    resourceVersion wins, and what is announced to `on_change` has really changed. Objects are shared: do not edit.
+    """Filled from a list, a watch and the answers to our own writes, in any order: the higher resourceVersion wins, and
+    `on_change` is called only for real changes. Objects are shared: do not edit.
 
-    Objects with one of the labels `indexed` are found by its value without a look at any other: a pass that looked
-    through its namespace would make all passes together grow with the square of the objects. A `packed` store holds
-    thousands of objects of which a few are asked for at a time."""
+    Objects with a label in `indexed` are found by its value without visiting others: if each pass searched its whole
+    namespace, the cost of all passes would be quadratic. A `packed` store is for thousands of objects of which few are
+    read at a time.
+    """
 
     def __init__(
         self,
@@ -64,9 +65,9 @@ class Store:
         self._packed = packed
         self._objects: Spaces = {}
         self._by_label: dict[tuple[str, str], Spaces] = {}
-        """Label and value → the objects that have it."""
+        """Label and value → the objects that have them."""
         self.version = 0
-        """The version up to which lists and watches have told us everything."""
+        """The version up to which lists and watches are complete."""
 
     def get(self, namespace: str | None, name: str) -> Manifest | None:
         entry = self._objects.get(namespace or "", {}).get(name)
@@ -75,7 +76,7 @@ class Store:
     def select(
         self, namespace: str | None = None, labels: Mapping[str, str] | None = None, *, owner: str | None = None
     ) -> list[Manifest]:
-        """Objects in the namespace (None: in all) with these labels and an owner of this uid, ordered by name."""
+        """Objects in the namespace (None: all) with these labels and an owner with this uid, ordered by name."""
         there = next(
             (self._by_label.get(label, {}) for label in (labels or {}).items() if label[0] in self._indexed),
             self._objects,
@@ -87,20 +88,20 @@ class Store:
 
     @property
     def namespaces(self) -> frozenset[str]:
-        """Those that have an object of the kind."""
+        """Namespaces that have an object of the kind."""
         return frozenset(self._objects)
 
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
 
     def saw(self, manifest: Manifest) -> None:
-        """Take in the answer to an own write, ahead of the watch. Nothing happens if the watch was faster."""
+        """Store the answer to our own write, ahead of the watch. Nothing happens if the watch was faster."""
         if self._entry(_key_of(manifest)) is None and version_of(manifest) <= self.version:
-            return  # the watch is past it and has no such object: deleted since
+            return  # the watch is past this version and the object is gone: deleted since
         self._put(manifest)
 
     def observe(self, kind: str, manifest: Manifest) -> None:
-        """Take in one watch event."""
+        """Apply one watch event."""
         self.version = max(self.version, version_of(manifest))
         match kind:
             case "ADDED" | "MODIFIED":
@@ -111,11 +112,11 @@ class Store:
                     self._drop(known)
 
     def entry(self, manifest: Manifest) -> Entry:
-        """The object as it is kept."""
+        """The object in its stored form."""
         return Entry(self._prune(manifest), self._packed)
 
     def replace(self, items: Iterable[Manifest | Entry], version: int) -> None:
-        """Take in a list of everything there is at `version`: what is not in it is gone, unless it is younger."""
+        """Apply a complete list at `version`: objects that it lacks are dropped, unless they are newer."""
         entries = [item if isinstance(item, Entry) else self.entry(item) for item in items]
         listed = {entry.key: entry for entry in entries}
         for known in self._entries():
@@ -143,7 +144,7 @@ class Store:
             return
         entry = found if isinstance(found, Entry) else self.entry(found)
         if known is not None and entry.uid != known.uid:
-            self._drop(known)  # deleted and made again while we were not looking
+            self._drop(known)  # deleted and created again while we were not watching
             known = None
         if known is not None:
             self._take_out(known)

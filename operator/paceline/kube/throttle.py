@@ -5,13 +5,13 @@ import time
 from collections.abc import Awaitable, Callable
 
 QPS, BURST = 100.0, 200
-"""Of a client that nobody has told otherwise. The API server shares itself out among its clients (priority and
-fairness); this limit is for the day on which an operator asks for something over and over. 20 promotions at once take
-some 35 requests each, and a start with 5,000 objects 700."""
+"""Defaults of a client. The API server shares its capacity among clients (priority and fairness); this limit guards
+against an operator that repeats requests without end. 20 promotions at once take some 35 requests each, and a start
+with 5,000 objects 700."""
 
 
 class Throttle:
-    """On average `qps` requests a second, `burst` at once after a pause. First come, first served."""
+    """On average `qps` requests per second, and up to `burst` at once after a pause. First come, first served."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Throttle:
         self._clock = clock
         self._sleep = sleep
         self._next = clock() - self._slack
-        """The earliest time of the next request; falls behind `now` by `_slack` at most, which is the burst."""
+        """The earliest time of the next request; at most `_slack` behind `now`, which allows the burst."""
 
     async def take(self) -> None:
         """Return when the request may be sent."""

@@ -21,30 +21,30 @@ from paceline.kube.throttle import Throttle
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
 WATCH_SECONDS = 50
-"""The server ends a watch after 1 to 1.5 times this. A kind that nothing has happened to since the server started gets
-no bookmarks (seen on 1.34), so this end is the only sign of life that can be counted on."""
+"""The server ends a watch after 1 to 1.5 times this. A kind without changes since the server started gets no bookmarks
+(seen on 1.34), so this end is the only reliable sign of life."""
 SILENCE = 90.0
-"""Seconds without a byte on a watch until the connection counts as dead: longer than any watch lasts."""
+"""Seconds without a byte on a watch after which the connection counts as dead: longer than any watch lasts."""
 
 _LONGEST_PAGE = 4 * 2**20
-"""Bytes of a page of a list: one that has more is asked for again with fewer objects. As Python's objects they may take
-30 times as much, until the page has been read."""
+"""Maximum bytes of one page of a list; a larger page is requested again with fewer objects. As Python objects it may
+take 30 times as much memory until it has been processed."""
 
 _LONGEST_LOG = 8 * 2**20
-"""Bytes of a container's log that are kept; kubelets rotate a log at 10 MiB."""
+"""Maximum bytes kept of a container's log; kubelets rotate a log at 10 MiB."""
 LONGEST_WAIT = 60.0
-"""Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as
-long as liveness allows it to be silent."""
+"""Maximum seconds that Retry-After may request: a proxy must not pause the operator for a year, or a watch for longer
+than the liveness probe tolerates."""
 
 EXEC_PROTOCOL = "v4.channel.k8s.io"
-"""A message's first byte is its channel."""
+"""Protocol in which a message's first byte is its channel."""
 STDOUT, STATUS = 1, 3
 EXEC_SECONDS = 30.0
 
 Read = TypeVar("Read")
 
 _CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError)
-"""How a stream ends that the other side closes before its end; a time-out is none of these."""
+"""Errors of a stream that the other side closes early; a timeout is not one of them."""
 
 _config: Any = kubernetes.aio.config
 """Any: the library ships py.typed with half of its functions untyped."""
@@ -53,7 +53,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
 OnAnswer = Callable[[str, int], None]
-"""Told of each request: its method, and the status of the answer; 0 if there was none."""
+"""Called for each request with its method and the status of the answer; 0 if there was none."""
 
 
 def _nothing(_method: str, _status: int) -> None:
@@ -73,17 +73,17 @@ class Transport:
         tries: int = 1,
     ) -> None:
         self._client = client
-        """A `kubernetes.aio.client.ApiClient`; Any for the same reason as `config`."""
+        """A `kubernetes.aio.client.ApiClient`; Any for the same reason as `_config`."""
         self._kinds = kinds
         self._throttle = throttle or Throttle()
         self._answered = answered
         self._tries = tries
-        """How often a request is sent that is refused for the moment (429, with Retry-After): a command waits, as
-        kubectl does; the operator asks again by its queue, which holds no worker meanwhile."""
+        """How often to send a request that is refused temporarily (429, with Retry-After). A command waits, as kubectl
+        does; the operator retries through its queue, which blocks no worker."""
         self._parser = ThreadPoolExecutor(1, "parse")
 
     def beside(self, throttle: Throttle) -> "Transport":
-        """Another one on the same connections, with a limit of its own. Only the first is to be closed."""
+        """Another Transport on the same connections, with its own limit. Close only the first one."""
         return Transport(self._client, kinds=self._kinds, throttle=throttle, answered=self._answered, tries=self._tries)
 
     async def __aenter__(self) -> "Transport":
@@ -98,11 +98,11 @@ class Transport:
 
     @property
     def server(self) -> str:
-        """Its URL, without a path."""
+        """The server's URL, without a path."""
         return str(self._client.configuration.host)
 
     def session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
-        """For another client of the same server, with the same credentials. Its user closes it."""
+        """A session for another client of the same server, with the same credentials. The caller closes it."""
 
         async def authorized(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
             request.headers.update(await self._authorization())
@@ -113,7 +113,7 @@ class Transport:
         return aiohttp.ClientSession(connector=connector, proxy=proxy, middlewares=(authorized, *middlewares))
 
     async def _authorization(self) -> dict[str, str]:
-        """Reads a token's file again where it has been rotated."""
+        """Reads a token's file again after it was rotated."""
         token = (await self._client.configuration.auth_settings()).get("BearerToken")
         return {"Authorization": str(token["value"])} if token else {}
 
@@ -146,7 +146,7 @@ class Transport:
                 most = max(1, most // 4)
                 continue
             page, about = await self._understood(a_page, body)
-            for item in page:  # a list says the kind once, not in each item
+            for item in page:  # a list names the kind once, not per item
                 item.setdefault("apiVersion", resource.api_version)
                 item.setdefault("kind", resource.kind)
             items += page if reduce is None else map(reduce, page)
@@ -201,7 +201,7 @@ class Transport:
         return await self._json("PUT", ref_of(manifest, self._kinds).path, {}, manifest)
 
     async def replace_status(self, manifest: Manifest) -> Manifest:
-        # A PUT of less than the whole object takes the fields that it leaves out from their managers.
+        # A PUT of a partial object would take the omitted fields from their managers.
         ref = ref_of(manifest, self._kinds)
         version = manifest["metadata"].get("resourceVersion")
         changes = {"/status": manifest["status"]} | ({"/metadata/resourceVersion": version} if version else {})
@@ -275,7 +275,7 @@ class Transport:
         content_type: str = "application/json",
         timeout: aiohttp.ClientTimeout = REQUEST_TIMEOUT,  # noqa: ASYNC109 (aiohttp's own, per phase)
     ) -> aiohttp.ClientResponse:
-        """The response with its body unread, if the status is a success; else the error it stands for."""
+        """The response with its body unread, if the status is a success; else raises the status's error."""
         for _ in range(self._tries - 1):
             try:
                 return await self._send_once(method, path, query, body, content_type, timeout)
@@ -323,7 +323,7 @@ async def connect(
     answered: OnAnswer = _nothing,
     tries: int = 1,
 ) -> Transport:
-    """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
+    """Connect by `kubeconfig`; else as the pod that we run in; else by $KUBECONFIG or ~/.kube/config."""
     settings = Configuration()
     if kubeconfig is None and context is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
         _config.load_incluster_config(client_configuration=settings)
@@ -338,7 +338,7 @@ async def connect(
 
 
 async def _read(read: Callable[[], Any]) -> Any:
-    """Await `read()`; whatever can go wrong between two machines becomes Unavailable."""
+    """Await `read()`; every network error becomes Unavailable."""
     try:
         return await read()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
@@ -346,7 +346,7 @@ async def _read(read: Callable[[], Any]) -> Any:
 
 
 async def _only_upgraded(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Middleware: aiohttp drops the body of a refused handshake, which says why."""
+    """Middleware that keeps the body of a refused handshake, which gives the reason; aiohttp drops it."""
     response = await send(request)
     if response.status != 101:
         raise error_of(response.status, _status(await _object(response)))
@@ -354,8 +354,8 @@ async def _only_upgraded(request: aiohttp.ClientRequest, send: aiohttp.ClientHan
 
 
 async def _line(events: AsyncIterator[bytes]) -> bytes:
-    """The next of a watch; empty where it ends, or is cut by the other side, which it was heard of until then. A proxy
-    cuts what is idle, and that is not the silence of a dead connection."""
+    """The next line of a watch; empty if the watch ended, or if the other side, alive until then, cut it. A proxy cuts
+    idle connections; that differs from the silence of a dead connection."""
     try:
         return await anext(events, b"")
     except _CUT:
@@ -372,7 +372,7 @@ async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 async def _last(content: aiohttp.StreamReader) -> bytes:
-    """The last bytes of a log: a result is at its end."""
+    """The last bytes of a log, because a result is at the end."""
     kept = bytearray()
     async for chunk in content.iter_chunked(1 << 16):
         kept += chunk
@@ -382,7 +382,7 @@ async def _last(content: aiohttp.StreamReader) -> bytes:
 
 
 async def _object(response: aiohttp.ClientResponse) -> bytes:
-    """Or what a refusal says."""
+    """The body of a response, or of a refusal."""
     try:
         return await _body(response, LONGEST_LINE)
     except TooLong as error:
@@ -390,7 +390,7 @@ async def _object(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _status(text: bytes) -> Mapping[str, Any]:
-    """A metav1.Status, or what a proxy in between said, put like one."""
+    """A metav1.Status; the answer of a proxy in between is wrapped like one."""
     try:
         answer = parsed(text)
     except ValueError:

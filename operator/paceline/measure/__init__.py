@@ -1,12 +1,12 @@
 """The run of a pool on this machine, without a cluster: `paceline measure`. Read this first.
 
-    1. models     the models and prompts of a file: where they are here, or downloaded; each with its commit
-    2. question   the file's pool at these commits, as the BenchmarkRun that the operator would make
-    3. record     the file that remembers the run; a run that was interrupted goes on from it
-    4. rounds     the operator's planner says what to do; a round's Job is carried out here
-    5. pod        its two containers as processes: the wrapper with the engine's servers, and the client
-    6. machine    what an image, a node and a volume are here: commands, variables, paths
+    1. models     the models and prompts of a file: find or download them, each with its commit
+    2. question   the BenchmarkRun that the operator would make of the file's pool at these commits
+    3. record     the file with the run's state; an interrupted run continues from it
+    4. rounds     follow the operator's planner; carry out a round's Job here
+    5. pod        the Job's two containers as processes: the wrapper with the engine's servers, and the client
+    6. machine    replaces image, node and volume by commands, variables and paths
 
-Order of arms, retries, deadlines, budget, gate and verdict are the planner's (`plan.run`); the wrapper, the client and
-what they write are those of a pod. What differs is told in each round's notes.
+The planner (`plan.run`) decides the order of arms, retries, deadlines, budget, gate and verdict; the
+wrapper and the client are the same programs as in a pod. Each round's notes list the differences.
 """

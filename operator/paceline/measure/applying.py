@@ -1,4 +1,4 @@
-"""Whether a measured run may be evidence in a cluster, and how it gets there. Pure."""
+"""Whether a measured run may be evidence in a cluster, and how to apply it. Pure."""
 
 import math
 from datetime import datetime
@@ -12,12 +12,12 @@ from paceline.plan.objects import brings_rounds
 from paceline.plan.run.imported import UnfitError, brought
 
 NAMEABLE = 2
-"""Arms of a gate about one tree, which a pool can name; about a schedule it asks at other loads than the pool's."""
+"""Arms of a gate about one tree, which a pool can ask for; a gate about a schedule uses other loads than the pool's."""
 
 
 def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -> tuple[str, ...]:
-    """Lines for a person; none for a run that brings no rounds along. `searched`: what it compares with the baseline
-    was found by a search before it, which the operator does not know; so it is evidence of a pool that names it."""
+    """Lines for a person; none for a run without rounds. `searched`: a search before this run found its candidate, and
+    the operator does not know that search; so the run is evidence for a pool that names the candidate."""
     if not brings_rounds(run):
         return ()
     spec = api.run(run)
@@ -33,9 +33,9 @@ def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -
 
 
 def _as_candidate(run: Object) -> str:
-    """How a pool asks the question that this run has answered."""
+    """The spec with which a pool asks the question that this run answered."""
     found = {key: value for key, value in run["spec"]["arms"][1].items() if value != []}
-    # The spec's head need not be the winner's. A commit is resolved anew there.
+    # The spec's head may differ from the winner's. The cluster resolves the commit again.
     head = found["draft"]
     fields = ("algorithm", "name", "source", "revision")
     found["draft"] = {key: head[key] for key in fields if key in head and head[key] != "main"}

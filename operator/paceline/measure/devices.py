@@ -1,27 +1,27 @@
-"""The GPUs of this machine, as its driver numbers them and as its user leaves them to us."""
+"""The GPUs of this machine, numbered as by the driver, and those that the user lets us use."""
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-"""By which people who share a machine keep to their own GPUs."""
+"""The variable by which users of a shared machine keep to their own GPUs."""
 ORDERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""CUDA numbers GPUs as the driver does only if it is told to; by itself it begins with the fastest."""
+"""Makes CUDA number GPUs as the driver does; by default it starts with the fastest."""
 
 
 APPS = "compute-apps", "name,used_memory"
 _LONGEST_NAME = 80
 _MOST = 16
-"""Named programs, as of neighbours in a cluster."""
+"""Maximum number of listed programs, as for neighbours in a cluster."""
 
 
 class DevicesError(LookupError):
-    """The machine has not the GPUs that are asked for; the text names the way out."""
+    """The machine lacks the requested GPUs; the text says what to do."""
 
 
 def chosen(named: Sequence[str], count: int, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Numbers of the GPUs to use: those that are named, else the first of those that the environment leaves visible.
-    None without a driver, and where the environment leaves none. A server gets as many as a pod of it."""
+    """Numbers of the GPUs to use: `named`, else the first `count` of those that the environment leaves visible. Empty
+    without a driver, or if the environment leaves none. A server gets as many as in a pod."""
     there = _gpus()
     if named and len(named) != count:
         raise DevicesError(f"--devices: names {len(named)}, and spec.accelerator.count is {count}: name as many")
@@ -35,8 +35,8 @@ def chosen(named: Sequence[str], count: int, environ: Mapping[str, str]) -> tupl
 
 
 def visible(said: str | None, there: Mapping[str, str]) -> Iterator[str]:
-    """Numbers of the GPUs that a process has by CUDA_VISIBLE_DEVICES, up to the first word that is none, as CUDA reads
-    it. `there`: number → UUID."""
+    """Numbers of the GPUs in CUDA_VISIBLE_DEVICES, up to the first invalid word, as CUDA reads it. `there`: number →
+    UUID."""
     for word in there if said is None else said.split(","):
         number = word.strip()
         if number.startswith("GPU-"):
@@ -47,8 +47,8 @@ def visible(said: str | None, there: Mapping[str, str]) -> Iterator[str]:
 
 
 def other_programs(devices: Sequence[str]) -> tuple[str, ...]:
-    """What else computes on these GPUs just now: programs with their memory. Empty without a driver, and where it hides
-    the processes of others, as from a container."""
+    """Other programs that compute on these GPUs now, with their memory. Empty without a driver, or if it hides other
+    users' processes, as in a container."""
     if not devices:
         return ()
     found = (f"{name.rpartition('/')[2][:_LONGEST_NAME]} ({used})" for name, used in _asked(*APPS, devices))

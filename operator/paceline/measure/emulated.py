@@ -1,4 +1,4 @@
-"""The emulator in place of engines and of the hub: a program of its own beside this package, told by its command."""
+"""The emulator as engine and hub: a separate program beside this package, controlled by its command line."""
 
 import importlib.util
 import json
@@ -29,11 +29,11 @@ HUB_SECONDS = 30.0
 
 
 class EmulatorError(RuntimeError):
-    """It is not there, or it does not answer."""
+    """The emulator is missing or does not answer."""
 
 
 def command(server: Server) -> tuple[str, ...]:
-    """Raises EmulatorError."""
+    """The command of the engine's emulator. Raises EmulatorError."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise EmulatorError("--emulated needs the emulator, a package of its own: pip install ./paceline_emulator")
     emulator = _emulator(server)
@@ -41,7 +41,7 @@ def command(server: Server) -> tuple[str, ...]:
 
 
 def emulator_variables(server: Server) -> Mapping[str, str]:
-    """Of its servers."""
+    """Environment variables of the emulator's servers."""
     version = server.engine.version
     return {EMULATED_RELEASE: version} if version in _emulator(server).releases else {}
 
@@ -55,8 +55,8 @@ def _emulator(server: Server) -> Emulator:
 
 
 def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[str, str]]:
-    """The sentence that every output of an emulated run begins with, and variables for its servers. `place` has the
-    target; `size` is what a person has said, or the name. Raises EmulatorError."""
+    """The first sentence of all output of an emulated run, and variables for its servers. `place` has the target;
+    `size`: given by the user or found in the name, or None. Raises EmulatorError."""
     module = _emulator(server).profiles
     asked = subprocess.run([sys.executable, "-m", module, str(place)], capture_output=True, text=True, check=False)
     if asked.returncode:
@@ -77,7 +77,7 @@ def mark(server: Server, place: Path, size: Size | None) -> tuple[str, Mapping[s
 
 
 def kinds_on_hub(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
-    """Repository of the hub → a kind of target, or the algorithm of the head that it is."""
+    """Repository on the hub → kind of target, or algorithm of the head."""
     drafts = [arm.draft for arm in arms if arm.draft]
     own_layers = any(draft.model is None and draft.algorithm in LAYERS_OF_THE_TARGET for draft in drafts)
     heads = {draft.model: draft.algorithm for draft in drafts if draft.model}
@@ -88,8 +88,8 @@ def kinds_on_hub(target: Model, arms: Iterable[Arm]) -> dict[str, str]:
 
 @contextmanager
 def hub(folder: Path, lock: int, kinds: Mapping[str, str], size: Size | None) -> Iterator[Mapping[str, str]]:
-    """The environment in which a prefetch asks the emulator's hub, which serves models of true shape with noise for
-    weights, and invents those of `kinds` that it does not know. Raises EmulatorError."""
+    """The environment in which a prefetch uses the emulator's hub, which serves models with real shapes and random
+    weights, and invents the models of `kinds` that it does not know. Raises EmulatorError."""
     port, log = any_free(), folder / "hub.log"
     invented = [f"--invent={name}={kind}:{size.total}" for name, kind in kinds.items()] if size else []
     program = ["python", "-m", f"{PACKAGE}.hub", "--host", LOOPBACK, "--port", str(port), *invented]
@@ -119,7 +119,7 @@ def _has(url: str, repository: str) -> bool:
 
 
 def _status(url: str) -> int | None:
-    """None while nothing listens there."""
+    """The HTTP status; None if nothing listens there."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(url, timeout=2) as answer:

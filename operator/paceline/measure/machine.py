@@ -1,4 +1,4 @@
-"""What stands in for a node, for images and for volumes. Pure: what a round's Job asks for, as this machine has it."""
+"""Replaces node, images and volumes by what this machine has. Pure: translates a round's Job."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,37 +17,37 @@ from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.measure.ports import LOOPBACK
 
 VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
-"""What the kubelet replaces in a command and in the value of a variable."""
+"""References that the kubelet replaces in a command and in the value of a variable."""
 _SECRET = re.compile(r"TOKEN(?!S|I)|KEY|SECRET|PASS|PWD|CREDENTIAL|AUTH", re.IGNORECASE)
-"""Names of variables and flags whose values are not written down; of TOKENIZERS_PARALLELISM they are."""
+"""Names of variables and flags whose values are hidden; does not match TOKENIZERS_PARALLELISM."""
 USER = re.compile(r"://[^/@\s]+@")
-"""Who asks, in an address: as HTTPS_PROXY has it."""
+"""The user in an address, as in HTTPS_PROXY."""
 _HIDDEN = "***"
 READ_BY_ENGINES = re.compile(
     r"(CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU|LIBTPU|"
     + "|".join(begins for adapter in ENGINES.values() for begins in adapter.variables)
     + r")_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
 )
-"""Names of variables by which an engine, or what it computes with, is faster, slower or another program."""
+"""Names of variables that change the speed or the behaviour of an engine or of its libraries."""
 SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME)")
-"""The devices are told by themselves; images of vendors name their parts."""
+"""Variables that are not reported: devices are listed separately, and vendors' images name their parts."""
 EMULATED_RELEASE = "PACELINE_EMULATE_VERSION"
 EMULATED_SPEED = "PACELINE_EMULATE_SPEED"
-"""Variables that tell the emulator which release and how fast it is."""
+"""Variables that set the emulator's release and speed."""
 _FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
-"""Fields of a pod that a variable may name, and that this machine's have."""
+"""Fields of a pod that a variable may refer to and that exist here."""
 
 
 class UnsetVariableError(LookupError):
-    """A variable of a container whose value is in the cluster; the text says how to give it one here."""
+    """A container's variable has its value in the cluster; the text says how to set it here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is
-    added to that of the servers, `secret` are variables that the spec has from Secrets, `inherited` are variables of
-    ours that they read. `devices` are the GPUs' numbers; none: all that the servers find. `paths` maps paths in a pod
-    to those here, `files` datasets to their files."""
+    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: use the program on PATH. `env`
+    is added to the servers' environment; `secret` names variables that the spec takes from Secrets; `inherited` has
+    variables of our environment that the servers read. `devices`: GPU numbers; empty: all that the servers find.
+    `paths` maps paths in a pod to local ones, `files` maps datasets to their files."""
 
     name: str
     folder: Path
@@ -61,10 +61,10 @@ class Machine:
     files: Mapping[str, str] = field(default_factory=dict)
     emulated: bool = False
     mark: str = ""
-    """The sentence at the head of every output of an emulated run."""
+    """The first sentence of all output of an emulated run."""
 
     def here(self, text: str) -> str:
-        """The text with each path in a pod as the path here."""
+        """Replace paths in a pod by local paths."""
         return self._path.sub(lambda found: self.paths[found[0]], text) if self.paths else text
 
     @cached_property
@@ -74,7 +74,7 @@ class Machine:
 
     @property
     def note(self) -> str:
-        """What a reader of the evidence must know of how it was measured; one line."""
+        """One line on how the evidence was measured, for its readers."""
         said = [f"measured on {self.name} without a cluster"]
         if self.command and not self.emulated:
             said.append(f"the servers' program was {' '.join(_told(self.command))}")
@@ -94,12 +94,12 @@ class Machine:
 
     @property
     def follows(self) -> tuple[str, ...]:
-        """The variables of a virtual environment; the rest of its PATH is the terminal's, and another tomorrow."""
+        """The variables of a virtual environment; the rest of its PATH comes from the terminal and may change."""
         return ("VIRTUAL_ENV", "PATH") if "VIRTUAL_ENV" in self.env else ()
 
 
 def read_by_engines(environ: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
-    """Variables of our environment that the servers inherit and read. `given`: those that others set."""
+    """Variables of our environment that the servers inherit and read. `given`: variables set by other means."""
     return {
         name: value
         for name, value in sorted(environ.items())
@@ -108,8 +108,8 @@ def read_by_engines(environ: Mapping[str, str], given: Collection[str]) -> dict[
 
 
 def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """A server asks itself for a first answer while it starts, by a client that follows the variables of proxies
-    (SGLang 0.5.23, entrypoints/http_server.py:2373): none may come in between."""
+    """Bypass proxies for loopback: a starting server sends itself a first request with a client that follows proxy
+    variables (SGLang 0.5.23, entrypoints/http_server.py:2373)."""
     said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     return dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(filter(None, (said, LOOPBACK, "localhost"))))
 
@@ -120,7 +120,7 @@ def _written(variable: tuple[str, str]) -> str:
 
 
 def _told(command: Sequence[str]) -> Iterator[str]:
-    """`env HF_TOKEN=hf_x serve --api-key x` without its secrets."""
+    """`env HF_TOKEN=hf_x serve --api-key x` with its secrets hidden."""
     for before, word in zip(("", *command), command, strict=False):
         if before.startswith("-") and "=" not in before and _SECRET.search(before):
             yield _HIDDEN
@@ -129,8 +129,8 @@ def _told(command: Sequence[str]) -> Iterator[str]:
 
 
 def otherwise(machine: Machine, server: Server) -> Iterator[str]:
-    """What its servers have that the spec does not say, in sentences: with that, rounds are no evidence of the spec.
-    The emulator's own variables and a virtual environment are where the engine is, not what it is told."""
+    """Sentences about settings of the servers that the spec lacks; with these, rounds are not evidence for the spec.
+    The emulator's variables and a virtual environment are excluded: they only locate the engine."""
     if machine.command and not machine.emulated:
         program = " ".join(_told(machine.command))
         yield f"the servers' program was {program} (--engine-command), and not engine.image's own"
@@ -150,7 +150,7 @@ def _of_the_template(engine: Engine) -> Iterator[Mapping[str, Any]]:
 
 
 def as_here(job: Manifest, machine: Machine) -> Manifest:
-    """The Job of a round with its plan as this machine carries it out. It is judged by that plan."""
+    """The Job of a round with the plan adapted to this machine. The round is judged by that plan."""
     changed = deepcopy(job)
     for container in changed["spec"]["template"]["spec"]["containers"]:
         for variable in container.get("env", ()):
@@ -160,7 +160,7 @@ def as_here(job: Manifest, machine: Machine) -> Manifest:
 
 
 def plan_here(plan: RoundPlan, machine: Machine) -> RoundPlan:
-    """The plan with the paths, the program and the address that servers have here. All other words stay."""
+    """The plan with local paths, program and address. Everything else is unchanged."""
     moved = in_all_texts(plan, machine.here)
     return replace(
         moved,
@@ -172,7 +172,7 @@ def plan_here(plan: RoundPlan, machine: Machine) -> RoundPlan:
 
 
 def argv_here(engine: str, argv: Sequence[str], machine: Machine) -> tuple[str, ...]:
-    """A server's command. It listens on loopback only: nobody else is to reach it."""
+    """A server's command. It listens on loopback only, so that no one else can reach it."""
     program = ENGINES[engine].program
     address = {"--host": LOOPBACK, "--port": str(machine.port)}
     words = argv[len(program) :]
@@ -183,8 +183,8 @@ def argv_here(engine: str, argv: Sequence[str], machine: Machine) -> tuple[str, 
 def process_environment(
     container: Mapping[str, Any], machine: Machine, given: Mapping[str, str], pod: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables that a container's spec asks for. `given`: values of those that come from the cluster; `pod`: the
-    fields in FIELDS. Raises UnsetVariableError."""
+    """The variables of a container's spec. `given`: values of those that come from the cluster; `pod`: the fields in
+    `_FIELDS`. Raises UnsetVariableError."""
     found: dict[str, str] = {}
     for variable in container.get("env", ()):
         name = variable["name"]
@@ -201,19 +201,19 @@ def process_environment(
 
 
 def from_secrets(server: Server) -> frozenset[str]:
-    """Names of the variables that servers have from Secrets."""
+    """Names of the servers' variables that come from Secrets."""
     return frozenset(one["name"].removeprefix(keys.HIDE) for one in (*keys.to_hide(server), *keys.env(server)))
 
 
 def hidden_variables(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
-    """Variables of the client: what servers have from Secrets, or by a name that says so, for it to hide them in what
-    they say."""
+    """Variables that tell the client which values to hide in the servers' output: those from Secrets, and those with a
+    name that looks secret."""
     names = machine.secret | {name for name in machine.env if _SECRET.search(name)}
     return {f"{keys.HIDE}{name}": given[name] for name in sorted(names) if given.get(name)}
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """As the kubelet does it: $(NAME) is a variable's value if there is one, $$ is $."""
+    """Expand as the kubelet does: $(NAME) is a variable's value if it exists, $$ is $."""
     return VARIABLE.sub(lambda found: variables.get(found[1], found[0]) if found[1] else "$", text)
 
 
@@ -222,7 +222,7 @@ def containers(job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def left_out(engine: Engine) -> Iterator[str]:
-    """What the user's pod template asks for, and no process here gets."""
+    """Parts of the user's pod template that have no effect here."""
     spec = engine.pod_template.get("spec", {})
     others = [one["name"] for one in (*spec.get("initContainers", ()), *spec.get("containers", ()))]
     if more := [name for name in others if name != "server"]:

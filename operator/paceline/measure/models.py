@@ -1,8 +1,8 @@
-"""The models and prompts of a file on this machine: their folders, and the commits that name them in evidence.
+"""The models and prompts of a file on this machine: their folders, and their commits for the evidence.
 
 DIR of `--models` is a hub client's cache (`models--OWNER--NAME/snapshots/COMMIT`, as ~/.cache/huggingface/hub), or has
 the folders OWNER/NAME; for pvc://CLAIM/PATH it has PATH, for configMap://NAME/KEY the file NAME/KEY. Without DIR the
-prefetch's own program downloads what is not there into a directory of ours.
+prefetch program downloads missing files into a directory of ours.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
 
 KEEP = 1_000_000
-"""Revisions of a repository that a download leaves: all of them, it is a person's disk."""
+"""Maximum revisions of a repository that a download keeps: all, because the disk belongs to a person."""
 _ENDING_SECONDS = 5.0
-"""For a download to end: it keeps what it has, and nothing waits for it."""
+"""Seconds for a download to end: finished files stay, and nothing waits for it."""
 ModelKey = tuple[str, str]
 """Source and revision."""
 
 
 class MissingError(LookupError):
-    """A model or prompts that are not here; the text names the way out."""
+    """A model or prompts are missing; the text says what to do."""
 
 
 class DownloadError(RuntimeError):
-    """A download that has failed, and has said why on standard error."""
+    """A download failed and has reported why on stderr."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class LocalModels:
 
 
 def in_directory(models: Iterable[Model], datasets: Iterable[Dataset], directory: Path) -> LocalModels:
-    """Raises MissingError, and FetchError for a folder that holds no model."""
+    """Find the models and datasets. Raises MissingError, or FetchError for a folder without a model."""
     commits: dict[ModelKey, str] = {}
     places: dict[ModelKey, Path] = {}
     facts: dict[str, ModelFacts] = {}
@@ -66,7 +66,7 @@ def in_directory(models: Iterable[Model], datasets: Iterable[Dataset], directory
 
 
 def folder(model: Model, directory: Path) -> Path | None:
-    """The model's folder below the directory; None if there is none with a config.json."""
+    """The model's folder below the directory; None if no folder there has a config.json."""
     source = model.address
     if source.scheme is Scheme.CLAIM:
         places = [directory / source.path]
@@ -76,8 +76,8 @@ def folder(model: Model, directory: Path) -> Path | None:
 
 
 def commit_of(place: Path, revision: str) -> str:
-    """The commit by which evidence names the model: that of a hub client's cache or of the file, else a digest, as of a
-    model on a claim: names and sizes of its files, and config.json."""
+    """The model's commit in evidence: from the hub client's cache or from the file; else a digest of the names and
+    sizes of its files and of config.json, as for a model on a claim."""
     if place.parent.name == "snapshots" and WHOLE_COMMIT.fullmatch(place.name):
         return place.name
     if WHOLE_COMMIT.fullmatch(revision):
@@ -106,8 +106,8 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
 
 
 def _cached(source: Source, revision: str, directory: Path) -> Iterator[Path]:
-    """Where a hub client's cache may have the revision: the directory is the cache, or the folder that has it as `hub`,
-    as HF_HOME and our own downloads do."""
+    """Where a hub client's cache may have the revision: the directory is the cache, or contains it as `hub` (HF_HOME
+    and our own downloads do)."""
     for cache in (directory, directory / "hub"):
         repository = cache / source.cache_folder
         pinned = repository / "refs" / revision
@@ -137,8 +137,9 @@ def downloaded(
     trust_remote_code: bool,
     log: Path | None = None,
 ) -> LocalModels:
-    """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Without `log` it tells
-    on stderr what it does. Raises DownloadError; or FetchError, where the program was ended before it could say why."""
+    """Download with the prefetch program, all or nothing; it ends with us and keeps `lock` until then. Without `log` it
+    reports progress on stderr. Raises DownloadError, or FetchError if the program was ended before it could give a
+    reason."""
     directory.mkdir(parents=True, exist_ok=True)
     request = FetchRequest(
         models=tuple(map(_artifact, models)),
@@ -173,7 +174,7 @@ def downloaded(
 
 
 def name_commit(cache: Path, source: Source, revision: str, commit: str) -> None:
-    """Write down which commit a revision was, as a hub client does: `--models` finds it there, without a network."""
+    """Record which commit a revision was, as a hub client does: `--models` finds it there without a network."""
     repository = cache / source.cache_folder
     if revision != commit and repository.is_dir():
         named = repository / "refs" / revision
@@ -182,11 +183,11 @@ def name_commit(cache: Path, source: Source, revision: str, commit: str) -> None
 
 
 def sentence_of(message: str) -> str:
-    """Why a prefetch failed, of its termination message."""
+    """The reason for a prefetch's failure, from its termination message."""
     return FetchFailure.from_message(message).sentence.strip()
 
 
 def _artifact(wanted: Model | Dataset) -> Artifact:
-    """At its commit, if the file has one: not the zeros that stand for a commit to be filled in."""
+    """The artifact at the file's commit, if it has a real one: zeros stand for a commit to be filled in."""
     known = wanted.commit if (wanted.commit or "").strip("0") else ""
     return Artifact(source=wanted.address, revision=wanted.revision, commit=known or "")

@@ -1,6 +1,6 @@
 """A round's pod on this machine: the wrapper with the engine's servers, and the client, as two processes.
 
-Neither outlives us: the kernel ends both when we end, by whatever signal; the wrapper then takes its server along.
+Neither outlives us: the kernel ends both when we end, by any signal; the wrapper then ends its server.
 """
 
 import ctypes
@@ -33,10 +33,10 @@ from paceline.plan.step import parse_time, timestamp
 from paceline.render.files import files_in
 
 _ENDING_SECONDS = 180.0
-"""More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
+"""More seconds than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
 _LONGEST_MESSAGE = 4096
 _LONGEST_TAIL = 2048
-"""Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
+"""Bytes that the kubelet keeps of a termination message, and of a log used in its place."""
 LONGEST_CLIENT_LOG = 8 << 20
 PR_SET_PDEATHSIG = 1
 STDERR = 2
@@ -45,7 +45,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(kw_only=True)
 class Pod:
-    """The processes by the name of their container; what they write is in `folder`."""
+    """The processes by name of their container; they write into `folder`."""
 
     job: Manifest
     machine: Machine
@@ -53,7 +53,7 @@ class Pod:
     began: datetime
     processes: Mapping[str, "subprocess.Popen[bytes]"]
     beside: tuple[str, ...] = ()
-    """What else computed on its GPUs when it began."""
+    """Other programs that used the GPUs when the round began."""
     ended: datetime | None = None
     late: bool = False
     _seen: RoundJob | None = field(default=None, init=False)
@@ -63,7 +63,7 @@ class Pod:
         return str(self.job["metadata"]["name"])
 
     def seen(self, now: datetime) -> RoundJob:
-        """As a cluster would show it now. What runs longer than it may is ended first."""
+        """The round as a cluster would show it now. Ends the round first if it is over its deadline."""
         if self.ended is None and (now - self.began).total_seconds() > self._deadline:
             self.late = True
             self.stop()
@@ -107,7 +107,7 @@ class Pod:
 
 
 def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:
-    """Start a round's processes, which keep `lock` open, as does what they start. Raises UnsetVariableError."""
+    """Start a round's processes, which keep `lock` open, as do their own children. Raises UnsetVariableError."""
     job = as_here(job, machine)
     plan = RoundJob(job=job, pod=None).plan
     folder = machine.folder / f"round-{plan.round}-{plan.try_}"
@@ -143,8 +143,8 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
 
 
 def of_servers(machine: Machine, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Variables of the servers' process, beside those of the container. Which GPUs there are the driver says, unless
-    no server uses one."""
+    """Variables of the servers' process, besides the container's. The driver reports the GPUs, unless no server uses
+    one."""
     own = past_proxies(environ)
     if machine.emulated:
         own |= {"NVIDIA_VISIBLE_DEVICES": "emulated"}
@@ -155,13 +155,13 @@ def of_servers(machine: Machine, environ: Mapping[str, str]) -> Mapping[str, str
 
 
 def run(command: Sequence[str], environ: Mapping[str, str], log: Path | None, lock: int) -> "subprocess.Popen[bytes]":
-    """A process of a session of its own, which a terminal's Ctrl-C does not reach; we end it, or the kernel does.
-    Without `log` it writes to our stderr."""
+    """A process in a new session, which a terminal's Ctrl-C does not reach; we end it, or the kernel does. Without
+    `log` it writes to our stderr."""
     ours = os.getpid()
 
     def end_with_us() -> None:
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != ours:  # we ended before the kernel knew
+        if os.getppid() != ours:  # our process had ended before prctl took effect
             os._exit(143)
 
     program = sys.executable if command[0] == "python" else command[0]

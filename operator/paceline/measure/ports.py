@@ -1,4 +1,4 @@
-"""Ports of this machine for servers that are started one after another."""
+"""Ports of this machine for servers that run one after another."""
 
 import socket
 from collections.abc import Iterator
@@ -6,18 +6,18 @@ from contextlib import contextmanager
 
 LOOPBACK = "127.0.0.1"
 PORTS = 200
-"""How many are tried from the engine's own one on: below those that the kernel gives to outgoing connections."""
+"""How many ports are tried, starting at the engine's own: all below the kernel's range for outgoing connections."""
 
 
 class NoPortError(OSError):
-    """None is free."""
+    """No port is free."""
 
 
 @contextmanager
 def reserved(wanted: int) -> Iterator[int]:
-    """The first port from `wanted` on at which nothing listens, and which no other `paceline measure` of this machine
-    has reserved: between two of its servers nothing listens at its port either. What reserves it is a name in the
-    kernel's abstract namespace, which is gone with us. Raises NoPortError."""
+    """The first port from `wanted` on at which nothing listens and that no other `paceline measure` of this machine has
+    reserved: between two of its servers its port is unused, too. The reservation is a name in the kernel's abstract
+    namespace, which disappears with our process. Raises NoPortError."""
     for port in range(wanted, wanted + PORTS):
         with socket.socket(socket.AF_UNIX) as name:
             try:

@@ -1,5 +1,5 @@
-"""Prompts that are in the cluster, as files of this machine: those that a person names by `--prompts`, those of a
-ConfigMap that stands in the question's file, and those below the directory of `--models`."""
+"""Prompts from the cluster as files of this machine: named by `--prompts`, in a ConfigMap of the question's file, or
+below the directory of `--models`."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ def local_prompt_files(
     directory: Path | None,
     folder: Path,
 ) -> dict[ModelKey, Path]:
-    """Of datasets that are neither built in nor on the hub. `named` by dataset, for all of the same source; `objects`
-    of the question's file; `directory` of `--models`. Those of a ConfigMap are written into `folder`. A file keeps the
-    end of its name, which says whether it is a table. Raises MissingError."""
+    """Files of datasets that are neither built in nor on the hub. `named`: by dataset, for all datasets with the same
+    source; `objects`: of the question's file; `directory`: of `--models`. Prompts of a ConfigMap are written into
+    `folder`. A file keeps its suffix, which shows whether it is a table. Raises MissingError."""
     sources = {one.name: one.source for one in datasets}
     for name, place in named.items():
         if name not in sources:
@@ -38,7 +38,7 @@ def local_prompt_files(
 
 
 def _in_a_config_map(dataset: Dataset, objects: Sequence[Object], folder: Path) -> Path | None:
-    """The key of the ConfigMap that the source names, as a pod would find it; None if no object has it."""
+    """The key of the ConfigMap in the source, as a pod would find it; None if no object has it."""
     source = dataset.address
     for one in objects if source.scheme is Scheme.CONFIG_MAP else ():
         if one.get("kind") != "ConfigMap" or (one.get("metadata") or {}).get("name") != source.name:

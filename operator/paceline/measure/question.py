@@ -1,5 +1,5 @@
-"""The question of a file: a pool at its commits as the BenchmarkRun that the operator would make, or a BenchmarkRun as
-it is. Pure."""
+"""The question of a file: a pool at its commits as the BenchmarkRun that the operator would make, or a BenchmarkRun
+unchanged. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ from paceline.render.common import API_VERSION
 
 _RUN = "BenchmarkRun"
 IN_MEMORY = {"namespace": "default", "uid": "not-in-a-cluster"}
-"""Of an object that no API server has."""
+"""Metadata of an object that is in no API server."""
 LOCAL_SETTINGS = Settings(image="paceline")
 
 
 class QuestionError(ValueError):
-    """A file with nothing to measure; the text names the field and the way out."""
+    """The file has nothing to measure; the text names the field and says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolQuestion:
-    """A pool of a SpeculativeDeployment, alone in its manifest, or a BenchmarkRun."""
+    """One pool of a SpeculativeDeployment, with the other pools removed from its manifest; or a BenchmarkRun."""
 
     manifest: Object
     spec: DeploymentSpec | RunSpec
@@ -45,7 +45,7 @@ class PoolQuestion:
 
     @property
     def searches(self) -> bool:
-        """Whether two runs answer it: a search, and then a gate about what that has found."""
+        """Whether the question takes two runs: a search, and then a gate about the search's result."""
         return isinstance(self.spec, DeploymentSpec) and self.spec.pools[0].search is not None
 
     @property
@@ -56,7 +56,7 @@ class PoolQuestion:
 
     @property
     def datasets(self) -> tuple[Dataset, ...]:
-        """Those that are not built in, each once."""
+        """Datasets that are not built in, each once."""
         others = (one for one in self._datasets if one.address.scheme is not Scheme.BUILTIN)
         return tuple({one.name: one for one in others}.values())
 
@@ -71,7 +71,7 @@ class PoolQuestion:
 
 
 def asked(manifest: Object, pool: str | None) -> PoolQuestion:
-    """Raises QuestionError."""
+    """The question in the manifest. Raises QuestionError."""
     if manifest["kind"] == _RUN:
         spec = api.run(manifest)
         if pool not in (None, spec.pool):
@@ -94,7 +94,7 @@ def _measurable(question: PoolQuestion) -> PoolQuestion:
 
 
 def found_wrong(question: PoolQuestion, facts: Mapping[str, ModelFacts]) -> tuple[tuple[str, bool], ...]:
-    """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
+    """Preflight's findings in a pool's models, each with whether it keeps the operator from measuring the pool."""
     if isinstance(question.spec, RunSpec):
         return ()
     return each_once(model_problems(question.spec, question.manifest["spec"], facts))
@@ -103,9 +103,9 @@ def found_wrong(question: PoolQuestion, facts: Mapping[str, ModelFacts]) -> tupl
 def run_to_measure(
     question: PoolQuestion, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
 ) -> Manifest:
-    """The run that answers it, without a status. That of a pool has the spec that the operator would write, and `now`
-    in its name: another one, of another day, may be in the same cluster. Of a pool with a search it is the search, and
-    once there is one that has found a candidate, the gate about that."""
+    """The run that answers the question, without a status. A pool's run has the spec that the operator would write, and
+    `now` in its name, because the cluster may have another one of another day. For a pool with a search it is the
+    search and, once `search` has found a candidate, the gate about that candidate."""
     metadata = question.manifest["metadata"]
     if isinstance(question.spec, RunSpec):
         return _run(str(metadata["name"]), question.manifest["spec"])
@@ -122,12 +122,12 @@ def run_to_measure(
 
 
 def found_by(search: Object) -> str:
-    """The candidate that a search has found; "" if it has found none, or is still under way."""
+    """The candidate that a search found; "" if it found none or is still running."""
     return Run(manifest=search).found
 
 
 def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
-    """Rounds that were measured before are none of it. The operator gives no run of its own such a name."""
+    """The run without rounds measured before. The operator gives its own runs other names."""
     asked = {key: value for key, value in spec.items() if key != "measured"}
     return {"apiVersion": API_VERSION, "kind": _RUN, "metadata": {"name": name}, "spec": asked}
 
@@ -135,7 +135,7 @@ def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
 def paths(
     question: PoolQuestion, commits: Mapping[tuple[str, str], str], places: Mapping[tuple[str, str], Path]
 ) -> dict[str, str]:
-    """Where a round's pod has a model → where it is here."""
+    """A model's path in a round's pod → its local path."""
     return {
         snapshot_path(model.source, commits[model.source, model.revision]): str(places[model.source, model.revision])
         for model in question.models

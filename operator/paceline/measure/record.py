@@ -1,5 +1,5 @@
-"""The file that remembers a run: a BenchmarkRun with its status, and its BenchmarkRounds, whole at any time. Beside it
-lies a directory with the logs of each round, and the lock of whoever measures."""
+"""The file with a run's state: a BenchmarkRun with its status, and its BenchmarkRounds, complete at any time. Beside it
+is a directory with the logs of each round, and the lock of the process that measures."""
 
 import fcntl
 import json
@@ -21,13 +21,13 @@ from paceline.evidence import question
 from paceline.plan.objects import brings_rounds, finished
 
 LOCK_SECONDS = 60.0
-"""For what an interrupted round has left to end: more than a client's last heartbeat and a server's grace take."""
+"""Seconds for an interrupted round to end: more than a client's last heartbeat and a server's grace period."""
 INHERITED = 100
-"""Least number of the lock's descriptor in our processes: shells use the small ones themselves."""
+"""Lowest number of the lock's descriptor in our processes: shells use the small numbers themselves."""
 
 
 class RecordError(ValueError):
-    """A file that cannot be gone on with; the text says what to do."""
+    """The file cannot be continued; the text says what to do."""
 
 
 def folder_of(file: Path) -> Path:
@@ -61,7 +61,7 @@ def _of_kind(documents: Sequence[Any], kind: str) -> list[Manifest]:
 
 
 def _out_of_shape(run: Mapping[str, Any], rounds: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What of it could not have been written by us."""
+    """Contents that we could not have written."""
     metadata, status = run.get("metadata"), run.get("status", {})
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         yield "metadata.name is no text"
@@ -78,8 +78,8 @@ def _out_of_shape(run: Mapping[str, Any], rounds: Iterable[Mapping[str, Any]]) -
 
 
 def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -> Manifest:
-    """The run to go on with: as remembered, without the round that was interrupted, which does not count; or as wanted.
-    `note`: how it is measured now. Raises RecordError if the file remembers something else."""
+    """The run to continue: as stored, without the interrupted round, which does not count; or as wanted. `note`: how it
+    is measured now. Raises RecordError if the file holds something else."""
     if stored is None:
         return dict(wanted)
     if question(stored["spec"]) != question(wanted["spec"]):
@@ -105,13 +105,13 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
 
 
 def without_rounds(run: Object) -> Manifest:
-    """The run without the rounds that it brings along: the question that is being measured."""
+    """The run without rounds measured before: the question to measure."""
     return {**run, "spec": {key: value for key, value in run["spec"].items() if key != "measured"}}
 
 
 def with_round(run: Object, round: Mapping[str, Any], how: Mapping[str, Any]) -> Manifest:
-    """The run with one round more. `how`: machine, note and differs of `spec.measured`, which a search has not: no
-    cluster takes its rounds."""
+    """The run with one more round. `how`: machine, note and differs of `spec.measured`. A search has no
+    `spec.measured`, because no cluster accepts its rounds."""
     gone_on = {**run, "rounds": [*run.get("rounds", ()), noted(round, how["note"])]}
     if purpose_of(run["spec"]) is Purpose.SEARCH:
         return gone_on
@@ -120,14 +120,14 @@ def with_round(run: Object, round: Mapping[str, Any], how: Mapping[str, Any]) ->
 
 
 def noted(round: Mapping[str, Any], note: str) -> Manifest:
-    """With the note, if it was measured here."""
+    """The round with the note, if it was measured here."""
     if round.get("error") or round.get("run"):
         return dict(round)
     return {**round, "notes": [note, *round.get("notes", ())]}
 
 
 def as_documents(run: Object) -> Iterator[Manifest]:
-    """The run and its rounds as `kubectl apply` takes them."""
+    """The run and its rounds as documents for `kubectl apply`."""
     yield {key: value for key, value in run.items() if key != "rounds"}
     for spec in run.get("rounds", ()):
         name = run["metadata"]["name"]
@@ -137,7 +137,7 @@ def as_documents(run: Object) -> Iterator[Manifest]:
 
 
 def save(file: Path, run: Object, mark: str = "") -> None:
-    """A reader of the file sees the old one or the new one. `mark` is a comment in its first line."""
+    """Replace the file atomically. `mark` becomes a comment in its first line."""
     text = f"# {mark}\n" * bool(mark) + yaml.dump_all(
         json.loads(json.dumps(list(as_documents(run)))), Dumper=yaml.CSafeDumper, sort_keys=False, width=120
     )
@@ -150,8 +150,8 @@ def save(file: Path, run: Object, mark: str = "") -> None:
 
 
 def lock(folder: Path, waits: Callable[[], None]) -> int:
-    """Descriptor of a lock that nobody else has, which processes may inherit: whoever of them lives keeps it. `waits`
-    is called once if it is waited for. Raises RecordError."""
+    """Descriptor of an exclusive lock that child processes may inherit: any of them that lives keeps it. `waits` is
+    called once if we have to wait. Raises RecordError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)

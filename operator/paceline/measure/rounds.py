@@ -1,4 +1,4 @@
-"""The operator's planner, asked again and again, with a round's Job carried out here."""
+"""Runs the operator's planner in a loop and carries out a round's Job here."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The run as it is now, with its round under way: its plan, when it began, and what its client has said so far."""
+    """The run's current state, with the plan, start time and client output of the round under way."""
 
     run: Manifest
     plan: RoundPlan | None = None
@@ -39,7 +39,7 @@ class Moment:
 
 @dataclass(kw_only=True)
 class LocalRun:
-    """A run, the file that remembers it, and its pod, if a round is under way. `lock` is inherited by its processes."""
+    """A run, the file with its state, and the pod of a round under way. Its processes inherit `lock`."""
 
     run: Manifest
     file: Path
@@ -52,13 +52,13 @@ class LocalRun:
         self.spec: RunSpec = api.run(record.without_rounds(self.run))
 
     def check(self) -> None:
-        """What every round would fail on, such as prompts that cannot be read, before anything is started. Raises
-        DatasetError, and OSError for a file that is not there."""
+        """Find errors that would fail every round, such as unreadable prompts, before anything is started. Raises
+        DatasetError, and OSError for a missing file."""
         owner = self._snapshot(None).owner
         check_arms(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
 
     def until_the_end(self) -> Iterator[Moment]:
-        """A moment every fifth of a second until the run has its end. However it is left, no process stays."""
+        """A moment every fifth of a second until the run ends. No process survives, however the loop is left."""
         due: datetime | None = None
         ask = True
         try:
@@ -108,7 +108,7 @@ class LocalRun:
         return {**how, "differs": differs} if differs else how
 
     def _follow(self, plan: Plan, now: datetime) -> bool:
-        """Status first, then actions, as the operator does it. True if the planner is to be asked again at once."""
+        """Write the status, then carry out actions, like the operator. True if the planner must run again at once."""
         if plan.status is not None:
             self.run = {**self.run, "status": dict(plan.status)}
             record.save(self.file, self.run, self.machine.mark)

@@ -1,4 +1,4 @@
-"""The status of a round's Job and of its pod, as a cluster would report what happened to its processes. Pure."""
+"""The status of a round's Job and pod, as a cluster would report the fate of its processes. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ _LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node lo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerEnd:
-    """Of a container: its exit code, and the last that it had to say."""
+    """Exit code and last output of a container."""
 
     code: int
     message: str
 
 
 def running_pod(job: Manifest, node: str, began: datetime) -> RoundJob:
-    """Its containers run."""
+    """The round while its containers run."""
     names = [container["name"] for container in job["spec"]["template"]["spec"]["containers"]]
     running = {"running": {"startedAt": timestamp(began)}}
     status = {
@@ -42,7 +42,7 @@ def over(
     *,
     late: bool = False,
 ) -> RoundJob:
-    """Its containers have ended; `log` is the client's, `late`: because activeDeadlineSeconds had passed."""
+    """The round after its containers have ended. `log` is the client's; `late`: activeDeadlineSeconds had passed."""
     good = not late and not any(one.code for one in how.values())
     outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED_CONDITION)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]

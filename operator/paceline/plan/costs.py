@@ -1,4 +1,4 @@
-"""What rounds cost, by what is assumed of servers: for `plan.forecast`."""
+"""Estimates the cost of rounds from assumptions about servers, for `plan.forecast`."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from paceline.plan.speeds import as_one_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """`start_seconds` from a server's start to ready; `stream` is output tokens per second of each request that is
-    under way, or, if it is `shared`, of one that is alone; `spread`, a standard deviation of its logarithm over the
-    baseline's requests, decides how many requests later rounds send. None: as many as the first one."""
+    """`start_seconds`: from a server's start to ready. `stream`: output tokens per second of each request under way or,
+    if `shared`, of a single request. `spread`: standard deviation of its logarithm over the baseline's requests, which
+    determines how many requests later rounds send; None: as many as the first."""
 
     start_seconds: float
     stream: float
@@ -19,28 +19,28 @@ class Assumptions:
     shared: bool = False
 
     def of_round(self, plan: RoundPlan) -> float:
-        """Seconds, without scheduling, warm-up and what is between two arms."""
+        """Seconds, without scheduling, warm-up and the time between two arms."""
         return self.of_starts(plan) + self.of_loads(plan)
 
     def of_starts(self, plan: RoundPlan) -> float:
-        """Seconds that the servers of a round start for."""
+        """Seconds that a round's servers take to start."""
         return len(plan.arms) * self.start_seconds
 
     def of_loads(self, plan: RoundPlan) -> float:
-        """Seconds that they answer for."""
+        """Seconds that a round's servers take to answer."""
         loads = sum(self.of_workload(workload) for arm in plan.arms for workload in plan.workloads_of(arm))
         return loads + len(plan.arms) * self.of_parity(plan.parity)
 
     def of_parity(self, parity: Parity | None) -> float:
-        """Seconds, one prompt after another, if every answer goes to its cap."""
+        """Seconds, one prompt after another, if every answer reaches its maximum length."""
         return parity.samples * parity.max_tokens / self.stream if parity else 0.0
 
     def of_request(self, concurrency: int) -> float:
-        """Output tokens per second of each of so many requests."""
+        """Output tokens per second of each request at this concurrency."""
         return self.stream * (as_one_of(concurrency) if self.shared else 1.0)
 
     def of_workload(self, workload: Workload) -> float:
-        """Seconds, if every answer goes to its cap."""
+        """Seconds, if every answer reaches its maximum length."""
         answer = workload.dataset.max_tokens / self.of_request(workload.concurrency)
         if workload.rate:
             return workload.dataset.requests / workload.rate + answer
@@ -66,14 +66,14 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceCost:
-    """The cost of one pool's evidence. A Job is a round; `reused` names the run whose evidence is used again."""
+    """The cost of one pool's evidence. A Job is a round; `reused` names the run whose evidence is reused."""
 
     jobs: int = 0
     server_starts: int = 0
     accelerator_seconds: float = 0.0
     by_round: tuple[RoundCost, ...] = ()
     accelerators: int = 0
-    """Of one round, on one node."""
+    """Accelerators of one round, on one node."""
     reused: str = ""
     search: "EvidenceCost | None" = None
-    """The part of it that is a search; None if there is none."""
+    """The search's part of the cost; None without a search."""

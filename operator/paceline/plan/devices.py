@@ -1,4 +1,4 @@
-"""Devices that pods claim, in both planners."""
+"""Claimed devices, for both planners."""
 
 WITHOUT_CLAIMS = (
     "accelerator.deviceClassName needs resource.k8s.io/v1, which Kubernetes serves from 1.34 on, and the right to list "

@@ -1,7 +1,8 @@
-"""What the planners would do from here on, if everything succeeds: `paceline plan`.
+"""Predicts what the planners would do from now on if everything succeeds: `paceline plan`.
 
 The real planners reconcile a simulated cluster (`plan.simulation`) until nothing changes; between two passes servers
-get ready, and prefetches and rounds end. Nothing here knows what comes next: the steps are what the planners applied.
+get ready, and prefetches and rounds end. This module does not know the next step: the steps are what the planners
+applied.
 """
 
 import math
@@ -31,28 +32,28 @@ from paceline.plan.simulation.scheduler import accelerators, is_round
 from paceline.plan.step import Action, Adopt, Apply
 
 Scenario = Callable[[int], float]
-"""Round → the throughput of every candidate in it, over the baseline's."""
+"""Round → the throughput of every candidate, relative to the baseline."""
 ALL_FASTER: Scenario = lambda number: 1.5  # noqa: E731
 """The gate decides at its first look."""
 UNDECIDED_SCENARIO: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
-"""No candidate is ever decided: all are in every round there can be."""
+"""No candidate is ever decided: all are in every possible round."""
 
 BASELINE_SPEED = 100.0
-"""Output tokens per second. Only ratios count."""
+"""Output tokens per second. Only ratios matter."""
 _NODE = "simulated"
-"""It stands for all nodes: accelerators are a number here."""
+"""One node for all: accelerators are only a number here."""
 _CLAIM = "PersistentVolumeClaim"
 MOST_WAITS = 64
-"""How often time passes for a loan: once for each run."""
+"""Maximum number of times that time advances for a loan: once per run."""
 OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
-"""Kind → the label by which its children name it."""
+"""Kind → the label with its name on its children."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
 _NEVER = ("NotMeasurable",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """`steps` are what was applied or deleted, except rounds, each with its reason. `waiting`, `never` (pools that
+    """`steps`: what was applied or deleted, except rounds, with the reason of each. `waiting`, `never` (pools that
     cannot be measured) and `stalled` are messages of the planners' conditions."""
 
     pools: Mapping[str, EvidenceCost]
@@ -61,16 +62,16 @@ class Forecast:
     never: tuple[str, ...]
     stalled: str
     serving: int
-    """Accelerators that ready servers hold in the end."""
+    """Accelerators held by ready servers at the end."""
     most_at_once: int
-    """Rounds that take turns: each of them fits, all of them together do not. 0 if none has to."""
+    """Number of rounds that must take turns because they fit one by one but not together; 0 if none must."""
     interruptions: tuple[Interruption, ...]
 
 
 @dataclass(kw_only=True)
 class Simulation:
-    """A cluster in which everything succeeds, and what the planners have done to it so far. `free` is how many
-    accelerators there are for everything here."""
+    """A cluster in which everything succeeds, and the planners' actions so far. `free`: accelerators available for all
+    objects here."""
 
     cluster: Cluster
     scenario: Scenario
@@ -80,11 +81,11 @@ class Simulation:
     watch: Watch
     steps: list[tuple[Handle, str]] = field(default_factory=list)
     runs: set[str] = field(default_factory=set)
-    """BenchmarkRuns that were made here: their measurements are invented."""
+    """BenchmarkRuns created here: their measurements are invented."""
     most_at_once: int = 0
     waited: int = 0
     due: datetime | None = None
-    """When the planner of a pool that may lend a server looks at it again."""
+    """When the planner of a pool that may lend a server runs next."""
 
 
 def forecast(
@@ -99,10 +100,10 @@ def forecast(
 ) -> Forecast:
     """Apply `manifest`, a deployment or a run, to a cluster that holds `existing` and reconcile until nothing changes.
 
-    `free` is the number of free accelerators, those that servers of `existing` hold not among them; None: as many as
-    are wanted. `beside`: they are free beside the servers that the deployment asks for; and where its runs wait for
-    free accelerators, they find them in the end, so that what comes after a verdict can be seen. benchmark.window is
-    taken to be open."""
+    `free`: number of free accelerators, not counting those held by servers of `existing`; None: unlimited. `beside`:
+    `free` comes on top of the accelerators of the deployment's servers; and runs that wait for free accelerators get
+    them eventually, so that the steps after a verdict are included. benchmark.window is assumed to be open.
+    """
     stored = _stored(manifest, existing)
     available = math.inf if free is None else free + (_of_servers(manifest) if beside else _held(stored))
     simulation = Simulation(
@@ -127,7 +128,7 @@ def forecast(
 
 
 def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
-    """What the API server holds once `manifest` is applied: of `existing` only what its planner would read."""
+    """The API server's objects once `manifest` is applied: of `existing` only those that its planner would read."""
     key = kind, name = handle_of(manifest)
     before = next((dict(stored) for stored in existing if handle_of(stored) == key), {})
     source = ("BenchmarkRun", source_run(manifest["spec"]))
@@ -147,14 +148,14 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
 
 
 def _held(stored: Collection[Object]) -> int:
-    """The accelerators of servers that are there already."""
+    """Accelerators of existing servers."""
     objects = {handle_of(one): one for one in stored}
     servers = (one for one in stored if one["kind"] == "Deployment")
     return sum(accelerators(pod_template(one), objects) * one["spec"].get("replicas", 1) for one in servers)
 
 
 def _of_servers(manifest: Object) -> int:
-    """The accelerators that the deployment's servers take."""
+    """Accelerators that the deployment's servers take."""
     accelerator = manifest["spec"]["accelerator"]
     replicas = sum(pool.get("replicas", 1) for pool in manifest["spec"].get("pools", ()))
     return int(replicas * accelerator["count"] * accelerator.get("nodes", 1))
@@ -172,7 +173,7 @@ def _borrows(manifest: Object) -> bool:
 
 
 def _with_room(_owner: Object, pod: Manifest) -> Manifest:
-    """A round's pod needs no accelerators."""
+    """Admit a round's pod without accelerators."""
     if not is_round(pod):
         return pod
     containers = [{**container, "resources": {}} for container in pod["spec"]["containers"]]
@@ -184,7 +185,7 @@ def _pools(manifest: Object) -> list[str]:
 
 
 def _start_servers(cluster: Cluster) -> None:
-    """Existing servers serve: listings of a cluster seldom have their pods."""
+    """Start the existing servers, because listings of a cluster seldom include their pods."""
     controllers.step(cluster)
     _servers_get_ready(cluster)
     controllers.step(cluster)
@@ -194,12 +195,12 @@ def _start_servers(cluster: Cluster) -> None:
 
 
 def _reconcile(simulation: Simulation) -> bool:
-    """One pass over every object of ours. True if anything changed."""
+    """One pass over all of our objects. True if anything changed."""
     cluster, changed = simulation.cluster, False
     simulation.due = None
     for key in reconciler.owned_handles(cluster):
         if key not in cluster.objects:
-            continue  # a run that its deployment no longer keeps, deleted a moment ago
+            continue  # a run that its deployment has just deleted
         stored, plan = cluster.objects[key], reconciler.plan_of(cluster, key)
         if key[0] == "SpeculativeDeployment" and _may_lend(stored, cluster):
             simulation.due = plan.requeue_at
@@ -211,7 +212,7 @@ def _reconcile(simulation: Simulation) -> bool:
 
 
 def _may_lend(deployment: Object, cluster: Cluster) -> bool:
-    """Whether a run waits for accelerators, and no pool has lent a server yet."""
+    """Whether a run waits for accelerators and no pool has lent a server yet."""
     lent = any(pool.get("internal", {}).get("borrowed") for pool in (deployment.get("status") or {}).get("pools", ()))
     statuses = (from_status(BenchmarkRunStatus, run.get("status")) for run in cluster.of("BenchmarkRun"))
     waits = any(status.progress and status.progress.waits_for_accelerators for status in statuses)
@@ -234,7 +235,7 @@ def _carry_out(simulation: Simulation, action: Action) -> bool:
 
 
 def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
-    """A round is a cost, everything else a step."""
+    """Count a round as a cost, and everything else as a step."""
     kind, name = handle_of(applied)
     if kind == "Job" and applied["metadata"]["labels"][COMPONENT_LABEL] == "round":
         _count(simulation, applied)
@@ -247,7 +248,7 @@ def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
 
 
 def _hedged(simulation: Simulation, why: str) -> str:
-    """Without numbers that an invented run has measured."""
+    """The reason without an invented run's numbers."""
     run = next((name for name in simulation.runs if f": {name}: " in why), None)
     return f"{why.partition(':')[0]}, if {run} shows it to be the fastest" if run else why
 
@@ -261,7 +262,7 @@ def _count(simulation: Simulation, job: Manifest) -> None:
 
 
 def _and(before: EvidenceCost, plan: RoundPlan, each: int, assumed: Assumptions) -> EvidenceCost:
-    """With one round more, on `each` accelerators."""
+    """The cost with one more round, on `each` accelerators."""
     return replace(
         before,
         jobs=before.jobs + 1,
@@ -276,7 +277,7 @@ def _and(before: EvidenceCost, plan: RoundPlan, each: int, assumed: Assumptions)
 
 
 def _advance(simulation: Simulation) -> bool:
-    """The next thing that happens without the operator. False if nothing does."""
+    """Let the next event outside the operator happen. False if there is none."""
     cluster = simulation.cluster
     return (
         controllers.step(cluster)
@@ -289,7 +290,7 @@ def _advance(simulation: Simulation) -> bool:
 
 
 def _prefetch_ends(cluster: Cluster) -> bool:
-    """At once. Commits are invented and facts unknown, so preflight has nothing to say."""
+    """At once. Commits are invented and facts unknown, so preflight finds nothing."""
     job = next((job for job in cluster.of("Job", component="fetch") if not finished(job)), None)
     if job is not None:
         kubelet.end_job(cluster, job, "fetch", 0, fetched(fetch_request(job)))
@@ -297,7 +298,7 @@ def _prefetch_ends(cluster: Cluster) -> bool:
 
 
 def _servers_get_ready(cluster: Cluster) -> bool:
-    """At once: the start of a server that nothing waits for costs no time."""
+    """At once: the start of a server that nothing waits for takes no time."""
     starting = [pod for pod in _placed_servers(cluster) if pod["status"]["phase"] != "Running"]
     for pod in starting:
         kubelet.mark_ready(pod)
@@ -305,14 +306,14 @@ def _servers_get_ready(cluster: Cluster) -> bool:
 
 
 def _one_more_waits(cluster: Cluster) -> bool:
-    """A roll-out waits for room for one server more, until the planner gives that up."""
+    """A roll-out waits for room for one additional server, until the planner gives up."""
     waits = any(one_more_waits(one, cluster.owned("Pod", one), {}, cluster.now) for one in cluster.of("Deployment"))
     cluster.now += SURGE_PATIENCE if waits else timedelta()
     return waits
 
 
 def _round_ends(simulation: Simulation) -> bool:
-    """The oldest of those under way, after the time that the assumptions give it."""
+    """End the oldest round under way, after its assumed time."""
     cluster = simulation.cluster
     pods = [pod for pod in cluster.of("Pod") if is_round(pod) and pod["status"]["phase"] in ("Pending", "Running")]
     left = simulation.free - _accelerators(cluster, _placed_servers(cluster))
@@ -336,7 +337,7 @@ def _round_ends(simulation: Simulation) -> bool:
 
 
 def _loan_is_due(simulation: Simulation) -> bool:
-    """Time passes until a pool lends a server to its run."""
+    """Advance the time until a pool lends a server to its run."""
     if simulation.due is None or simulation.due - simulation.cluster.now > LOAN_PATIENCE:
         return False
     simulation.cluster.now, simulation.due = simulation.due, None
@@ -352,7 +353,7 @@ def _accelerators(cluster: Cluster, pods: Collection[Object]) -> int:
     return sum(accelerators(pod, cluster.objects) for pod in pods)
 
 
-# What came of it.
+# The results.
 
 
 def _forecast(simulation: Simulation, status: Object) -> Forecast:
@@ -382,7 +383,7 @@ def _forecast(simulation: Simulation, status: Object) -> Forecast:
 
 
 def _stalled(status: Object) -> str:
-    """Why a deployment stalls, or why a run could not be carried out."""
+    """Why a deployment is stalled, or why a run failed."""
     verdict = status.get("verdict") or {}
     failed = verdict.get("message", "") if verdict.get("outcome") == "Error" else ""
     return str((condition({"status": status}, "Stalled") or {}).get("message", failed))

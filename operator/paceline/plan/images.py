@@ -1,12 +1,12 @@
-"""Images as kubelets report them (`imageID`): which digest a container ran from, and whether two differ. And releases,
-as servers report them.
+"""Images as kubelets report them (`imageID`): which digest a container ran, and whether two differ. Also releases, as
+reported by servers.
 
-A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports its own id. Only
-two of the same kind can be compared.
+A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports the image's id.
+Only two of the same kind can be compared.
 """
 
 _PARTS = ("", "+", ".", "-", "r", "a", "b")
-"""What may follow a release in the version of the same: `0.5.23.post1`, `0.33.0+cu130`, `0.1.0rc0`."""
+"""What may follow a release in a version of the same release: `0.5.23.post1`, `0.33.0+cu130`, `0.1.0rc0`."""
 
 
 def image_digest(image: str) -> str:
@@ -15,7 +15,7 @@ def image_digest(image: str) -> str:
 
 
 def differ(image: str, other: str) -> bool:
-    """Whether these are two images for certain."""
+    """Whether these are certainly two different images."""
     comparable = bool(image_digest(image) and image_digest(other)) and ("@" in image) is ("@" in other)
     return comparable and image_digest(image) != image_digest(other)
 

@@ -1,6 +1,6 @@
-"""What a pool's clients notice: servers that are replaced, and a server that is lent to a run.
+"""Interruptions for a pool's clients: servers that are replaced, and a server lent to a run.
 
-Read off what the planners apply in a simulated cluster (`plan.forecast`), so it is what they would do.
+Derived from what the planners apply in a simulated cluster (`plan.forecast`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,8 @@ from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """A change of a pool's servers while they serve. `servers` are asked for, `down` of them away at a time, each for
-    `seconds`; none is where a new server starts beside them first."""
+    """A change of a pool's servers while they serve. `servers`: requested; `down`: how many are away at a time, each
+    for `seconds`; 0 if a new server starts beside them first."""
 
     pool: str
     what: str
@@ -29,16 +29,16 @@ class Interruption:
 
 @dataclass(kw_only=True)
 class Watch:
-    """The servers of each pool as they were applied last. `start_seconds` is the time in which a server gets ready."""
+    """The servers of each pool as last applied. `start_seconds`: time until a server is ready."""
 
     start_seconds: float
     found: list[Interruption] = field(default_factory=list)
     _rolling: dict[str, str] = field(default_factory=dict)
-    """Pool → the revision that is rolled out."""
+    """Pool → the revision being rolled out."""
     _lent: dict[str, datetime] = field(default_factory=dict)
 
     def applied(self, before: Object | None, after: Object, ready: int, now: datetime) -> None:
-        """`before`: the servers as they were, `ready` of them ready; `after`: as the planner wants them."""
+        """`before`: the previous servers, `ready` of them ready; `after`: the servers that the planner wants."""
         pool = after["metadata"]["labels"][POOL_LABEL]
         more = _asked(after) - (_asked(before) if before else _asked(after))
         if more < 0:
@@ -54,8 +54,7 @@ class Watch:
             self._add(pool, f"roll-out of {_label(after, ARM_LABEL)}", after, self.start_seconds)
 
     def over(self, servers: Mapping[str, Object]) -> tuple[Interruption, ...]:
-        """All that was noticed, and of each roll-out that interrupted nothing that it did not. `servers`: those of each
-        pool in the end."""
+        """All interruptions, and an entry for each roll-out without one. `servers`: each pool's at the end."""
         return (*self.found, *self._unnoticed(servers))
 
     def _unnoticed(self, servers: Mapping[str, Object]) -> Iterator[Interruption]:
@@ -77,6 +76,6 @@ def _asked(servers: Object) -> int:
 
 
 def _in_place(servers: Object) -> bool:
-    """Whether a server ends before its successor starts: no surge, as a LeaderWorkerSet of ours has none."""
+    """Whether a server ends before its successor starts: no surge, as for our LeaderWorkerSets."""
     rolling = servers["spec"].get("strategy", {}).get("rollingUpdate", {})
     return not rolling.get("maxSurge")

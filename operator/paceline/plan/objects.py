@@ -16,7 +16,7 @@ def condition(item: Object, kind: str) -> Mapping[str, Any] | None:
 
 
 def finished(item: Object) -> bool:
-    """Whether a Job or a BenchmarkRun has ended, with success or without."""
+    """Whether a Job or a BenchmarkRun has ended, successfully or not."""
     return bool(condition(item, "Complete") or condition(item, "Failed"))
 
 
@@ -29,32 +29,32 @@ def annotations(item: Object) -> Mapping[str, str]:
 
 
 def brings_rounds(run: Object) -> bool:
-    """Whether a BenchmarkRun was measured without a cluster: it measures nothing itself."""
+    """Whether a BenchmarkRun was measured without a cluster and so measures nothing itself."""
     return isinstance(run.get("spec"), Mapping) and bool(run["spec"].get("measured"))
 
 
 MOST_DIGITS = 6
-"""Of an attempt: whoever may edit a run may write anything there."""
+"""Maximum digits of an attempt: anyone who may edit a run can write any text there."""
 
 
 def attempt(run: Object) -> int:
-    """Of a BenchmarkRun that a person has made, the first; so of one whose number nobody has counted to."""
+    """Attempt of a BenchmarkRun; 1 for one created by a person, and for an unusable number."""
     text = annotations(run).get(ATTEMPT, "")
     return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 1
 
 
 def trigger(run: Object) -> str:
-    """What a BenchmarkRun was made for, as `core.Trigger`."""
+    """Why a BenchmarkRun was created, as in `core.Trigger`."""
     return annotations(run).get(TRIGGER, Trigger.PERSON)
 
 
 def is_suspended(run: Object) -> bool:
-    """Whether a BenchmarkRun is annotated to rest: it keeps its rounds and starts no other."""
+    """Whether a BenchmarkRun is annotated as suspended: it keeps its rounds and starts no other."""
     return annotations(run).get(SUSPENDED) == "true"
 
 
 def opens_at(run: Object) -> str:
-    """When the window in which a BenchmarkRun's rounds may start opens next; "" while it is open, or if it has none."""
+    """When the window for a BenchmarkRun's rounds opens next; "" while it is open, or without a window."""
     return annotations(run).get(OUTSIDE_WINDOW, "")
 
 
@@ -64,5 +64,5 @@ def superseded(run: Object) -> bool:
 
 
 def aborted(run: Object) -> str:
-    """The request by which a person has ended a BenchmarkRun, as VERB=VALUE; "" if none has."""
+    """The request that ended a BenchmarkRun, as VERB=VALUE; "" if there was none."""
     return annotations(run).get(ABORTED, "")

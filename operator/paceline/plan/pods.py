@@ -1,4 +1,4 @@
-"""What a pod's status shows: why it does not run, how it ended."""
+"""Reads a pod's status: why it does not run, how it ended."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,32 +17,32 @@ from paceline.plan.silence import changed_since, placed_at, waits_since, without
 from paceline.plan.step import parse_time
 
 _ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
-"""Reasons to wait of a container that has been or will be started. Every other one (its image, its volumes, its name)
-means that it cannot be started; the kubelet gets new ones with every release."""
+"""`waiting` reasons of a container that has been or will be started. Any other reason (its image, its volumes, its
+name) means that it cannot be started; every kubelet release adds some."""
 UNALLOCATED = "cannot allocate all claims"
-"""In the scheduler's messages: the devices that a pod claims are not free on a node, or none there meets its selectors
+"""In the scheduler's messages: a node has no free devices for a pod's claim, or none that match its selectors
 (Kubernetes 1.34, pkg/scheduler/framework/plugins/dynamicresources)."""
 _ROOM = re.compile(
     rf"Insufficient|{UNALLOCATED}|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/"
 )
-"""In the scheduler's messages: capacity that other pods may give back, on a node that matches otherwise."""
+"""In the scheduler's messages: capacity that other pods may free, on an otherwise matching node."""
 _NEVER = re.compile(
     r"node affinity/selector|untolerated taint|device class \S+ does not exist|[Pp]ersistent ?[Vv]olume"
 )
-"""In the scheduler's messages: what no waiting changes."""
+"""In the scheduler's messages: problems that waiting does not solve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why a pod cannot be used. `message` is for people; decisions are made by the other fields."""
+    """Why a pod cannot be used. `message` is for people; decisions use the other fields."""
 
     message: str
     fatal: bool = False
-    """Trying again changes nothing: a person must act."""
+    """A retry changes nothing: a person must act."""
     reason: Reason = Reason.ServersStarting
     """Its kind, as the reason of Ready."""
     since: datetime | None = None
-    """As the cluster reports it; None if it does not."""
+    """Start time reported by the cluster; None if it does not report one."""
     final: datetime | None = None
     """When it becomes fatal if nothing changes."""
 
@@ -50,9 +50,9 @@ class Trouble:
 def trouble(
     pods: Iterable[Object], warnings: Mapping[str, str] | None = None, now: datetime | None = None
 ) -> Trouble | None:
-    """The worst of these pods' troubles, in the order unplaced, on an unreachable node, unstartable, held up, crashed,
-    evicted; of equal ones the first pod's. `warnings` are the last Warnings of pods that give no reason, by uid.
-    Without `now` none becomes fatal by lasting."""
+    """The worst problem of these pods, in the order unplaced, on an unreachable node, unstartable, held up, crashed,
+    evicted; of equal ones the first pod's. `warnings`: the last Warnings, by uid, of pods that give no reason. Without
+    `now` no problem becomes fatal by its duration."""
     pods = list(pods)
     staying = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
     kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: held_up(pod, warnings or {}), _crashed)
@@ -63,8 +63,8 @@ def trouble(
 
 
 def refused_pods(servers: Object, warnings: Mapping[str, str]) -> Trouble | None:
-    """Trouble of servers whose pods the API server refuses: by a quota, an admission policy, a missing PriorityClass.
-    A Deployment has it in its status, a LeaderWorkerSet only in Events."""
+    """The problem of servers whose pods the API server refuses: a quota, an admission policy, a missing PriorityClass.
+    A Deployment reports it in its status, a LeaderWorkerSet only in Events."""
     failure = condition(servers, "ReplicaFailure")
     if failure is not None:
         return Trouble(
@@ -77,8 +77,7 @@ def refused_pods(servers: Object, warnings: Mapping[str, str]) -> Trouble | None
 
 
 def paused(servers: Object) -> Trouble | None:
-    """Trouble of a Deployment that `kubectl rollout pause` keeps from changing its pods. The operator never pauses
-    one."""
+    """The problem of a Deployment that `kubectl rollout pause` stopped. The operator itself never pauses one."""
     if not servers["spec"].get("paused"):
         return None
     way = f"kubectl rollout resume deployment/{servers['metadata']['name']}"
@@ -93,7 +92,7 @@ def _refusal(message: str) -> str:
 
 
 def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
-    """Trouble of a Job that has not ended. If its pod is refused, only its Events show it."""
+    """The problem of a Job that has not ended. If its pod is refused, only the Job's Events show it."""
     pods, metadata = list(pods), job["metadata"]
     if job["spec"].get("suspend") and not pods and "creationTimestamp" in metadata:
         queue = (metadata.get("labels") or {}).get(QUEUE_LABEL)
@@ -112,7 +111,7 @@ def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now
 
 
 def unplaced(pod: Object) -> Trouble | None:
-    """Trouble of a pod without a node, with the scheduler's message."""
+    """The problem of a pod without a node, with the scheduler's message."""
     for each in pod.get("status", {}).get("conditions", ()):
         if each["type"] == "PodScheduled" and each["status"] == "False":
             message = re.sub(r"\. not found\.?$", "", each.get("message") or each.get("reason", ""))
@@ -123,8 +122,8 @@ def unplaced(pod: Object) -> Trouble | None:
 
 
 def _on_a_silent_node(pod: Object) -> Trouble | None:
-    """Trouble of a pod whose containers were ready when its node last reported, and that the cluster has taken off its
-    Services since. Ready then has no reason; a readiness gate that is missing would give one."""
+    """The problem of a pod whose containers were ready when its node last reported, and that the cluster has since
+    removed from its Services. Ready then has no reason; a missing readiness gate would give one."""
     conditions = {each["type"]: each for each in pod.get("status", {}).get("conditions", ())}
     ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
     if (ready.get("status"), containers.get("status")) != ("False", "True") or ready.get("reason"):
@@ -135,12 +134,12 @@ def _on_a_silent_node(pod: Object) -> Trouble | None:
 
 
 def evicted(pods: Iterable[Object]) -> Trouble | None:
-    """The first trouble of these pods if a drain, a taint or the scheduler takes one away."""
+    """The first eviction among these pods, by a drain, a taint or the scheduler."""
     return next(filter(None, map(_evicted, pods)), None)
 
 
 def _evicted(pod: Object) -> Trouble | None:
-    """Trouble of a pod that a drain, a taint or the scheduler takes away. Its successor is being made."""
+    """The problem of a pod evicted by a drain, a taint or the scheduler. Its successor is being created."""
     target = condition(pod, "DisruptionTarget")
     if target is None:
         return None
@@ -149,7 +148,7 @@ def _evicted(pod: Object) -> Trouble | None:
 
 
 def held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
-    """Trouble of a pod that has a node, and not its volumes or its sandbox: only Events show it."""
+    """The problem of a pod that has a node but not its volumes or sandbox: only Events show it."""
     warning = warnings.get(pod.get("metadata", {}).get("uid", ""))
     if not warning or placed_at(pod) is None:
         return None
@@ -157,7 +156,7 @@ def held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
 
 
 def container(pod: Object, name: str) -> Mapping[str, Any]:
-    """The status of one container: image, imageID, state. Empty while it has none."""
+    """The status of one container: image, imageID, state. Empty if it has none yet."""
     statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("containerStatuses", ())
     return next((status for status in statuses if status["name"] == name), {})
 
@@ -176,13 +175,13 @@ def failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for every other."""
+    """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for others."""
     waiting: Mapping[str, Any] = status.get("state", {}).get("waiting") or {}
     return waiting if waiting.get("reason", _ON_ITS_WAY[0]) not in _ON_ITS_WAY else {}
 
 
 def not_started(pod: Object) -> bool:
-    """Whether it has a node, and none of its containers has ever run."""
+    """Whether the pod has a node, but none of its containers has ever run."""
     status = pod.get("status", {})
     containers = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
     ran = any({"running", "terminated"} & each.get("state", {}).keys() or each.get("lastState") for each in containers)
@@ -190,8 +189,8 @@ def not_started(pod: Object) -> bool:
 
 
 def last_line(message: str, limit: int = LONGEST_TAIL) -> str:
-    """The last line that is not empty: the kubelet and our own programs end with their reason. A line that is too long
-    loses its first words."""
+    """The last non-empty line: the kubelet and our programs end with their reason. A line that is too long loses its
+    first words."""
     lines = [line for line in (without_secrets(printable(line).strip()) for line in message.splitlines()) if line]
     line = lines[-1] if lines else ""
     if len(line) <= limit:
@@ -201,13 +200,13 @@ def last_line(message: str, limit: int = LONGEST_TAIL) -> str:
 
 
 def exit_text(container: str, ended: Mapping[str, Any]) -> str:
-    """`the server exited with 2: error: unrecognized arguments: --x`, of a `terminated` state."""
+    """`the server exited with 2: error: unrecognized arguments: --x`, from a `terminated` state."""
     why = printable(failure_line(ended.get("message", ""))) or ended.get("reason", "")
     return ": ".join(part for part in (f"the {container} exited with {ended.get('exitCode', 0)}", why) if part)
 
 
 def _statuses(pod: Object) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """The status of each container, the user's init containers included, and whether it is meant to end."""
+    """The status of each container, including the user's init containers, and whether it is meant to end."""
     status, forever = pod.get("status", {}), pod["spec"].get("restartPolicy") != "Never"
     yield from ((container, True) for container in status.get("initContainerStatuses", ()))
     yield from ((container, not forever) for container in status.get("containerStatuses", ()))
@@ -224,31 +223,31 @@ def _unpulled(pod: Object) -> Trouble | None:
 
 
 USAGE_ERROR = 2
-"""argparse's exit code: the arguments stay wrong at the next start."""
+"""argparse's exit code: the arguments will be wrong at the next start, too."""
 MANY_RESTARTS = 3
 LONG_LIFE = timedelta(minutes=10)
-"""A container that ran for so long before it ended does not count as crashing: the kubelet also forgets its back-off
-then (twice its longest one)."""
+"""A container that ran at least this long before it ended does not count as crashing: the kubelet also resets its
+back-off then (twice its longest one)."""
 _START_PATIENCE = timedelta(minutes=1)
-"""How long a node may fail to start a container, for its image, its Secret or its name, before that is fatal: nothing
-serves until then, and a wrong tag should be reported within two minutes."""
+"""How long a node may fail to start a container, because of its image, its Secret or its name, before that is fatal:
+nothing serves until then, and a wrong tag should be reported within two minutes."""
 
 
 def _lived(ended: Mapping[str, Any]) -> timedelta:
-    """How long a container ran, by its `terminated` state; zero if that does not have both times."""
+    """How long a container ran, by its `terminated` state; zero if one of the times is missing."""
     times = [parse_time(ended[key]) for key in ("startedAt", "finishedAt") if ended.get(key)]
     return times[1] - times[0] if len(times) == 2 else timedelta()
 
 
 def _crashed(pod: Object) -> Trouble | None:
-    """Trouble of a container that has ended: always of a server, else only if it failed."""
+    """The problem of a container that has ended: always for a server, else only if it failed."""
     for status, once in _statuses(pod):
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
         if not ended or (once and not ended.get("exitCode")):
             continue
         hopeless = ended.get("exitCode") == USAGE_ERROR
-        # It will end the same way again, so running for a moment in between changes nothing.
+        # It will end the same way again, so a moment of running in between does not count.
         if "running" in state and (status.get("ready") or not hopeless):
             continue
         again = status.get("restartCount", 0) >= MANY_RESTARTS and _lived(ended) < LONG_LIFE

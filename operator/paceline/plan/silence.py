@@ -1,8 +1,8 @@
-"""Objects that wait without giving a reason: only Events have one.
+"""Finds objects that wait without a reason in their status: only their Events have one.
 
-A Job whose pod is refused, a LeaderWorkerSet with too few pods, a claim that no provisioner takes, a pod whose volume
-cannot be mounted. A cluster has more Events than all other objects, so the operator does not watch them: it lists those
-of such an object only, once it has been silent for a while, and then once a minute.
+A Job whose pod is refused, a LeaderWorkerSet with too few pods, an unprovisioned claim, a pod whose volume cannot be
+mounted. A cluster has more Events than all other objects, so the operator does not watch them: it lists only the Events
+of such an object, after it has been silent for a while, and then once a minute.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,32 +15,32 @@ from paceline.plan.step import parse_time
 from paceline.render.group import GROUPS
 
 _SILENCE = timedelta(seconds=30)
-"""Controllers and kubelets make and start pods within seconds, or not at all."""
+"""Controllers create pods, and kubelets start them, within seconds or not at all."""
 ASK_AGAIN = timedelta(minutes=1)
 STARTING = ("ContainerCreating", "PodInitializing")
 MAKES_A_GROUP = "StatefulSet"
-"""Kind that makes the pods of a LeaderWorkerSet; it reports refusals only in Events."""
+"""Kind that creates the pods of a LeaderWorkerSet; it reports refusals only in Events."""
 
 
 def without_pod(job: Object, now: datetime) -> bool:
-    """Whether a Job without a pod is old enough to have one, and has not ended."""
+    """Whether an unfinished Job without a pod is old enough to have one."""
     made = job["metadata"].get("creationTimestamp")
     return bool(made) and not finished(job) and now - parse_time(made) >= _SILENCE
 
 
 def silent(waiting: Iterable[Object], now: datetime) -> list[Object]:
-    """The objects that have waited for long and give no reason."""
+    """Objects that have waited for long without giving a reason."""
     return [item for item in waiting if (began := waits_since(item)) and now - began >= _SILENCE]
 
 
 def recheck_at(waiting: Iterable[Object], now: datetime) -> datetime | None:
-    """When to list their Events; None if none of them waits."""
+    """When to list the Events of these objects; None if none of them waits."""
     times = (began + _SILENCE for item in waiting if (began := waits_since(item)))
     return min((time if time > now else now + ASK_AGAIN for time in times), default=None)
 
 
 def waiting(children: Mapping[str, Iterable[Object]]) -> list[Object]:
-    """The objects among these, by kind, that may wait silently: a Job only while it has no pod."""
+    """Objects that may wait silently, among these by kind; a Job only while it has no pod."""
     pods = list(children.get("Pod", ()))
     owners = {owner["uid"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ())}
     jobs = [job for job in children.get("Job", ()) if job["metadata"].get("uid") not in owners]
@@ -57,16 +57,17 @@ def event_selector(item: Object) -> str:
 
 
 def waits_since(item: Object) -> datetime | None:
-    """None if the object does not wait, as far as it shows that itself."""
+    """Since when the object waits, by its own status; None if it does not wait."""
     return _WAITS[item["kind"]](item) if item.get("kind") in _WAITS else None
 
 
 def _short_stateful_set(group: Object, pods: Collection[str]) -> Object | None:
-    """The first StatefulSet that has made too few pods, with the uid, age and conditions of the LeaderWorkerSet.
+    """The first StatefulSet with too few pods, with the uid, age and conditions of the LeaderWorkerSet.
 
-    The leaders' StatefulSet has the name of the LeaderWorkerSet, that of a leader's workers the name of the leader
+    The leaders' StatefulSet has the LeaderWorkerSet's name; the one of a leader's workers has the leader's name
     (v0.10.0, pkg/controllers/leaderworkerset_controller.go:846 and pod_controller.go:436). The number in a pod's name
-    is its rank; workers begin with 1."""
+    is its rank; workers start at 1.
+    """
     name, spec = group["metadata"]["name"], group["spec"]
     leaders = [f"{name}-{number}" for number in range(spec.get("replicas", 1))]
     ranks = range(1, spec["leaderWorkerTemplate"].get("size", 1))
@@ -86,18 +87,18 @@ def placed_at(pod: Object) -> datetime | None:
 
 
 def changed_since(condition: Mapping[str, Any]) -> datetime | None:
-    """When a condition last changed; None if it does not have that time."""
+    """When a condition last changed; None if that is not recorded."""
     time = condition.get("lastTransitionTime")
     return parse_time(time) if time else None
 
 
 def last_warning(item: Object, events: Iterable[Mapping[str, Any]]) -> str:
-    """Message of the last Warning; "" if none. A pod's or a StatefulSet's Warning counts only if no other Event is
-    later, as its cause may be over."""
+    """Message of the last Warning; "" if none. A pod's or StatefulSet's Warning counts only if no other Event is later,
+    because its cause may be gone."""
     ordered = sorted((event for event in events if event.get("reason") != "Scheduled"), key=_at)
     if item["kind"] not in ("Pod", MAKES_A_GROUP):
         ordered = [event for event in ordered if event.get("type") == "Warning"]
-    if item["kind"] == MAKES_A_GROUP:  # selected by name: an earlier object may have had the same one
+    if item["kind"] == MAKES_A_GROUP:  # selected by name: an earlier object may have had the same name
         ordered = [event for event in ordered if _at(event) >= item["metadata"]["creationTimestamp"]]
     last = ordered[-1] if ordered else {}
     if item["kind"] == MAKES_A_GROUP and last.get("reason") != "FailedCreate":
@@ -106,7 +107,7 @@ def last_warning(item: Object, events: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _at(event: Mapping[str, Any]) -> str:
-    """Time of its last occurrence. All are UTC; one with microseconds sorts correctly, too."""
+    """Time of the Event's last occurrence. All times are UTC; times with microseconds sort correctly, too."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return max(time for time in (*times, "") if time is not None)
@@ -134,11 +135,11 @@ def _claim(claim: Object) -> datetime | None:
 
 
 def _group(group: Object) -> datetime | None:
-    """Since its generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
+    """When its generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
     progressing = condition(group, "Progressing")
     made = group["metadata"].get("creationTimestamp")
     return (changed_since(progressing) if progressing else None) or (parse_time(made) if made else None)
 
 
 _WAITS = {"Job": _job, "Pod": _pod, "PersistentVolumeClaim": _claim, MAKES_A_GROUP: _group, GROUPS: _group}
-"""Kind → function that gives since when such an object waits; None if it does not."""
+"""Kind → function that returns since when such an object waits; None if it does not."""

@@ -1,9 +1,10 @@
-"""How fast a model decodes that nothing is published about: a guess by its size, for forecasts and the emulator.
+"""Estimates a model's decoding speed from its size if none is published, for forecasts and the emulator.
 
 A decode step takes OVERHEAD, and the time to read the active weights once. This gives 93 tokens/s for 70 B in FP8 on
-four H100, 100 for 8 B in bfloat16 on one, and 163 for 6 B on one H200, where SGLang 0.5.17 wrote 233
+four H100, 100 for 8 B in bfloat16 on one, and 163 for 6 B on one H200, where SGLang 0.5.17 reached 233
 (docs/reports/gpu.md). It is too fast for mixtures of experts: 397 for 3 B active on four H200, where 171 is published.
-With c requests at a time each gets c^-0.25 of it: 0.42 at 32, where that H200 gave 0.44 and the published table 0.28.
+With c concurrent requests, each gets c^-0.25 of it: 0.42 at 32, where that H200 reached 0.44 and the published table
+has 0.28.
 """
 
 import math
@@ -16,15 +17,15 @@ from paceline.core import Accelerator
 from paceline.preflight.accelerators import bandwidth_of
 
 OVERHEAD = 0.002
-"""Seconds a step: launching kernels, collectives, sampling."""
+"""Seconds per step for kernel launches, collectives and sampling."""
 SHARE = 0.6
-"""Of the data sheet's bandwidth."""
+"""Usable share of the data sheet's bandwidth."""
 
 EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
-"""Keys of the number of experts."""
+"""Keys for the number of experts."""
 
 SMALLEST, LARGEST = 0.01, 10_000.0
-"""Billions of parameters that a size may have; anything else is no size."""
+"""Billions of parameters that a size may have; other numbers are not sizes."""
 _UNITS = {"m": 1e-3, "b": 1.0, "t": 1e3}
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])(?:([0-9]+)x)?([0-9]{1,9}(?:\.[0-9]+)?)([MBT])(?![A-Za-z0-9])", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?<![A-Za-z0-9.])A([0-9]{1,9}(?:\.[0-9]+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
@@ -36,7 +37,7 @@ _BYTES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Billions of parameters, how many of them a token uses, and bytes of one."""
+    """Billions of parameters, in total and active per token, and bytes per parameter."""
 
     total: float
     active: float
@@ -47,7 +48,7 @@ class Size:
 
 
 def size_in_name(name: str) -> Size | None:
-    """`…-70B-…-FP8`, `…-30B-A3B`, `…-8x7B`, `…-135M`, `…-1T-A32B`; None if it says no size, or an impossible one."""
+    """`…-70B-…-FP8`, `…-30B-A3B`, `…-8x7B`, `…-135M`, `…-1T-A32B`; None if it has no size, or an impossible one."""
     found = _SIZE.search(name)
     if found is None:
         return None
@@ -60,7 +61,7 @@ def size_in_name(name: str) -> Size | None:
 
 
 def size_in_config(config: Mapping[str, Any], name: str = "") -> Size | None:
-    """Of a Transformers config.json, by the matrices of a Llama or of a mixture of experts; None without its sizes."""
+    """The size by a Transformers config.json and the matrices of a Llama or a mixture of experts; None without them."""
     try:
         text = config.get("text_config", config)
         hidden, layers, heads = text["hidden_size"], text["num_hidden_layers"], text["num_attention_heads"]
@@ -83,14 +84,14 @@ def size_in_config(config: Mapping[str, Any], name: str = "") -> Size | None:
 
 
 def alone(size: Size, accelerator: Accelerator) -> float:
-    """Output tokens per second of one request that is served alone."""
+    """Output tokens per second of a single request."""
     bandwidth = SHARE * bandwidth_of(accelerator.product) * accelerator.count * accelerator.nodes
     step: float = OVERHEAD + size.active * 1e9 * size.bytes_each / bandwidth
     return 1 / step
 
 
 def as_one_of(requests: int) -> float:
-    """The share of `alone` that each of so many requests gets."""
+    """Each request's share of `alone` with this number of requests."""
     return math.pow(max(requests, 1), -0.25)
 
 

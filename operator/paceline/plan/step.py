@@ -12,12 +12,12 @@ from paceline.watch import Watched
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Server-side apply; unsent if nothing would change. `why` reaches the log, the Event and `paceline plan`."""
+    """Server-side apply; not sent if nothing would change. `why` reaches the log, the Event and `paceline plan`."""
 
     manifest: Manifest
     why: str
     once: bool = False
-    """A record of one Job: if the server has it by now, it stays as it is, and the next pass reads it."""
+    """A record of one Job: if it already exists on the server, it stays unchanged, and the next pass reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class StepResult:
     causes: tuple[Cause, ...] = ()
     actions: tuple[Action, ...] = ()
     notes: tuple[str, ...] = ()
-    """Warnings that stop nothing: sentences that begin with the field."""
+    """Warnings without consequences: sentences that start with the field."""
     status: Mapping[str, Any] = field(default_factory=dict)
     blocks: bool = False
     """Later steps must not act in this pass."""
     blocked_pools: frozenset[str] = frozenset()
-    """Pools of which nothing new may be served."""
+    """Pools that may not serve anything new."""
     requeue_at: datetime | None = None
     """When to reconcile again if no watch event comes first; None leaves it to the resync."""
 
@@ -75,7 +75,7 @@ class Plan:
     events: tuple[Event, ...] = ()
     requeue_at: datetime | None = None
     watched: Mapping[str, Watched] = field(default_factory=dict)
-    """Pool → what its servers' counters are judged by; a pool that is left out is not watched."""
+    """Pool → input for judging its servers' counters; pools not listed are not watched."""
 
 
 ANNOUNCEMENTS = frozenset({Reason.Fetching, Reason.Prefetching})

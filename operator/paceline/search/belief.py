@@ -1,8 +1,8 @@
-"""A guess at a smooth function of trees: formulas, each bent by a Gaussian process through what was measured.
+"""Estimates a smooth function of trees: formulas, each corrected by a Gaussian process through the measurements.
 
-The kernel says how alike two trees are: by depth, branching and verify width, each counted in doublings. How much the
-formulas miss, and how far that reaches, nobody knows beforehand: each of `MISFITS` is tried, and those count by which
-what was measured is likely.
+The kernel is the similarity of two trees by depth, branching and verify width, each counted in doublings. The size and
+reach of the formulas' errors are unknown: each of `MISFITS` is tried and weighted by the likelihood of the
+measurements.
 """
 
 import math
@@ -19,12 +19,12 @@ from paceline.core import Tree
 Array = NDArray[np.float64]
 
 MISFITS = tuple(product((0.02, 0.06, 0.18), (0.7, 1.5, 3.0)))
-"""Standard deviation, in ln, of what formulas miss; and doublings of depth, branching or width after which that says
-little of another tree."""
+"""Standard deviation, in ln, of the formulas' errors; and their reach: doublings of depth, branching or width beyond
+which an error says little about another tree."""
 OWN = 0.01
-"""Standard deviation of what a tree has to itself."""
+"""Standard deviation of the part that is specific to one tree."""
 _ENOUGH = 1e-4
-"""Formulas that count less than this share of the best are left out."""
+"""Formulas with less than this fraction of the best weight are dropped."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Belief:
     covariance: Array
 
     def observe(self, index: int, value: float, deviation: float) -> None:
-        """The value of a tree was seen to be so much, with this standard deviation."""
+        """Condition on one measured value of a tree, with this standard deviation."""
         spread = math.sqrt(self.covariance[index, index] + deviation**2)
         gain = self.covariance[index] / spread
         self.mean = self.mean + gain * ((value - self.mean[index]) / spread)
@@ -49,10 +49,10 @@ class Belief:
 def bent(
     trees: tuple[Tree, ...], lines: Array, unusual: Array, at: Sequence[int], gaps: Array, variances: Array
 ) -> tuple[Belief, Array]:
-    """The belief, and how much each formula counts in it, of 1 in all.
+    """The belief, and the weight of each formula in it; weights sum to 1.
 
-    `lines` are what each formula says of each tree, `unusual` how unlikely each is beforehand (minus twice the ln).
-    `gaps` is how far each formula is below what was measured of the trees `at`, with these variances.
+    `lines`: each formula's value for each tree; `unusual`: minus twice the ln of each formula's prior. `gaps`: measured
+    value minus each formula's, for the trees `at`, with these variances.
     """
     ways, likely = [], []
     for deviation, reach in MISFITS:
@@ -76,7 +76,7 @@ def bent(
 
 @lru_cache(maxsize=256)
 def alike(trees: tuple[Tree, ...], reach: float) -> Array:
-    """1 for the same tree, towards 0 for two that have nothing to do with each other."""
+    """Similarity of trees: 1 for the same tree, towards 0 for unrelated ones."""
     apart = places(trees)[:, None, :] - places(trees)[None, :, :]
     return np.asarray(np.exp(-np.square(apart).sum(axis=2) / (2 * reach**2)))
 

@@ -1,5 +1,5 @@
-"""Chains of a few depths, measured at every load of a pool: a server process is measured at all loads, so a depth costs
-one start however many there are, and no guess is needed."""
+"""Chains of a few depths, measured at every load of a pool. One server process serves all loads, so a depth costs one
+start for any number of loads, and no estimate is needed."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from paceline.search.table import Table
 
 
 def sweep(question: Question, points: Sequence[Observation]) -> Measure | None:
-    """The cells that are missing: the baseline and each depth, on every workload. None at the end."""
+    """The missing cells: the baseline and each depth, on every workload. None at the end."""
     table = Table.of(question, points)
     last = max((point.round for point in points), default=-1)
     rows = [question.baseline, *_chains(question)]
@@ -25,7 +25,7 @@ def sweep(question: Question, points: Sequence[Observation]) -> Measure | None:
 
 
 def _chains(question: Question) -> Iterator[int]:
-    """Places of the chains that are among the options."""
+    """Rows of the options that are such chains."""
     for steps in CHAIN_DEPTHS:
         if (row := question.row(Tree(num_steps=steps))) is not None:
             yield row

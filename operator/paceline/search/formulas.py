@@ -1,7 +1,7 @@
 """Tokens per step and time of a step as functions of a tree's shape, for a range of parameters.
 
-No parameter is known beforehand: each function answers for every combination, and `rank` weighs them by how well they
-fit what was measured.
+The parameters are unknown: each function returns values for every combination, and `rank` weighs them by their fit to
+the measurements.
 """
 
 import math
@@ -17,40 +17,40 @@ ROOT = Tree(num_steps=0, top_k=1, num_draft_tokens=1)
 """The baseline as a tree: one token, no pass of the head."""
 
 SIBLINGS = (0.2, 0.4, 0.6, 0.8)
-"""With k branches a level misses as often as one guess does to the power of k to the power of this."""
+"""Exponent of siblings: k guesses at a level all miss with the probability of one miss to the power of k ** this."""
 DECAY = (0.93, 0.97, 1.01)
-"""From one level to the next, of the probability that a guess is right."""
+"""Factor of a guess's probability of being right, from one level to the next."""
 EVEN_SIBLINGS, EVEN_DECAY = (0.15, 0.3, 0.5, 0.75), (0.94, 1.0)
-"""The same, where every level tries as many guesses."""
+"""As SIBLINGS and DECAY, if every level tries equally many guesses."""
 FILL = (0.0, 0.5, 1.0)
-"""A level tries that power of the share of its branches that there are tokens for."""
+"""Exponent of the share of a level's branches for which there are tokens."""
 WASTE = (0.0, 0.2, 0.4)
-"""Share of a branching tree's tokens that are no use. SpecBundle's (5,3,6) accepts up to 16 % less than its (5,1,6)."""
+"""Share of useless tokens in a branching tree. SpecBundle's (5,3,6) accepts up to 16 % less than its (5,1,6)."""
 SUREST = 0.985
-"""No guess is surer."""
+"""Maximum probability of a guess."""
 MOST_NODES = 512
-"""As many draft tokens as the API allows."""
+"""Maximum draft tokens in the API."""
 
 DRAFT = tuple(0.0125 * 2 ** (i / 1.5) for i in range(7))
-"""A pass of the head, in steps of the baseline."""
+"""Time of one pass of the head, in steps of the baseline."""
 VERIFY = tuple(0.0005 * 2**i for i in range(9))
-"""One more token to verify."""
+"""Time of one more token to verify, in steps of the baseline."""
 FREE = (0, 8, 24)
-"""Tokens that cost a seventh of that: memory bandwidth hides their arithmetic."""
+"""Tokens that cost a seventh of VERIFY, because memory bandwidth hides their arithmetic."""
 _FULL = (6, 24)
-"""Or: tokens after which the next costs a third of that, because most experts of a mixture were read already."""
+"""Or: tokens after which the next costs a third of VERIFY, because most experts of a mixture were already read."""
 _HIDDEN = 0.15
 BRANCH = (0.0, 0.2)
-"""How much longer a pass is for every doubling of the branches."""
+"""Relative increase of a pass's time per doubling of the branches."""
 KERNEL = (0.0, 0.1)
-"""How much longer a step is once the draft branches: masks, other kernels."""
+"""Increase of a step's time if the draft branches (masks, other kernels), in steps of the baseline."""
 USUAL_DRAFT, USUAL_VERIFY = (0.05, 0.8), (0.008, 1.5)
-"""Centre, and standard deviation in ln."""
+"""Centre, and standard deviation in ln, of the usual DRAFT and VERIFY."""
 
 
 @lru_cache(maxsize=64)
 def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
-    """ln of the step time in steps of the baseline, parameters by trees; and how unusual each line is, squared."""
+    """ln of the step time in steps of the baseline, parameters by trees; and the squared unusualness of parameters."""
     steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
     doublings = np.log2([tree.top_k for tree in trees])
@@ -71,8 +71,8 @@ def _apart(value: float, usual: tuple[float, float]) -> float:
 
 @lru_cache(maxsize=64)
 def step_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...]) -> Array:
-    """ln of the tokens of a step, parameters by workloads by trees. `lengths` are those of tree `home` by workload, and
-    every combination gives it just these."""
+    """ln of the tokens per step, parameters by workloads by trees. `lengths`: acceptance lengths of tree `home` by
+    workload, which every combination reproduces."""
     every = []
     for siblings, decay in product(SIBLINGS, DECAY):
         hits = [_hit(trees[home], siblings, decay, length) for length in lengths]
@@ -84,7 +84,7 @@ def step_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...])
 
 
 def _even_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...]) -> Array:
-    """The same, if every level has one token that may be right and tries as many guesses at it."""
+    """As `step_lengths`, if every level has one token that may be right and tries equally many guesses at it."""
     depth = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     branches = np.array([tree.top_k for tree in trees], dtype=np.float64)
     room = np.array([(tree.num_draft_tokens - 1) / tree.num_steps for tree in trees])
@@ -106,7 +106,7 @@ def _even_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...]
 
 
 def _chained(depth: Array, tries: Array, hit: float, siblings: float, decay: float) -> Array:
-    """Tokens of a step where each level is right with the same probability but for `decay`."""
+    """Tokens per step if all levels have the same probability of being right, apart from `decay`."""
     levels = np.arange(depth.max())
     right = np.minimum(SUREST, hit * decay**levels)
     path = np.cumprod(1 - (1 - right) ** (tries**siblings)[:, None], axis=1)
@@ -115,8 +115,8 @@ def _chained(depth: Array, tries: Array, hit: float, siblings: float, decay: flo
 
 @lru_cache(maxsize=2**14)
 def _gains(top_k: int, depth: int, hit: float, siblings: float, decay: float) -> tuple[float, ...]:
-    """Tokens that the n most probable nodes add, for n from 0 on. As SGLang drafts: in each level topK nodes are
-    continued, each by topK guesses; the most probable of all levels are verified."""
+    """Tokens gained by the n most probable nodes, for n from 0. As SGLang drafts: each level extends topK nodes by topK
+    guesses each; the most probable nodes of all levels are verified."""
     levels: list[Array] = []
     continued = np.ones(1)
     for level in range(depth):
@@ -129,7 +129,7 @@ def _gains(top_k: int, depth: int, hit: float, siblings: float, decay: float) ->
 
 
 def _upto(gains: tuple[float, ...], nodes: float) -> float:
-    """Between two whole numbers of nodes, in proportion."""
+    """Interpolated linearly between whole numbers of nodes."""
     if nodes >= len(gains) - 1:
         return gains[-1]
     whole = int(nodes)
@@ -138,7 +138,7 @@ def _upto(gains: tuple[float, ...], nodes: float) -> float:
 
 @lru_cache(maxsize=2**12)
 def _hit(tree: Tree, siblings: float, decay: float, length: float) -> float:
-    """The probability of a first guess that gives this tree this length, to a hundredth."""
+    """The probability of a first guess that gives this tree this length, accurate to 0.01."""
     low, high = 0.01, 0.999
     for _ in range(14):
         middle = (low + high) / 2

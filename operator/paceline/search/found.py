@@ -1,4 +1,4 @@
-"""What the search answers, and what its reader must know of it."""
+"""The result of a search, with notes for its readers."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,21 +13,21 @@ from paceline.search.standing import Standing
 from paceline.search.table import Table
 
 Z_OF_95_PERCENT = 1.96
-"""Of the interval: 95 % for two sides, if the noise is what the points show."""
+"""Standard errors of a two-sided 95 % interval, if the noise is as the points show."""
 UNSTEADY = 0.10
-"""Standard deviation of an arm's points about what its acceptance says, in ln, from which its points contradict each
-other: SpecBundle's trees are within 4.5 % on nine of ten."""
+"""Standard deviation, in ln, of an arm's points about the speed expected from its acceptance, above which its points
+contradict each other: nine of ten SpecBundle trees are within 4.5 %."""
 
 
 def nothing(table: Table) -> Found:
-    """No tree runs: the baseline is what is left, whether it was measured or not."""
+    """Result if no tree runs: the baseline, whether it was measured or not."""
     notes = ("no tree could be measured", *_failures(table))
     return Found(winner=None if table.out(table.question.baseline) else BASELINE, notes=notes)
 
 
 def best_found(table: Table, now: Standing | None, complete: bool = True, notes: Sequence[str] = ()) -> Found:
-    """The best of those that were measured on every workload; if the budget ended before, of all that raced. Of equals
-    the one with fewer draft tokens."""
+    """The best arm that was measured on every workload; if the budget ended before, the best of all remaining. Of
+    equals the one with fewer draft tokens."""
     if now is None or not now.alive:
         return Found(winner=None, complete=complete, notes=(*notes, *_failures(table)))
     every = [row for row in now.alive if (table.counts[row] > 0).all()]
@@ -62,7 +62,7 @@ def _failures(table: Table) -> Iterator[str]:
 
 
 def _unsteady(table: Table, now: Standing, row: int) -> Iterator[str]:
-    """A server with two speeds wins by chance, or loses by it."""
+    """A server with two speeds wins or loses by chance."""
     name, rests = table.question.names[row], now.rests[row][~np.isnan(now.rests[row])]
     spread = float(np.std(rests, ddof=1)) if len(rests) > 1 else 0.0
     if spread > UNSTEADY and not table.question.mixed:

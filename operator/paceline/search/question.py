@@ -1,4 +1,4 @@
-"""What is searched, what was measured, and what the search answers."""
+"""A search's question, its measured points, and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ class Option:
     name: str
     tree: Tree | None = None
     draft_tokens: int = 0
-    """Of a verify step, at most: of equals the one with fewer wins."""
+    """Maximum per verify step: of equally fast options the one with fewer wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much may be measured in all; None is no limit."""
+    """Maximum measurements in total; None: no limit."""
 
     points: int | None = None
     starts: int | None = None
@@ -33,7 +33,7 @@ class Limits:
 class Question:
     """One pool at one load: which option has the highest mean speed, weighted over the workloads?
 
-    Raises ValueError, naming the argument, if it has no baseline, a name twice, or no weight.
+    Raises ValueError, naming the argument, without a baseline, for a duplicate name, or without weights.
     """
 
     options: tuple[Option, ...]
@@ -41,11 +41,11 @@ class Question:
     """Name → weight."""
     limits: Limits = Limits()
     floor: float = 0.005
-    """Smaller differences of the mean, in ln, are ties; no deviation of a point is believed to be smaller."""
+    """Smaller differences of the mean, in ln, are ties; the noise of a point is taken to be at least this."""
     mixed: bool = False
-    """The workloads are of several concurrencies: step times differ from one to the next."""
+    """The workloads have several concurrencies, so step times differ between them."""
     doubts: Mapping[str, float] = field(default_factory=dict)
-    """Option → what is added to the guess at it until it is measured, in ln: how a ranking that is wrong is tried."""
+    """Option → bonus in ln on its estimate until it is measured, so that a wrong ranking is found out."""
 
     def __post_init__(self) -> None:
         names = [option.name for option in self.options]
@@ -66,18 +66,18 @@ class Question:
 
     @cached_property
     def weights(self) -> Array:
-        """Of the workloads; their sum is 1."""
+        """Weights of the workloads; their sum is 1."""
         weights = np.array(list(self.workloads.values()), dtype=np.float64)
         return np.asarray(weights / weights.sum())
 
     @cached_property
     def tree_rows(self) -> list[int]:
-        """Options that have a tree, by their place."""
+        """Rows of the options that have a tree."""
         return [i for i, option in enumerate(self.options) if option.tree]
 
     @cached_property
     def shapes(self) -> tuple[Tree, ...]:
-        """Their trees."""
+        """The trees of `tree_rows`."""
         return tuple(option.tree for option in self.options if option.tree)
 
     @cached_property
@@ -89,7 +89,7 @@ class Question:
         return np.array([self.doubts.get(name, 0.0) for name in self.names])
 
     def row(self, tree: Tree) -> int | None:
-        """Place of the option with this tree."""
+        """Row of the option with this tree."""
         return next((i for i in self.tree_rows if self.options[i].tree == tree), None)
 
 
@@ -104,20 +104,20 @@ class ArmOnWorkload:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """One measured cell of a round, counted from 0. Without a throughput it is an error: the server ended, or the point
-    was not valid. Rounds below 0 are of another pool's search, which has measured this one's workloads too."""
+    was invalid. Rounds below 0 come from another pool's search that measured the same workloads."""
 
     round: int
     cell: ArmOnWorkload
     throughput: float | None = None
     """Output tokens per second."""
     accept_length: float | None = None
-    """None where the engine does not tell."""
+    """None if the engine does not report it."""
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """Measure these cells next: one server start for each arm among them."""
+    """Measure these cells next: one server start for each of their arms."""
 
     round: int
     cells: tuple[ArmOnWorkload, ...]
@@ -126,18 +126,18 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The search has ended. Search scores are optimistic: the winner goes to a gate, on fresh prompts."""
+    """The search has ended. Search scores are optimistic, so the winner goes to a gate with new prompts."""
 
     winner: str | None
     """None if nothing could be measured."""
     speed_up: Bounds | None = None
-    """Of a tree over the baseline, on `measured_on`; None for the baseline itself."""
+    """Speed-up of a tree over the baseline, on `measured_on`; None for the baseline itself."""
     measured_on: tuple[str, ...] = ()
-    """Workloads on which both were measured: two where the baseline was slower on every one of those."""
+    """Workloads on which both were measured: only two if the baseline was slower on both."""
     complete: bool = True
-    """False if the budget ended it."""
+    """False if the budget ended the search."""
     notes: tuple[str, ...] = ()
-    """What a reader must know: budget, failures, points that do not fit each other."""
+    """For readers: budget, failures, contradictory points."""
 
 
 NextStep = Measure | Found

@@ -1,8 +1,8 @@
-"""A guess at every tree's speed, from a few measured ones. It ranks: it says whom to measure next, never who wins.
+"""Estimates every tree's speed from a few measured ones. The ranking decides what to measure next, never what wins.
 
-The throughput of a tree is its tokens per step over the time of a step. Both are smooth in the tree's shape, and the
-time is nearly the same on all workloads (to 1.1 % in the median of SpecBundle's tables): so each has formulas, weighted
-by how well they fit what was measured, and a `Belief` that takes up what they miss.
+The throughput of a tree is its tokens per step divided by the time of a step. Both are smooth in the tree's shape, and
+the time is nearly equal on all workloads (to 1.1 % in the median of SpecBundle's tables). So each has formulas,
+weighted by their fit to the measurements, and a `Belief` that models their errors.
 """
 
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from paceline.search.belief import Array, Belief, bent
 from paceline.search.table import Table
 
 TYPICAL = 3.0
-"""Acceptance length of the reference where the engine does not tell it."""
+"""Acceptance length of the reference if the engine does not report it."""
 LENGTH_NOISE = 0.01
 """Standard deviation of a measured acceptance length."""
 POINT_NOISE = 0.02
-"""Standard deviation of a throughput, before any was repeated."""
+"""Standard deviation of a throughput, before any point was repeated."""
 SURE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Of every option, relative to the reference, in ln. Options without a tree have a variance of 0."""
+    """Estimates for every option, relative to the reference, in ln. Options without a tree have variance 0."""
 
     lengths: Array
-    """Tokens per step, options by workloads: measured, or else guessed."""
+    """Tokens per step, options by workloads: measured or estimated."""
     speed: Belief
-    """Mean over the workloads."""
+    """Mean speed over the workloads."""
 
 
 def rank(table: Table, home: int) -> Ranking:
-    """`home` is the reference: the option that is measured on every workload."""
+    """`home` is the reference: the option measured on every workload."""
     question = table.question
     rows = question.tree_rows
     at_home = rows.index(home)
@@ -48,8 +48,8 @@ def rank(table: Table, home: int) -> Ranking:
 
 
 def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
-    """Tokens per step by option and workload, over the reference's, and the belief about their means. An arm without a
-    tree is as far from the reference on a workload that is missing as on those that it has."""
+    """Tokens per step by option and workload, relative to the reference, and the belief about their means. For an arm
+    without a tree, a missing workload gets the mean difference of its measured ones."""
     question = table.question
     rows, trees = question.tree_rows, question.shapes
     at_home = rows.index(home)
@@ -77,7 +77,7 @@ def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
 
 
 def _times(table: Table, home: int, lengths: Array) -> Belief:
-    """Time of a step, over the reference's."""
+    """Time of a step, relative to the reference."""
     question = table.question
     rows, trees = question.tree_rows, question.shapes
     at_home = rows.index(home)

@@ -1,4 +1,4 @@
-"""How every arm stands after some rounds, for whoever follows a search. Nothing is decided by it."""
+"""The state of every arm after some rounds, for people who follow a search. No decision uses it."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from paceline.search.table import Table
 
 
 class State(StrEnum):
-    """What a search thinks of an arm that it has measured."""
+    """State of a measured arm."""
 
     BEST = "best"
     OPEN = "may be best"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSoFar:
-    """An arm that was measured. `speed` is over the baseline: None while that is not measured, and for the baseline."""
+    """A measured arm. `speed`: relative to the baseline; None until that is measured, and for the baseline itself."""
 
     name: str
     points: int
@@ -37,7 +37,7 @@ class ArmSoFar:
 
 
 def arms_so_far(question: Question, points: Sequence[Observation]) -> tuple[ArmSoFar, ...]:
-    """The measured arms, the best first; those that failed last."""
+    """The measured arms, best first, failed ones last."""
     table = Table.of(question, points)
     home = reference_chain(table)
     failed = [_failed(table, name) for name in table.failed if table.out(question.names.index(name))]
@@ -65,7 +65,7 @@ def _one(table: Table, now: Standing, row: int) -> ArmSoFar:
 
 
 def _speed(table: Table, now: Standing, row: int) -> Bounds | None:
-    """Over the baseline, where a missing workload is guessed from acceptance."""
+    """Speed relative to the baseline; missing workloads are estimated from acceptance."""
     baseline = table.question.baseline
     counts = table.counts[row].sum(), table.counts[baseline].sum()
     if row == baseline or not all(counts):

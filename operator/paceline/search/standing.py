@@ -1,4 +1,4 @@
-"""How the measured arms stand: paired differences with the reference, and who may still be best."""
+"""The state of the measured arms: paired differences with the reference, and which arms may still be best."""
 
 import math
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from paceline.search.rank import Ranking
 from paceline.search.table import Table
 
 Z_OF_A_BOUND = 1.8
-"""Standard errors by which an arm must be behind to be left behind."""
+"""Standard errors by which an arm must trail the leader to be dropped."""
 PRIOR_NOISE, PRIOR_COUNT = 0.015, 4
-"""Standard deviation of a point, in ln, and how many differences it is worth, until points tell it."""
+"""Prior standard deviation of a point, in ln, and its weight as a number of differences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +21,23 @@ class Standing:
 
     ranking: Ranking
     values: Array
-    """Mean over the workloads of what was measured. Where a workload is missing, acceptance stands in for it: a
-    difference is as large there as the tokens per step say, and as on the measured ones beyond that."""
+    """Mean over the workloads. A missing workload's difference is estimated: from its tokens per step, plus the mean
+    unexplained difference on the measured workloads."""
     rests: Array
-    """By workload: what tokens per step do not explain; NaN where not measured."""
+    """Per workload: the part not explained by tokens per step; NaN if not measured."""
     noise: float
-    """Standard deviation of a point about that, pooled over all trees."""
+    """Standard deviation of a point around its estimate, pooled over all trees."""
     alive: list[int]
-    """Who may be best, the best first."""
+    """Arms that may be best, best first."""
     order: list[int]
-    """Workloads: the one with least acceptance, the one with most, and so on downwards."""
+    """Workloads: the one with least acceptance, then the others from most acceptance downwards."""
     best: float
-    """Of all trees, the highest value that the measured points and the guess agree on."""
+    """The highest estimated value of any measured tree."""
     leading_tree: int
 
 
 def standing_rows(table: Table, ranking: Ranking, home: int) -> Standing:
-    """`home`: as for `rank`."""
+    """`home`: see `rank`."""
     question, counts = table.question, table.counts
     measured = counts > 0
     rests = np.where(measured, table.logs - table.logs[home] - ranking.lengths, np.nan)
@@ -63,7 +63,7 @@ def standing_rows(table: Table, ranking: Ranking, home: int) -> Standing:
 
 
 def _noise(table: Table, off: Array, home: int) -> float:
-    """`off`: by cell, how far it is from its arm's mean. A difference has the noise of two points."""
+    """`off`: each cell's deviation from its arm's mean. A difference has the noise of two points."""
     rows = [row for row in table.question.tree_rows if row != home and (table.counts[row] > 0).sum() > 1]
     squares = float(np.nansum(np.square(off[rows]))) / 2 if rows else 0.0
     freedom = sum(int((table.counts[row] > 0).sum()) - 1 for row in rows)
@@ -72,7 +72,7 @@ def _noise(table: Table, off: Array, home: int) -> float:
 
 
 def _alive(table: Table, values: Array, noise: float) -> list[int]:
-    """Arms with two points or more that are not behind the leader by more than noise."""
+    """Arms with at least two points that do not trail the leader by more than noise."""
     points = table.counts.sum(axis=1)
     entered = [row for row in range(len(values)) if points[row] >= 2 and not table.out(row)]
     if not entered:
@@ -91,7 +91,7 @@ def _alive(table: Table, values: Array, noise: float) -> list[int]:
 
 
 def slower_everywhere(table: Table, row: int, leader: int, noise: float) -> bool:
-    """On every workload that both have, two at least: for the baseline, one of them is where least is accepted."""
+    """Slower on all workloads that both have, at least two: for the baseline, also on the one with least acceptance."""
     common = (table.counts[row] > 0) & (table.counts[leader] > 0)
     ahead = (table.logs[leader] - table.logs[row])[common]
     return len(ahead) >= 2 and float(ahead.min()) > Z_OF_A_BOUND * noise * math.sqrt(2)

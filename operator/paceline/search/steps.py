@@ -1,12 +1,12 @@
-"""What to measure next, given what has been measured.
+"""Chooses what to measure next, given the measured points.
 
-    1. `reference`  one deep chain on every workload: how much is accepted where
-    2. `probe`      the baseline, the default tree, arms without a tree, and the best guess of each branching
-    3. `enter`      one after another, whom a guess puts nearest to the best, then who is next to the leader: each mends
-                    the guess
-    4. `race`       who may still be best, until the rest is behind by more than noise, or a tie
+    1. `reference`  one deep chain on every workload, to learn the acceptance there
+    2. `probe`      the baseline, the default tree, arms without a tree, and the best estimate of each branching
+    3. `enter`      one tree per round: first by the best estimate, then neighbours of the leader; each improves the
+                    estimates
+    4. `race`       arms that may still be best, until the others trail by more than noise, or there is a tie
 
-A guess says who is measured; only measured points say who wins, and none is left behind on fewer than two of them.
+Estimates decide what is measured; only measured points decide what wins, and no arm is dropped on fewer than two.
 """
 
 import math
@@ -26,32 +26,32 @@ from paceline.search.table import Table
 
 DEFAULT = Tree(num_steps=3, top_k=1, num_draft_tokens=4)
 DEEP = 8
-"""The reference is the deepest chain up to this: beyond, most steps are lost, and one cannot tell where."""
+"""The reference is the deepest chain up to this: deeper ones lose most steps, and do not show at which level."""
 TWO = 2
-"""Workloads, or repetitions, before anything is left behind."""
+"""Workloads, or repetitions, before an arm may be dropped."""
 _PROBES = 3
-"""Branchings that are tried before any guess is believed about them: a head that branches can be slow for reasons that
-no chain shows."""
+"""Branchings to probe before their estimates are trusted: a branching head can be slow for reasons that no chain
+shows."""
 ENTRY_POINTS, ENTRY_ROUNDS, GUESSED = 4, 10, 3
-"""Workloads of a tree that enters; rounds in which one enters, at most; and in how many the guess alone says who."""
+"""Workloads of an entering tree; maximum rounds with an entrant; those in which the estimate alone chooses it."""
 RACING = 3
-"""Arms in the last rounds."""
+"""Arms in the final rounds."""
 _RESERVED = 1
-"""Server starts kept for them."""
+"""Server starts reserved for the final rounds."""
 REPEATS = 2
 """Times that a workload is measured on arms that are too close."""
 WORTH = 0.0003
 """Expected gain, in ln, below which a server start is not worth it."""
 START_SHARE, FEWEST_STARTS = 0.26, 12
 POINT_SHARE, FEWEST_TIMES = 0.0575, 5
-"""Server starts, of the grid's, and points, of the grid's measured three times: no tree enters and none is repeated
-beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
+"""Limits for entering and repeating: server starts as a share of the grid's, points as a share of the grid's measured
+three times. On a small grid at least this many starts, and this many points per workload, are allowed."""
 
 
 def proceed(question: Question, points: Sequence[Observation]) -> NextStep:
-    """The next round, or what was found. The points in any order are the whole state.
+    """The next round, or the result. The points, in any order, are the whole state.
 
-    A round that was begun goes on with the cells that are missing: its plan follows from the rounds before it.
+    An incomplete round continues with its missing cells: its plan follows from the rounds before it.
     """
     last = max((point.round for point in points), default=-1)
     if last < 0:
@@ -89,7 +89,7 @@ def _planned(this: "_Round", stage: int) -> NextStep:
 
 
 def reference_chain(table: Table) -> int | None:
-    """The deepest chain that runs; where there is none, the tree that branches least."""
+    """The deepest chain that runs; without one, the tree with the fewest branches."""
 
     def preference(row: int) -> tuple[bool, int, int]:
         tree = table.question.options[row].tree
@@ -100,7 +100,7 @@ def reference_chain(table: Table) -> int | None:
 
 
 def _affordable(table: Table, now: Standing | None, step: Measure) -> NextStep:
-    """As many arms of this round as the budget allows, the first first; without any, the best so far."""
+    """The first arms of this round that the budget allows; if it allows none, the best so far."""
     limits, arms = table.question.limits, list(dict.fromkeys(cell.arm for cell in step.cells))
     kept: list[ArmOnWorkload] = []
     points = math.inf if limits.points is None else limits.points - table.points
@@ -135,8 +135,8 @@ class _Round:
         )
 
     def _branchings(self, taken: Sequence[int]) -> list[int]:
-        """The best guess of each branching, of the least, the middle and the most where there are many; where there are
-        few, other promising trees."""
+        """The best estimate of each branching, or of the least, middle and most if there are many; if there are few,
+        also other promising trees."""
         question, speed, few = self.table.question, self.now.ranking.speed, self._few()
         few[list(taken)] = False
         best: dict[int, int] = {}
@@ -151,7 +151,7 @@ class _Round:
         return [*rows, *self._promising(_PROBES - len(rows), [*taken, *rows], worth=0.0)]
 
     def _always(self) -> list[int]:
-        """What is measured whatever a guess says, as long as it runs."""
+        """Options that are measured regardless of estimates, if they run."""
         question = self.table.question
         rows = [row for row in range(len(question.options)) if row not in question.tree_rows]
         if (default := question.row(DEFAULT)) not in (None, self.home):
@@ -159,7 +159,7 @@ class _Round:
         return [row for row in rows if not self.table.out(row)]
 
     def owed(self) -> Measure | None:
-        """A second point for who has not two: after a failure, and where there is one workload only."""
+        """A second point for arms that have only one: after a failure, and if there is only one workload."""
         table, question = self.table, self.table.question
         points = table.counts.sum(axis=1)
         short = [row for row in self._always() if points[row] < TWO]
@@ -176,7 +176,7 @@ class _Round:
         return Measure(round=0, cells=cells, why="a second point for who has only one") if cells else None
 
     def enter(self, stage: int) -> Measure | None:
-        """The most promising tree; from some round on who is next to the leader first, unless it is behind for sure."""
+        """The most promising tree; in later rounds first a neighbour of the leader, unless it is certainly slower."""
         if self._starts_left() <= _RESERVED:
             return None
         near = self._near() if stage > GUESSED else []
@@ -186,8 +186,8 @@ class _Round:
         return Measure(round=0, cells=cells, why="who may be faster than the best so far") if enough else None
 
     def _near(self) -> list[int]:
-        """The nearest to the leader that is deeper, shallower, wider, narrower, or has more or fewer branches: of these
-        who has not raced and may be faster, the most hopeful first."""
+        """The leader's nearest neighbours that are deeper, shallower, wider or narrower, or have more or fewer
+        branches: those that have not raced and may be faster, most promising first."""
         question, speed, few = self.table.question, self.now.ranking.speed, self._few()
         rows = question.tree_rows
         apart = places(question.shapes) - places(question.shapes)[rows.index(self.now.leading_tree)]
@@ -213,7 +213,7 @@ class _Round:
         return int(share * len(question.loads)) - self.table.points
 
     def _few(self) -> NDArray[np.bool_]:
-        """Trees that were not measured often enough to race, or on the one workload that there is."""
+        """Trees with too few measurements to race, or not measured on the only workload."""
         question = self.table.question
         enough = min(TWO, len(question.loads))
         few = np.zeros(len(question.options), dtype=bool)
@@ -221,7 +221,7 @@ class _Round:
         return np.asarray(few & self.table.usable & (self.table.counts.sum(axis=1) < enough))
 
     def _promising(self, count: int, taken: Sequence[int], worth: float) -> list[int]:
-        """Trees by the gain that is to be expected of a measurement, each given those before it."""
+        """Trees by the expected gain of a measurement, each given the ones before it."""
         belief = Belief(self.now.ranking.speed.mean, self.now.ranking.speed.covariance)
         for row in taken:
             belief.observe(row, float(belief.mean[row]), POINT_NOISE)
@@ -239,8 +239,8 @@ class _Round:
         return rows
 
     def _cells(self, rows: Iterable[int], count: int) -> tuple[ArmOnWorkload, ...]:
-        """Of each row so many workloads that it lacks, those with the least and the most acceptance first: what
-        differs between trees differs most between these."""
+        """Up to `count` workloads per row, of those that it lacks, starting with the least and the most acceptance:
+        trees differ most on these."""
         question, order = self.table.question, self.now.order
         cells = []
         for row in rows:
@@ -250,11 +250,11 @@ class _Round:
         return tuple(cells)
 
     def race(self) -> NextStep:
-        """Complete those who may still be best; repeat those that are too close; then decide."""
+        """Complete the arms that may still be best; repeat those that are too close; then decide."""
         now, table = self.now, self.table
         rows = now.alive[:RACING]
         leading = bool(rows) and bool((table.counts[rows[0]] == 0).any())
-        left = max(int(leading), self._starts_left())  # Nobody wins on some of the workloads.
+        left = max(int(leading), self._starts_left())  # A winner must be measured on all workloads.
         incomplete = [row for row in rows if (table.counts[row] == 0).any()][:left]
         if incomplete:
             every = len(table.question.loads)
@@ -275,7 +275,7 @@ class _Round:
 
 
 def _gain(belief: Belief, best: float) -> Array:
-    """How much above the best so far each is to be expected, counting only what is above."""
+    """Expected improvement over the best so far, counting only gains."""
     deviation = np.maximum(belief.deviation, 1e-9)
     z = (belief.mean - best) / deviation
     below = np.array([math.erfc(-one / math.sqrt(2)) / 2 for one in z])

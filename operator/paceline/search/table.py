@@ -1,4 +1,4 @@
-"""The measured points as the search reads them: arms by workloads."""
+"""The measured points as a table: arms by workloads."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from paceline.search.belief import Array
 from paceline.search.question import Observation, Question
 
 _TRIES = 2
-"""Rounds in which an arm may fail before it is out, as in the gate: one may be the node's fault."""
+"""Rounds in which an arm may fail before it is out, as in the gate: one failure may be the node's."""
 
 
 @dataclass(slots=True)
@@ -21,25 +21,25 @@ class Table:
 
     question: Question
     counts: Array
-    """Valid measurements of each cell."""
+    """Number of valid measurements of each cell."""
     logs: Array
-    """Their mean ln of tokens per second; 0 without one."""
+    """Mean ln of a cell's tokens per second; 0 without a measurement."""
     lengths: Array
-    """Their mean acceptance length; NaN without one."""
+    """Mean acceptance length of a cell; NaN without one."""
     apart: Array
-    """ln of the largest over the smallest throughput of a cell."""
+    """ln(largest / smallest throughput) of a cell."""
     started: dict[int, set[str]] = field(default_factory=dict)
     """Round → the arms whose servers were started."""
     failed: dict[str, set[int]] = field(default_factory=dict)
     """Arm → rounds in which it failed."""
     errors: dict[str, str] = field(default_factory=dict)
-    """Arm → the first error it had."""
+    """Arm → its first error."""
     points: int = 0
-    """Of this search; failed ones included: they cost as much."""
+    """Points of this search, including failed ones, which cost as much."""
 
     @classmethod
     def of(cls, question: Question, points: Iterable[Observation]) -> "Table":
-        """Raises ValueError for a point of an unknown arm or workload, or of a cell that its round has twice."""
+        """Build the table. Raises ValueError for an unknown arm or workload, or a cell that a round has twice."""
         rows = {name: i for i, name in enumerate(question.names)}
         columns = {name: i for i, name in enumerate(question.loads)}
         shape = len(rows), len(columns)
@@ -86,7 +86,7 @@ class Table:
         return sum(map(len, self.started.values()))
 
     def rounds_since(self, row: int) -> int:
-        """Rounds after the first in which all of this arm's points were valid; another search's are one."""
+        """Rounds since the first in which all of this arm's points were valid; another search's rounds count as one."""
         name = self.question.names[row]
         failed = self.failed.get(name, set())
         first = min(number for number, arms in self.started.items() if name in arms and number not in failed)
@@ -94,5 +94,5 @@ class Table:
 
 
 def valid(throughput: float | None) -> bool:
-    """NaN never passes."""
+    """Whether it is positive and finite; NaN is not."""
     return throughput is not None and 0 < throughput < math.inf

@@ -1,11 +1,11 @@
-"""From the counters of a pool's servers to a judgement of whether its speculation still pays. Pure: clocks are
-arguments, pages are read by the controller.
+"""Judges from the counters of a pool's servers whether its speculation still pays. Pure: clocks are
+arguments, and the controller reads the pages.
 
-    `Watched`    what the planner says of a pool: what serves, and what its evidence expects
-    `observe`    one more reading of each server → the pool's windows and their judgement    (windows.py, judge.py)
-    `Judgement`  what the planner is told: a kind, a sentence with numbers, since when
+    `Watched`    the planner's input for a pool: what serves, and what its evidence expects
+    `observe`    add one reading of each server to the pool's windows, and judge them    (windows.py, judge.py)
+    `Judgement`  the result for the planner: a kind, a sentence with numbers, since when
 
-Why the thresholds are what they are: docs/guard.md.
+docs/guard.md explains the thresholds.
 """
 
 from paceline.watch.model import Expected, Judgement, JudgementKind, Watched, WindowNumbers

@@ -1,4 +1,4 @@
-"""What the evidence lets one expect of an arm at a load, from the loads that it measured."""
+"""The expected performance of an arm at a load, from the loads that its evidence measured."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from paceline.watch.model import Expected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """At one load. `outside` says where the evidence is from if it has no load on one side; "" else."""
+    """The expectation at one load. `outside` names the nearest measured load if the evidence has none on one side."""
 
     accept_length: float | None
     ttft_seconds: float | None
@@ -17,10 +17,10 @@ class Expectation:
 
 
 def at_load(expected: tuple[Expected, ...], load: float) -> Expectation:
-    """Between two measured loads on the line between them, elsewhere that of the nearest.
+    """Interpolated between two measured loads; outside their range, the value at the nearest.
 
-    Of several workloads at one load the least acceptance length and the longest times count: a pool whose traffic is
-    any mixture of what was measured does no worse.
+    If several workloads have the same load, the smallest acceptance length and the longest times count: a pool with any
+    mixture of the measured traffic does no worse.
     """
     loads = sorted(each.concurrency for each in expected)
     outside = bool(loads) and not loads[0] <= load <= loads[-1]

@@ -1,7 +1,7 @@
-"""What a pool's windows show: one function a kind, the first that has something to say wins.
+"""Judge a pool by its windows: one function per kind; the first with a message wins.
 
-A pool is judged bad on both halves of its window, each with enough traffic, and good again only when it is clearly
-better than that: what is near a threshold stays what it was.
+A pool is judged bad if both halves of its window are bad, each with enough traffic, and good again only if it is
+clearly better: near a threshold the previous judgement stays.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,27 +15,27 @@ from paceline.watch.model import JudgementKind, Watched, WindowNumbers
 from paceline.watch.windows import Increase, ServerWindow, halves, window_increase
 
 LEAST_REQUESTS = 20
-"""Finished in each half of a window before it is judged, and in the whole window while it stays judged. The acceptance
-length of requests of one data set varies by about 0.5, so the mean of 20 by 0.11: a quarter of the 1.5 accepted drafts
-of a length of 2.5 is three times as much, and both halves must show it."""
+"""Requests finished in each half of a window before it is judged, and in the whole window for a judgement to be kept.
+The acceptance length of requests of one data set varies by about 0.5, so the mean of 20 varies by 0.11. A quarter of
+the 1.5 accepted drafts of a length of 2.5 is three times as much, and both halves must show it."""
 LEAST_STEPS = 200
-"""Verify steps in each half: ten of each of the requests. Very short answers have fewer, and say less."""
+"""Verify steps in each half: ten per request. Very short answers have fewer and are weaker evidence."""
 LONGEST_SILENCE = 300.0
-"""Seconds: where half a window is longer than that. A step that takes as long ends a server of SGLang
-(--watchdog-timeout) and of vLLM (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) by itself; what is silent longer is not slow."""
+"""Seconds; caps half of a longer window. Watchdogs of SGLang (--watchdog-timeout) and vLLM
+(VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) end a server whose step takes this long, so a longer silence is not slowness."""
 SCRAPED_SILENCE = 120.0
-"""Seconds at least where Prometheus reads the servers: its values are as old as its last reading, mostly one or two a
-minute, so that those of a healthy server stand still for as long."""
+"""Minimum seconds if Prometheus reads the servers: it does so once or twice a minute, so that values of a healthy
+server may stand still for this long."""
 BACK_WITHIN = 0.5
-"""A drop is over when less than this share of the allowed one is missing."""
+"""A drop is over if less than this share of the allowed drop is missing."""
 BACK_BELOW = 0.9
-"""Load counts as beyond the crossover until it is below this share of it."""
+"""Load counts as beyond the crossover until it falls below this share of the crossover."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything that a judgement is made of. `silent_seconds` is how long no server could be read, and `error` why
-    one of the ready servers cannot be read now. `servers` are those that were read lately, by pod."""
+    """The input of a judgement. `silent_seconds`: how long no server could be read; `error`: why one of the ready
+    servers cannot be read now; `servers`: those read recently, by pod."""
 
     watched: Watched
     monitor: Monitor
@@ -50,7 +50,7 @@ class Facts:
 
     @cached_property
     def full(self) -> tuple[ServerWindow, ...]:
-        """The servers whose readings fill the window; a young process has not been watched for long enough."""
+        """Servers whose readings fill the window; a young process has too few."""
         return tuple(each for each in self.servers.values() if each.seconds >= self.window)
 
     @cached_property
@@ -85,9 +85,9 @@ class Facts:
 def least_accept_length(expected: float, drop: float) -> float:
     """The acceptance length below which more than the share `drop` of the expected accepted drafts is missing.
 
-    Shares are of length - 1: a length of 1 accepts nothing, whatever was expected. For a chain that is the share of its
-    acceptance rate, since the rate is (length - 1) / drafts: "below 60 %" of a chain that was measured at 80 % is a
-    drop of 0.25. A tree proposes more drafts than can be accepted, so its rate says nothing; the share says the same.
+    Shares are of length - 1: at length 1 nothing is accepted. For a chain this equals the share of its acceptance rate,
+    since the rate is (length - 1) / drafts: "below 60 %" of a chain that was measured at 80 % is a drop of 0.25. A tree
+    proposes more drafts than can be accepted, so its rate is meaningless; the share is not.
     """
     return 1 + (1 - drop) * max(0.0, expected - 1)
 
@@ -117,7 +117,7 @@ def _unread(facts: Facts) -> str | None:
 
 
 def _too_little(facts: Facts) -> str | None:
-    """Not of a pool that was found bad: no traffic does not make it better."""
+    """Not for a pool that was found bad: a lack of traffic does not make it good."""
     if facts.before is JudgementKind.ACCEPTANCE_DROPPED and facts.watched.expected:
         return None
     judged = facts.before in (JudgementKind.AS_EXPECTED, JudgementKind.BEYOND_CROSSOVER)
@@ -154,9 +154,9 @@ def _dropped(facts: Facts) -> str | None:
 
 
 def _incomparable(facts: Facts) -> bool:
-    """Whether the load is one that was not measured, so that a short length may be the load's: where the engine chooses
-    its depth, or where more requests are under way than speculation pays for, which is told instead. A mean below one
-    request is of batches of one and of times without any, so what was measured at one holds for it."""
+    """Whether the load was not measured, so that the load itself may explain a short length: if the engine chooses its
+    depth, or if more requests are under way than speculation pays for, which is reported instead. A mean below one
+    request comes from batches of one and idle times, so measurements at one apply."""
     alone = facts.whole.under_way <= 1 and any(each.concurrency <= 1 for each in facts.watched.expected)
     if not facts.expected.outside or alone:
         return False
@@ -187,11 +187,11 @@ RULES: Mapping[JudgementKind, Callable[[Facts], str | None]] = {
     JudgementKind.BEYOND_CROSSOVER: _beyond,
     JudgementKind.AS_EXPECTED: _as_expected,
 }
-"""In this order."""
+"""Rules in order of priority."""
 
 
 def judge_servers(facts: Facts) -> tuple[JudgementKind, str]:
-    """The kind, and its sentence."""
+    """The kind and its message."""
     found = ((kind, rule(facts)) for kind, rule in RULES.items())
     return next((kind, message) for kind, message in found if message is not None)
 
@@ -201,12 +201,12 @@ def _speculates(facts: Facts) -> bool:
 
 
 def _steps(facts: Facts, part: Increase) -> float:
-    """Verify steps, which a server without speculation does not need."""
+    """Verify steps; the minimum for a server without speculation, which needs none."""
     return part.verify_steps if _speculates(facts) else LEAST_STEPS
 
 
 def _measured(facts: Facts) -> str:
-    """`acceptance length 1.62, expected 2.50 at 7.9 requests under way (10m, 480 requests)`, as far as it is known."""
+    """`acceptance length 1.62, expected 2.50 at 7.9 requests under way (10m, 480 requests)`, as far as known."""
     whole, expected = facts.whole, facts.expected
     length = f"acceptance length {whole.accept_length:.2f}" if whole.accept_length is not None else "no verify step"
     if not _speculates(facts):

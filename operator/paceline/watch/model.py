@@ -1,4 +1,4 @@
-"""What the planner tells the watcher of a pool, and what it is told."""
+"""The watcher's input and result for a pool."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,27 +9,26 @@ from paceline.core import GuardSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the evidence measured of the served arm on one workload, of one server. None: not measured."""
+    """The measurements of the served arm on one workload in the evidence, per server. None: not measured."""
 
     concurrency: float
-    """Requests under way, mean."""
+    """Mean number of requests under way."""
     accept_length: float | None = None
-    """Tokens per verify step, its own token included: 1 if no draft is accepted."""
+    """Tokens per verify step, including the target's own: 1 if no draft is accepted."""
     ttft_seconds: float | None = None
-    """Mean."""
+    """Mean time to first token."""
     itl_seconds: float | None = None
     """Mean time per token after the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A pool that is watched, as status has it: what it serves is `revision`, `arm`, `engine` and `version`.
+    """A watched pool, from its status; `revision`, `arm`, `engine` and `version` are what it serves.
 
-    `verify_tokens` are those of a verify step, its own token included; 1 without speculation. `acceptance_drop` is the
-    share of the expected accepted drafts that may be missing. `speculates_up_to` is the concurrency up to which the
-    evidence shows the arm faster; None if unknown. `source` is where its counters are read. `depth_follows_load` says
-    that the engine chooses how many tokens it drafts, so that the acceptance length at one load says nothing of that at
-    another.
+    `verify_tokens`: tokens of a verify step, including the target's own; 1 without speculation. `acceptance_drop`:
+    share of the expected accepted drafts that may be missing. `speculates_up_to`: concurrency up to which the evidence
+    shows the arm faster; None if unknown. `source`: where its counters are read. `depth_follows_load`: the engine
+    chooses how many tokens it drafts, so the acceptance length at one load does not predict another's.
     """
 
     revision: str
@@ -46,15 +45,15 @@ class Watched:
 
 
 class JudgementKind(StrEnum):
-    """What a window of a pool's traffic shows; the worst first."""
+    """Kinds of judgement on a window of a pool's traffic, worst first."""
 
     HUNG = "Hung"
-    """Requests are under way, and no token has come for half a window; the servers count as ready."""
+    """Requests are under way, but no token has come for half a window; the servers count as ready."""
     UNREADABLE = "Unreadable"
-    """No server could be read for half a window, or the engine shows nothing."""
+    """No server could be read for half a window, or the engine exposes no counters."""
     ACCEPTANCE_DROPPED = "AcceptanceDropped"
     BEYOND_CROSSOVER = "BeyondCrossover"
-    """More requests are under way than the evidence showed the arm faster for. Told only."""
+    """More requests are under way than the load up to which the evidence shows the arm faster. Only reported."""
     IDLE = "Idle"
     """Too little traffic to judge."""
     AS_EXPECTED = "AsExpected"
@@ -62,8 +61,8 @@ class JudgementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowNumbers:
-    """Of the window; None: not known. `running_requests` are those under way (running or waiting) of one server. Below
-    `least_accept_length` a drop is found; `speculates_up_to` is that of `Watched`."""
+    """Numbers of the window; None: unknown. `running_requests`: requests under way (running or waiting) per server. A
+    drop is below `least_accept_length`; `speculates_up_to` is copied from `Watched`."""
 
     accept_length: float | None = None
     expected_accept_length: float | None = None
@@ -78,8 +77,8 @@ class WindowNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """`message` is one sentence with its numbers, of the latest window; `since` is when `kind` began, RFC 3339.
-    `revision` is that of the `Watched` it judges."""
+    """`message`: one sentence with the numbers of the latest window; `since`: when `kind` began, RFC 3339; `revision`:
+    of the judged `Watched`."""
 
     kind: JudgementKind
     message: str

@@ -1,4 +1,4 @@
-"""One look at a pool: its servers' counts become windows, and the windows a judgement."""
+"""One look at a pool: update the windows of its servers, and judge them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from paceline.watch.windows import ServerWindow, add_reading
 
 LONGEST_PERIOD, LEAST_PERIOD = 30.0, 1.0
 READINGS = 20
-"""Of a window, at least: ten of each half. A window of ten minutes is read every 30 seconds."""
+"""Minimum readings per window: ten in each half. A window of ten minutes is read every 30 seconds."""
 
 _PATIENCE = 0.5
-"""Of a window: a server that cannot be read for so long is forgotten, a pool of such servers is Unreadable."""
+"""Fraction of a window: a server unread for this long is forgotten; a pool of such servers is Unreadable."""
 
 
 def period_seconds(watched: Watched) -> float:
-    """Between two looks at a pool."""
+    """Seconds between two looks at a pool."""
     return min(LONGEST_PERIOD, max(LEAST_PERIOD, watched.window.total_seconds() / READINGS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A server's process: another one of the same pod counts from zero."""
+    """One process of a server; another process of the same pod counts from zero."""
 
     pod: str
     started: str
-    """Differs from one process of the pod to the next, and of a pod of the same name."""
+    """Differs between processes of a pod, and between pods of the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolWatch:
-    """What is remembered of a pool between two looks. `read_at` is when a server was last read, or watching began."""
+    """The state of a pool between two looks. `read_at`: when a server was last read, or when watching began."""
 
     watched: Watched
     read_at: float
@@ -45,10 +45,10 @@ class PoolWatch:
 def observe(
     before: PoolWatch | None, watched: Watched, seen: Mapping[Process, Counts | str], at: float, now: datetime
 ) -> PoolWatch:
-    """What is known after a look at `at`, in seconds of a clock that never steps back; `now` is the time of day.
+    """The state after a look at `at`, in seconds of a monotonic clock; `now` is the time of day.
 
-    `seen` are the ready servers, each with its counts or with why it could not be read. Another revision, or another
-    window, begins anew: nothing that one server did is held against its successor.
+    `seen`: the ready servers, each with its counts or the reason that it could not be read. Another revision or window
+    starts from scratch: the past of one server does not count against its successor.
     """
     if before and (before.watched.revision, before.watched.window) != (watched.revision, watched.window):
         before = None

@@ -1,4 +1,4 @@
-"""What one server counted lately, as the readings of a window. Times are seconds of a clock that never steps back."""
+"""Recent counts of one server, as the readings of a window. Times are seconds of a monotonic clock."""
 
 import math
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from paceline.engines.monitor import TOTALS, Counts, Monitor
 
 MOST_READINGS = 40
-"""Of a window: a longer window than 20 minutes keeps every second one, or fewer."""
+"""Maximum readings per window: a window longer than 20 minutes keeps every second reading, or fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +18,9 @@ class WindowReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerWindow:
-    """The readings of one process, the oldest first. The first is as old as the window, or the process' first.
+    """The readings of one process, oldest first. The first is as old as the window, or the process's first.
 
-    `stirred_at` is when its tokens last moved, or when it last had nothing to do.
+    `stirred_at`: when its tokens last increased, or when it last was idle.
     """
 
     readings: tuple[WindowReading, ...]
@@ -35,13 +35,13 @@ class ServerWindow:
         return self.last.at - self.readings[0].at
 
     def silent_seconds(self) -> float:
-        """How long it has had requests under way without a token."""
+        """How long the server has had requests under way without a token."""
         return self.last.at - self.stirred_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increase:
-    """What servers counted in a time, all together; `under_way` is the mean of one server."""
+    """Counts of all servers together over a time; `under_way` is the mean per server."""
 
     requests: float = 0.0
     verify_steps: float = 0.0
@@ -68,8 +68,8 @@ class Increase:
 def add_reading(
     before: ServerWindow | None, monitor: Monitor, counts: Counts, at: float, window: float
 ) -> ServerWindow:
-    """The window with one more reading. A counter that fell began anew, and the window with it: what a process counted
-    before its restart is never compared with what came after."""
+    """The window with one more reading. If a counter fell, the window starts again: counts from before and after a
+    restart are never compared."""
     fell = before is not None and any(
         getattr(counts, name) < getattr(before.last.counts, name) for name in ("requests", "first_tokens", "moved")
     )
@@ -87,9 +87,9 @@ def add_reading(
 
 
 def _steps_by_gauge(last: Counts, now: Counts) -> Counts:
-    """`now` with verify steps that follow from its tokens since `last` and the gauge of its acceptance length.
+    """`now` with verify steps computed from its tokens since `last` and the gauge of its acceptance length.
 
-    Without a gauge the tokens are left out, of the steps and of what was accepted.
+    Without a gauge these tokens count neither as steps nor as accepted.
     """
     tokens = max(0.0, now.tokens - last.tokens) if now.accept_length else 0.0
     steps = tokens / now.accept_length if tokens else 0.0
@@ -97,19 +97,19 @@ def _steps_by_gauge(last: Counts, now: Counts) -> Counts:
 
 
 def _thinned(readings: tuple[WindowReading, ...], window: float) -> tuple[WindowReading, ...]:
-    """Without the last where it came sooner after the one before than a window's readings need."""
+    """Drop the last reading if it came too soon after the one before for `MOST_READINGS` per window."""
     close = len(readings) > 2 and readings[-1].at - readings[-2].at < window / MOST_READINGS
     return readings[:-1] if close else readings
 
 
 def _recent(readings: tuple[WindowReading, ...], since: float) -> tuple[WindowReading, ...]:
-    """Those since then, and the last before."""
+    """Readings since then, and the last one before."""
     older = sum(reading.at <= since for reading in readings)
     return readings[max(0, older - 1) :]
 
 
 def halves(servers: Iterable[ServerWindow]) -> tuple[Increase, Increase]:
-    """What the servers counted in the older and in the newer half of their readings."""
+    """The counts of the servers in the older and in the newer half of their readings."""
     older, newer = list[tuple[WindowReading, ...]](), list[tuple[WindowReading, ...]]()
     for server in servers:
         middle = (server.readings[0].at + server.last.at) / 2

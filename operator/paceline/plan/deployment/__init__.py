@@ -1,34 +1,34 @@
-"""What to do now about a SpeculativeDeployment. Read this first.
+"""Plans a SpeculativeDeployment. Read this first.
 
 Steps of the whole deployment (`checks`, `fetch`):
 
-    check_spec                 the spec can be carried out
-    end_dropped_pools          pools that the spec no longer has are deleted
-    report_refusals            writes that the API server has refused are reported
+    check_spec                 the spec is valid
+    end_dropped_pools          pools removed from the spec are deleted
+    report_refusals            writes that the API server refused are reported
     ensure_claim               the models have a volume
     fetch_models               the models are on it, pinned to commits
     check_draft                the draft fits its target
-    check_kinds                the cluster has the kinds that are needed
-    report_missing_companions  what cannot be made beside the servers is reported
+    check_kinds                the cluster has the required kinds
+    report_missing_companions  companions of the servers that cannot be created are reported
 
-Then for each pool, after its memory has taken in people's requests (`carry_out`), its failures (`take_down`; among them
-speculation that stopped paying), which also chooses what it serves, and what it lends to its run (`lend`):
+Then for each pool, after `carry_out` (people's requests), `take_down` (failures, including speculation that stopped
+paying; also chooses what to serve) and `lend` (a server lent to its run):
 
-    stop_runs              runs of former questions end; all rest while suspended
-    report_degraded        speculation that does not pay as measured ends in SpeculationDegraded
-    report_stuck_servers   what the cluster refuses to the servers for too long ends in Stalled
-    pull_images            the image of the next servers is on the nodes of those that serve
-    serve                  the servers are what was chosen: first the baseline, later a candidate shown to be faster
-    measure                a BenchmarkRun decides what is undecided
-    prune_runs             old runs that nothing refers to are deleted
+    stop_runs              runs of former questions end; all runs pause while suspended
+    report_degraded        sets SpeculationDegraded if speculation does not pay as measured
+    report_stuck_servers   sets Stalled if the cluster keeps the servers from running for too long
+    pull_images            the next servers' image is on the nodes of the present ones
+    serve                  the chosen servers run: first the baseline, later a candidate shown to be faster
+    measure                a BenchmarkRun answers the open question
+    prune_runs             old unreferenced runs are deleted
 
-And, whatever blocks:
+And always:
 
-    apply_companions       the Service and what else stands beside the servers is there
+    apply_companions       the Service and the other companions of the servers exist
 
-Every step reports; after a step that blocks, none of the others acts. A step of the deployment blocks all pools, or
-those that need what is missing. A blocked pool goes the same way and is frozen, as one that is suspended: `choose`
-gives what serves. No step promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
+Every step reports; after a step that blocks, the others do not act. A step of the deployment blocks all pools, or
+those that need what is missing. A blocked pool runs the same steps but is frozen like a suspended one: `choose` returns
+what serves. No step promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
 """
 
 from collections.abc import Sequence
@@ -91,17 +91,17 @@ POOL_STEPS: tuple[Step[Rollout], ...] = (
     prune_runs,
 )
 ALWAYS_LAST: tuple[Step[Rollout], ...] = (apply_companions,)
-"""Steps of a pool that none blocks. They come last: what refuses an address must not keep servers away."""
+"""Steps of a pool that are never blocked. They come last, so that a refused Service does not delay the servers."""
 
 MOST_NOTES = 64
 MOST_REFUSED = 64
-"""Requests that status can hold."""
+"""Maximum number of requests in status."""
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
-    """Pure: the same snapshot at the same time gives the same status and actions."""
+    """Pure: the same snapshot at the same time yields the same status and actions."""
     if adopted := orphans(snapshot):
-        return Plan(status=None, actions=adopted)  # first, as the garbage collector is about to delete them
+        return Plan(status=None, actions=adopted)  # first, because the garbage collector is about to delete them
     results = walk(STEPS, snapshot, now)
     pool_results: list[StepResult] = []
     entries: list[PoolStatus] = []
@@ -139,7 +139,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
 
 
 def _pools(snapshot: Snapshot, results: Sequence[StepResult], now: datetime) -> tuple[Pool, ...]:
-    """Those of the spec, with every model at its commit as far as it is known; none where the spec cannot be read."""
+    """The spec's pools, with every known commit filled in; none if the spec is invalid."""
     spec = snapshot.spec
     if spec is None:
         return ()
@@ -150,7 +150,7 @@ def _pools(snapshot: Snapshot, results: Sequence[StepResult], now: datetime) -> 
 
 
 def _without_pool(snapshot: Snapshot, results: Sequence[StepResult]) -> list[PoolStatus]:
-    """Entries of status that stay although the spec has no such pool: as long as it is refused it drops none."""
+    """Pools that only the status has; kept while the spec is refused, because a refused spec drops no pool."""
     known = {pool.name for pool in snapshot.spec.pools} if snapshot.spec else ()
     return [entry for entry in snapshot.status.pools if results[0].blocks and entry.name not in known]
 
@@ -192,11 +192,11 @@ def _status(
 
 
 def _entry(pool: Pool, results: Sequence[StepResult]) -> PoolStatus:
-    """The pool's entry: fields that no step returns stay, except `readyReplicas`, which is counted in each pass."""
+    """The pool's entry: fields that no step returns stay, except `readyReplicas`, which each pass counts again."""
     entry = replace(pool.remembered, holds=holds(pool), ready_replicas=None)
     for result in results:
         entry = replace(entry, **result.status)
-    return entry if pool.has_verdict else replace(entry, verdict=None)  # it was about another question
+    return entry if pool.has_verdict else replace(entry, verdict=None)  # that verdict answered another question
 
 
 def _in_a_word(entry: PoolStatus) -> str:

@@ -1,6 +1,5 @@
-"""What can be said of a deployment before any of its pools is looked at: its spec, its kinds, what it no longer asks
-for, and what its models do not fit.
-"""
+"""Checks of a deployment before its pools: its spec, its kinds, what it no longer asks for, and whether its models
+fit."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -47,27 +46,27 @@ def check_spec(snapshot: Snapshot, _: datetime) -> StepResult:
 
 
 def end_dropped_pools(snapshot: Snapshot, _: datetime) -> StepResult:
-    """Delete every object of a pool that is not in the spec."""
+    """Delete every object of a pool that is no longer in the spec."""
     if snapshot.spec is None:
         return StepResult()
     pools = {pool.name for pool in snapshot.spec.pools}
     dropped = snapshot.of_no_pool(_KINDS, pools)
-    # The prefetch is of no pool, and stays.
+    # The prefetch belongs to no pool, and stays.
     jobs = snapshot.of_no_pool(["Job"], pools)
     dropped += [job for job in jobs if job["metadata"]["labels"].get(COMPONENT_LABEL) == COMPONENT]
     return StepResult(actions=tuple(Delete(child, "its pool is no longer in spec.pools") for child in dropped))
 
 
 def report_refusals(snapshot: Snapshot, _: datetime) -> StepResult:
-    """Stalled for each refused write of the last pass. It is tried again, and other pools go on."""
+    """Stalled for each refused write of the last pass. The write is retried, and other pools continue."""
     spec = snapshot.manifest.get("spec")
     notes = (f"{kind} {name}: {with_field(why, spec)}" for (kind, name), why in snapshot.refusals.items())
     return StepResult(causes=tuple(Cause(Reason.WriteRefused, None, note) for note in notes))
 
 
 def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
-    """Block each pool whose models do not fit each other or the spec, as far as the prefetch's facts show; note what is
-    worth knowing."""
+    """Block each pool whose models do not fit each other or the spec, as far as the prefetch's facts show; other
+    findings become notes."""
     prefetch = snapshot.prefetch
     if prefetch is None:
         return StepResult()
@@ -80,14 +79,14 @@ def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
 
 
 def _unread(spec: DeploymentSpec) -> Iterator[str]:
-    """What no fact is known of: nobody opens an image before its servers do."""
+    """Models without facts: an image's files are not read before its servers start."""
     for model in named_models(spec):
         if model.address.digest:
             yield f"{model.source}: an image's files are not read, so its sizes, layers and memory are not checked"
 
 
 def check_kinds(snapshot: Snapshot, _: datetime) -> StepResult:
-    """Block while servers need a kind that the cluster lacks: for devices that they claim, or over several nodes."""
+    """Block if servers need a kind that the cluster lacks: for claimed devices, or for several nodes."""
     spec = snapshot.spec
     if spec and spec.server.accelerator.claims and CLAIM_TEMPLATE in snapshot.absent:
         return StepResult(causes=(Cause(Reason.NoResourceClaims, None, f"spec.{WITHOUT_CLAIMS}"),), blocks=True)
@@ -98,7 +97,7 @@ def check_kinds(snapshot: Snapshot, _: datetime) -> StepResult:
 
 
 def report_missing_companions(snapshot: Snapshot, _: datetime) -> StepResult:
-    """Note each that the installation or the spec asks for and that cannot be made; the servers serve without it."""
+    """Note each requested companion that cannot be created; the servers serve without it."""
     wanted = settings_of_protection(snapshot.settings)
     missing = {kind: value for kind, value in wanted.items() if kind in snapshot.absent}
     unmade = (
@@ -134,11 +133,11 @@ def _of_pool(pool: core.PoolSettings) -> dict[str, Any]:
 
 
 OF_NO_POOL: dict[str, Any] = {"candidates": (), "gate": None}
-"""While spec is invalid."""
+"""The entry's fields while the spec is invalid."""
 
 
 def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
-    """Adopt children that are ours by label and name a former owner of our name, or no owner. Velero does not restore
+    """Adopt children with our label whose owner is a former object of our name, or missing. Velero does not restore
     references to owners (pkg/restore/restore.go, resetMetadata); `kubectl delete --cascade=orphan` removes them."""
     owner = snapshot.owner
     return tuple(
@@ -153,7 +152,7 @@ def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
 
 
 def _without_owner(child: Object) -> bool:
-    """Whether its labels say that the operator made it for no run, and it has no owner."""
+    """Whether it has no owner and its labels show that the operator created it, but not for a run."""
     labels = child["metadata"]["labels"].items()
     return labels >= MANAGED_BY.items() and RUN_LABEL not in dict(labels) and not _owners(child)
 

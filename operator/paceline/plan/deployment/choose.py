@@ -1,4 +1,4 @@
-"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `message`.
+"""Choose what a pool serves, and why. Promotion, fallback and upgrade are the same roll-out with different messages.
 
 The first rule that gives a choice wins; if none does, the baseline is served:
 
@@ -34,41 +34,41 @@ from paceline.plan.step import parse_time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An arm at a revision. `evidence` is by what it was promoted, empty for the baseline; `fingerprint` is the hash of
-    what that run has measured."""
+    """An arm at a revision. `evidence` is what it was promoted on, empty for the baseline; `fingerprint` identifies
+    what that run measured."""
 
     arm: str
     revision: str
     message: str
     fingerprint: str
     reason: ChangeReason
-    """How it is chosen, if it was not the target before."""
+    """Reason of the change, if it was not the target before."""
     evidence: ServingEvidence = field(default_factory=ServingEvidence)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """A pool in one pass, with what it is to serve: chosen once, and read by each of its steps."""
+    """A pool in one pass, with the choice of what to serve: made once and read by each step."""
 
     pool: Pool
     choice: Choice
 
     @cached_property
     def settled(self) -> bool:
-        """The servers are what was chosen: all ready, and none of another revision left."""
+        """Whether the servers match the choice: all are ready and none of another revision is left."""
         servers = self.pool.servers
         return servers is not None and servers.revision == self.choice.revision and servers.settled
 
     @cached_property
     def has_served(self) -> bool:
-        """All servers were of the chosen revision and ready since it was chosen last."""
+        """Whether, since the last choice, all servers were of the chosen revision and ready."""
         return has_served(self.pool, self.choice.revision)
 
 
 def keep_what_serves(pool: Pool) -> Choice | None:
-    """The target, although the spec may have changed. If it is held, what served last; else the baseline as the spec
-    has it, or as it served last, if it was rendered before. Nothing that was never rendered is served, whatever was
-    deleted."""
+    """The target, although the spec may have changed. If it is held: the last served revision; else the baseline as the
+    spec has it, or as it last served, if it was rendered before. A revision that was never rendered is not served, no
+    matter what was deleted."""
     target = pool.remembered.target
     if not pool.frozen or target is None:
         return None
@@ -85,7 +85,7 @@ def keep_what_serves(pool: Pool) -> Choice | None:
 
 
 def what_a_person_chose(pool: Pool) -> Choice | None:
-    """Whatever the verdict; the baseline, too, once it has taken the place of what does not run."""
+    """A person's choice regardless of the verdict; also a baseline that has replaced a revision that does not run."""
     target = pool.remembered.target
     if target is None or not held_by_a_person(pool) or failure(pool, target.revision):
         return None
@@ -100,7 +100,7 @@ def return_to_last_served(pool: Pool) -> Choice | None:
 
 
 def winner_of_verdict(pool: Pool) -> Choice | None:
-    """In Manual mode, and against a promotion whatever the verdict, once a person has chosen it."""
+    """In Manual mode, and against an earlier promote-anyway, only if a person chose it."""
     choice = winner(pool)
     if choice is None or held(pool, choice.revision):
         return None
@@ -109,8 +109,8 @@ def winner_of_verdict(pool: Pool) -> Choice | None:
 
 
 def keep_promoted(pool: Pool) -> Choice | None:
-    """Even after its run is deleted. A hold counts here until another revision is the target, also if the spec no
-    longer renders its revision."""
+    """Even after its run is deleted. A hold counts here until another revision is the target, even if the spec no
+    longer renders the held revision."""
     target, arm = promoted_before(pool), may_stay(pool)
     if target is None or arm is None or any(one.revision == target.revision for one in pool.remembered.holds):
         return None
@@ -134,7 +134,7 @@ def baseline(pool: Pool, message: str, reason: ChangeReason) -> Choice:
 
 
 def winner(pool: Pool) -> Choice | None:
-    """The winner of the run that decides the present question, whether or not it may be served."""
+    """The winner of the run that answers the present question, whether or not it may be served."""
     run = pool.decided
     arm = pool.arms.get((run.winner if run else None) or "")
     if run is None or arm is None or run.outcome != "Promote":
@@ -150,7 +150,7 @@ def winner(pool: Pool) -> Choice | None:
 
 
 def intent(choice: Choice, time: str, request: str = "") -> Target:
-    """The choice as `target` of status, which is written before any action. `request` is the one that asked for it."""
+    """The choice as `target` in status, which is written before any action. `request`: the request for it, if any."""
     return Target(
         reason=choice.reason,
         request=request,
@@ -164,8 +164,8 @@ def intent(choice: Choice, time: str, request: str = "") -> Target:
 
 
 def has_served(pool: Pool, revision: str) -> bool:
-    """Whether all servers were of this revision and ready since it was chosen last. What served before the revision was
-    last given up does not count."""
+    """Whether, since this revision was last chosen, all servers were of it and ready. Serving before it was last
+    replaced does not count."""
     serving, target = pool.remembered.serving, pool.remembered.target
     if serving is None or target is None or not serving.revision == target.revision == revision:
         return False
@@ -173,7 +173,7 @@ def has_served(pool: Pool, revision: str) -> bool:
 
 
 def past(pool: Pool) -> Iterator[Change]:
-    """What has served, the latest first; what serves now is among it."""
+    """Served revisions, latest first, including the present one."""
     return (change for change in pool.remembered.history if change.revision)
 
 
@@ -184,7 +184,7 @@ def _baseline_before(pool: Pool) -> str:
 
 
 def _last_served(pool: Pool) -> Choice | None:
-    """The revision that all servers were last, if it is not held and its rendering is kept."""
+    """The revision that all servers last had, if it is not held and its rendering is kept."""
     last: Serving | None = pool.remembered.serving
     if last is None or last.revision not in pool.kept or held(pool, last.revision):
         return None
@@ -201,7 +201,7 @@ def _last_served(pool: Pool) -> Choice | None:
 
 
 def _chosen_before(pool: Pool) -> str | None:
-    """The revision of the target; if status was lost, that of the servers."""
+    """The target's revision; if status was lost, the servers' revision."""
     target = pool.remembered.target
     return target.revision if target else (pool.servers.revision if pool.servers else None)
 
@@ -245,7 +245,7 @@ NO_WINNER = {
     "Inconclusive": "no candidate could be decided",
     "Error": "nothing could be measured",
 }
-"""Outcome of the present question → why no candidate is served, where an earlier run had promoted one."""
+"""Outcome of the present question → why no candidate is served although an earlier run promoted one."""
 
 UNDONE = ("RolledBack", "Aborted", "TakenDown")
-"""Reasons of a target that serves since another was undone."""
+"""Reasons of a target that serves because another one was undone."""

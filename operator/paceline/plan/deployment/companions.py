@@ -1,6 +1,5 @@
-"""What stands beside a pool's servers: its Service, the NetworkPolicy and the PodDisruptionBudget that the installation
-wants, the HTTPRoute and the InferencePool that the spec asks for, where the cluster knows such kinds.
-"""
+"""Objects beside a pool's servers: its Service; the NetworkPolicy and PodDisruptionBudget of the installation; the
+HTTPRoute and InferencePool of the spec, if the cluster has these kinds."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -22,7 +21,7 @@ ROUTES = (INFERENCE_POOL, HTTP_ROUTE)
 
 
 def apply_companions(rollout: Rollout, _: datetime) -> StepResult:
-    """In every pass, whatever waits: traffic needs them although nothing is rolled out."""
+    """In every pass, even while other steps wait: traffic needs them although nothing is rolled out."""
     pool = rollout.pool
     if name_conflict(pool):
         return StepResult()
@@ -37,7 +36,7 @@ def _protect(pool: Pool) -> Iterator[Action]:
 
 
 def _route(pool: Pool) -> Iterator[Action]:
-    """`unrouted` says what is not made."""
+    """`unrouted` reports the routes that are not created."""
     snapshot = pool.snapshot
     picked = _can_be_made(snapshot, INFERENCE_POOL, pool.name)
     wanted = routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked)
@@ -45,8 +44,8 @@ def _route(pool: Pool) -> Iterator[Action]:
 
 
 def _kept_up(pool: Pool, kinds: Iterable[str], wanted: Iterable[Manifest], why: str, why_not: str) -> Iterator[Action]:
-    """Of these kinds apply what is wanted, delete what is not. An object of another owner with the same name stays as
-    it is, and replaces ours."""
+    """For these kinds, apply the wanted objects and delete the others. An object of another owner with the same name
+    stays unchanged and takes the place of ours."""
     kept = set[str]()
     for one in wanted:
         kept.add(one["kind"])
@@ -59,14 +58,14 @@ def _kept_up(pool: Pool, kinds: Iterable[str], wanted: Iterable[Manifest], why: 
 
 
 def _stays(pool: Pool, kind: str) -> bool:
-    """One that is there has the ports and nodes of the servers: while these stay as they are, it stays with them."""
+    """Whether an existing object must not change: it has the ports and nodes of the servers, and these are frozen."""
     if kind not in (NETWORK_POLICY, INFERENCE_POOL) or not pool.frozen or pool.servers is None:
         return False
     return pool.snapshot.child(kind, child_name(pool.snapshot.name, pool.name)) is not None
 
 
 def settings_of_protection(settings: Settings) -> dict[str, str]:
-    """Kind that is wanted → the chart's value that asks for it."""
+    """Wanted kind → the chart's value that asks for it."""
     policies = {NETWORK_POLICY: "networkPolicies.servers"} if "servers" in settings.network_policies else {}
     return policies | ({DISRUPTION_BUDGET: "disruptionBudgets"} if settings.disruption_budgets else {})
 
@@ -82,7 +81,7 @@ def _wanted(pool: Pool) -> Iterator[Manifest]:
 def routes(
     owner: Owner, deployment: DeploymentSpec, pool: PoolSettings, server: Server, *, picked: bool = True
 ) -> Iterator[Manifest]:
-    """What the spec asks for, for one pool. Unless its InferencePool can be made (`picked`), the Service is led to."""
+    """The routes in the spec for one pool. Without its InferencePool (not `picked`), they lead to the Service."""
     picker, gateway = pool.endpoint_picker_ref, deployment.gateway
     if picker:
         yield inference_pool(owner, pool.name, server, picker)
@@ -91,7 +90,7 @@ def routes(
 
 
 def unrouted(snapshot: Snapshot) -> Iterator[str]:
-    """A note for each object that the spec asks for and that is not made."""
+    """A note for each object of the spec that is not created."""
     for n, pool in enumerate(snapshot.spec.pools if snapshot.spec else ()):
         if pool.endpoint_picker_ref and (obstacle := _obstacle(snapshot, INFERENCE_POOL, pool.name)):
             yield f"pools[{n}].endpointPickerRef: {obstacle}"
@@ -100,7 +99,7 @@ def unrouted(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _obstacle(snapshot: Snapshot, kind: str, pool: str) -> str:
-    """Why the object cannot be made; "" if it can."""
+    """Why the object cannot be created; "" if it can."""
     if kind in snapshot.absent:
         return f"no {kind} is made: {_INSTALL[kind]}, or the operator may not list it; nothing waits for it"
     if not _can_be_made(snapshot, kind, pool):

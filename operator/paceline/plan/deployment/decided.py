@@ -1,4 +1,4 @@
-"""The verdict that counts, and what has come of it: the conditions Decided and Promoted, and `verdict` of status."""
+"""The verdict that counts, and its consequences: the conditions Decided and Promoted, and `verdict` in status."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,11 +28,11 @@ OUTCOMES = {
 }
 """Outcome → reasons of Decided and of Promoted."""
 REJECTED_FOR = {"NothingAccepted": Reason.NothingAccepted, "OutputsDiffer": Reason.OutputsDiffer}
-"""Reason of a verdict that rejects for something else than speed → reason of Promoted."""
+"""Reason of a verdict that rejects for another reason than speed → reason of Promoted."""
 
 
 def decision(rollout: Rollout, run: Run) -> StepResult:
-    """The verdict of the run, as it is reported."""
+    """Report the run's verdict."""
     return StepResult(
         causes=_verdict_causes(rollout, run),
         status=_verdict(rollout.pool, run),
@@ -55,7 +55,7 @@ def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
 
 
 def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
-    """Promoted, where the present question has promoted no candidate: one that was promoted before may still serve."""
+    """Promoted, if the present question promoted no candidate: one that was promoted before may still serve."""
     pool, choice = rollout.pool, rollout.choice
     if choice.reason == ANYWAY:
         return _promoted_anyway(rollout, message)
@@ -73,7 +73,7 @@ def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, messag
 
 
 def _promoted_anyway(rollout: Rollout, message: str = "") -> Cause:
-    """Promoted, where a person has promoted a candidate whatever the verdict."""
+    """Promoted, after a promote-anyway request."""
     pool, choice = rollout.pool, rollout.choice
     if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.message)
@@ -83,12 +83,12 @@ def _promoted_anyway(rollout: Rollout, message: str = "") -> Cause:
 
 
 def person_hold(pool: Pool, held: Hold) -> str:
-    """A person's hold, and the way out."""
+    """A person's hold, and how to release it."""
     return f"{held.reason} since {held.start_time}: {held.message}; {way_out(pool)}"
 
 
 def _promoted(rollout: Rollout, run: Run) -> Cause:
-    """Promoted, where the run has a winner: whether that is served, and if not, why."""
+    """Promoted, if the run has a winner: whether it is served and, if not, why."""
     pool, message = rollout.pool, run.verdict.message
     if rollout.choice.evidence.run == run.name:
         served = rollout.settled or rollout.has_served
@@ -111,13 +111,13 @@ def _promoted(rollout: Rollout, run: Run) -> Cause:
 
 
 def _message(pool: Pool, run: Run) -> str:
-    """The verdict's message; without a winner, also what preflight had expected of the head."""
+    """The verdict's message; without a winner, also preflight's warning about the head."""
     expected = _foretold(pool) if run.outcome in ("Reject", "Inconclusive") else ""
     return "; ".join(part for part in (run.verdict.message, expected) if part)
 
 
 def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
-    """Fields of the pool's entry of status."""
+    """Fields of the pool's entry in status."""
     speed = run.ratio(run.winner)
     return {
         "verdict": PoolVerdict(
@@ -140,7 +140,7 @@ def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
 def _other_version(pool: Pool) -> tuple[str, ...]:
     """A note if the image reports another version than the spec, whose rules and options were applied."""
     wanted = pool.server.engine.version
-    # Empty if no server of the run has come up to say it.
+    # Empty if no server of the run has started and reported it.
     reports = (run.status.engine_version for run in pool.attempts if run.status.engine_version)
     reported = next(reports, wanted)
     if same_release(reported, wanted):
@@ -149,7 +149,7 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
 
 
 def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
-    """A note if the servers run another image than the verdict is about, and measuring again has not changed that."""
+    """A note if the servers run another image than the verdict is about, and measuring again did not change that."""
     if pool.servers is None or not differ(run.image, pool.servers.image):
         return ()
     was, now = image_digest(run.image)[:SHOWN], image_digest(pool.servers.image)[:SHOWN]
@@ -160,14 +160,14 @@ def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
 
 
 def _foretold(pool: Pool) -> str:
-    """Why preflight expected the pool's candidates to be rejected; "" if it did not. It let them pass."""
+    """Why preflight expected the pool's candidates to be rejected; "" if it did not. Preflight only warns."""
     facts = pool.snapshot.prefetch.facts if pool.snapshot.prefetch else {}
     foreign = [finding for finding in findings(pool.server, pool.spec.arms, facts) if finding.rule == FOREIGN_LAYERS]
     return "; ".join(f"expected: {finding.problem}; {finding.why}" for finding in foreign)
 
 
 def not_used(pool: Pool) -> Iterator[str]:
-    """For each of the pool's, why it decides nothing. None while another run decides."""
+    """Why each of the pool's imported runs does not count. None while another run decides."""
     if pool.decided:
         return
     for manifest in pool.snapshot.imported_of(pool.name):
@@ -177,7 +177,7 @@ def not_used(pool: Pool) -> Iterator[str]:
 
 
 def _why_not(pool: Pool, run: Run) -> str:
-    """ "" for one whose rounds are judged again."""
+    """Why the run does not count; "" if its rounds are judged again."""
     if run.question != pool.question:
         again = run.decides and surroundings(run.spec) == surroundings(pool.wanted)
         return "" if again and same_arms(pool.wanted, run.spec) else summary(run.spec, pool.wanted)

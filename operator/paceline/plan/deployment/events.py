@@ -1,4 +1,4 @@
-"""The state of a deployment in a word; and Events: each change between two statuses once, in the past tense."""
+"""A one-word state of a deployment; and its Events: one for each change between two statuses, in the past tense."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,15 +12,15 @@ from paceline.plan.step import Event
 
 
 def without_reconciling(causes: Iterable[Cause]) -> list[Cause]:
-    """Drop Reconciling where Stalled is true: kstatus, Argo and Flux take both together for an error, and a person
-    takes Reconciling for progress, although it is their turn."""
+    """Drop Reconciling if Stalled is true: kstatus, Argo and Flux take both together for an error, and people take
+    Reconciling for progress although they must act."""
     causes = list(causes)
     stalled = any(cause.reason.value.condition == "Stalled" for cause in causes)
     return [cause for cause in causes if not (stalled and cause.reason.value.condition == "Reconciling")]
 
 
 def state(conditions: Iterable[Condition]) -> str:
-    """The column STATUS: Stalled first, as a person must act, then the reason of Ready."""
+    """The column STATUS: Stalled first, because a person must act; then the reason of Ready."""
     by_type = {condition.type: condition for condition in conditions}
     if "Stalled" in by_type:
         return f"Stalled:{by_type['Stalled'].reason}"
@@ -45,7 +45,7 @@ def _models(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _notes(before: Status, after: Status) -> Iterator[Event]:
-    """Each note once, for as long as it stays."""
+    """Each note once, as long as it stays."""
     new = [note for note in after.notes if note not in before.notes]
     if new:
         yield Event(reason="Preflight", note="; ".join(new))
@@ -58,7 +58,7 @@ def _stalled(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _awaited(before: Status, after: Status) -> Iterator[Event]:
-    """A person is asked to promote; the condition has the annotation to use."""
+    """A person must promote; the condition has the annotation to use."""
     was, now = _condition(before, "Promoted"), _condition(after, "Promoted")
     waits = Reason.AwaitingPromote.text
     if now and now.reason == waits and (not was or was.reason != waits):
@@ -87,7 +87,7 @@ def _pools(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _loan(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """A server is lent to the pool's run, or is back."""
+    """A server was lent to the pool's run, or was given back."""
     if entry.borrowed and entry.loan and not was.borrowed:
         yield Event(reason="Borrowed", note=f"{entry.name}: a server is given up so that {entry.loan.run} has room")
     elif was.borrowed and was.loan and not entry.borrowed:
@@ -96,7 +96,7 @@ def _loan(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 
 def _run(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """A run has begun. If an earlier verdict counts again, there is an Event of the verdict only."""
+    """A run has begun. If an earlier verdict counts again, only the verdict has an Event."""
     progress, run = entry.progress or PoolProgress(), entry.benchmark_run
     if run and entry.attempts and run != was.benchmark_run and progress.step != "Decided":
         because = f": {progress.because}" if progress.because else ""
@@ -127,13 +127,13 @@ def _aborted(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
         done = ""
     elif held.reason == "Aborted":
         done = f"{held.message}; retry goes on"
-    else:  # carried out first, as both came at once
+    else:  # a rollback came in the same pass and was carried out first
         done = f"{held.request} came with it; {held.message}"
     yield Event(reason="Aborted", note=f"{entry.name}: abort={token}: {done or nothing}")
 
 
 CHOSEN = {"promote": "Promoting", "rollback": "RolledBack", "promote_anyway": "PromotedAnyway"}
-"""Requests for what is to serve, by their field of `handled` → reason of the Event."""
+"""Requests that choose what to serve, by their field of `handled` → reason of the Event."""
 
 
 def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
@@ -144,12 +144,12 @@ def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
             asked = f"{field.replace('_', '-')}={value}"
             done = f"{target.arm} at {target.revision}: {target.message}" if target and target.request == asked else ""
             if done and field == "promote":
-                continue  # _target says it
+                continue  # _target reports it
             yield Event(reason=reason, note=f"{entry.name}: {asked}: {done or _nothing(field, value, target)}")
 
 
 def _nothing(field: str, value: str, target: Target | None) -> str:
-    """Why a request for what is to serve has changed nothing."""
+    """Why a request that chooses what to serve changed nothing."""
     if field == "rollback" and (target is None or target.revision != value.partition("@")[0]):
         return "nothing was done: nothing that has served before is kept"
     return "nothing to do: it is served already"
@@ -166,7 +166,7 @@ def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 
 def _degraded(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """Once for each reason of a revision; and that it pays again. A fallback has its own Event."""
+    """Once for each reason and revision, and when speculation pays again. A fallback has a separate Event."""
     now, before = entry.degraded, was.degraded
     if now and (not before or (now.reason, now.revision) != (before.reason, before.revision)):
         note = f"{entry.name}: {now.reason}: {now.message}"
@@ -177,8 +177,8 @@ def _degraded(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 
 def _holds(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """Each revision that has failed. A held baseline is Stalled instead, for as long as it lasts; a person's request
-    has its own Event."""
+    """Each revision that has failed. A held baseline is Stalled instead, as long as the hold lasts; a person's request
+    has a separate Event."""
     before = {(one.start_time, one.revision) for one in was.holds}
     others = [one.reason for one in entry.holds if one.reason in BY_A_PERSON]
     for held in entry.holds:

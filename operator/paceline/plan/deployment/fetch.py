@@ -1,6 +1,5 @@
-"""The models, and the hub's datasets, are on the cache volume, each pinned to a commit. Its claim is made once, never
-owned, and grown when the spec asks for more.
-"""
+"""Puts models and the hub's datasets on the cache volume, each pinned to a commit. The volume's claim is created once,
+has no owner, and grows if the spec asks for more."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,11 +33,11 @@ NOT_STARTED = (Reason.PodRefused, Reason.Unplaceable, Reason.CannotStart, Reason
 REPORTING = ("Pending", "Running")
 """Phases of a pod that may still report a result. An evicted pod never will, even if its containers ended well."""
 RETRY_AFTER = timedelta(minutes=5)
-"""From a failure that may pass without a person, of the hub for instance, to the next Job."""
+"""Delay from a failure that may pass by itself, such as the hub's, to the next Job."""
 
 
 def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
-    """Run one Job for target, heads and datasets. Its commits go into status and are not resolved again."""
+    """Run one Job for target, heads and datasets. Its commits are kept in status and not resolved again."""
     prefetch = snapshot.prefetch
     if prefetch is None:
         return StepResult()
@@ -62,8 +61,8 @@ def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
 
 
 def ensure_claim(snapshot: Snapshot, _: datetime) -> StepResult:
-    """Make or grow the claim. Models outlive their deployments, so it has no owner. Deployments may share it: it has
-    the largest size that one of them asks for, and never shrinks. The API server refuses to grow it where its
+    """Create or grow the claim. It has no owner, because models outlive their deployments. Deployments may share it: it
+    has the largest size that any of them asks for, and never shrinks. The API server refuses to grow it if its
     StorageClass does not allow that (Stalled, Refused)."""
     spec = snapshot.spec
     if spec is None or spec.cache_claim is None:
@@ -87,7 +86,7 @@ def size(existing: Object) -> str:
 
 
 def bytes_of(quantity: str) -> Decimal:
-    """Bytes, of a quantity as the API server has it: another's claim may ask for 107374182400m."""
+    """Bytes of a quantity in any API notation: another tool's claim may ask for 107374182400m."""
     number = quantity.rstrip("numkKMGTPEi")
     return Decimal(number) * Decimal(UNITS[quantity.removeprefix(number)])
 
@@ -100,7 +99,7 @@ def _grown(snapshot: Snapshot, template: ClaimTemplate, existing: Object) -> dic
 
 
 def _differences(template: ClaimTemplate, existing: Object) -> Iterator[str]:
-    """A sentence for each field that another deployment, or an earlier spec, has set to another value."""
+    """A sentence for each field that has another value, set by another deployment or an earlier spec."""
     spec = existing["spec"]
     modes, class_name = ", ".join(sorted(template.access_modes)), template.storage_class_name
     existing_modes = ", ".join(sorted(spec.get("accessModes", template.access_modes)))
@@ -119,7 +118,7 @@ def _differences(template: ClaimTemplate, existing: Object) -> Iterator[str]:
 
 
 def _download(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResult:
-    """The Job runs, or is made; why it waits if it does not start."""
+    """Create the Job, or wait for it; reports why it does not start."""
     actions = _actions(snapshot, prefetch, now)
     waiting = _why_it_waits(snapshot, prefetch, now)
     if waiting and waiting.reason in NOT_STARTED:
@@ -136,9 +135,9 @@ def _waits(snapshot: Snapshot, problem: Trouble, now: datetime) -> StepResult:
 
 
 def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResult | None:
-    """Wait while the claim is being deleted; nothing can take that back. Kubernetes keeps it for every pod with a node
-    that names it, one that has ended too (pkg/controller/volume/pvcprotection, podUsesPVC). Our prefetch's pods go at
-    once; a person must end those of servers, which serve, and of rounds, which have logs."""
+    """Wait while the claim is being deleted, which cannot be undone. Kubernetes keeps it while any scheduled pod names
+    it, even one that has ended (pkg/controller/volume/pvcprotection, podUsesPVC). Our prefetch's pods are deleted at
+    once; a person must end the pods of servers, which serve, and of rounds, which have logs."""
     claim = _claim(snapshot, prefetch)
     since = claim["metadata"].get("deletionTimestamp") if claim else None
     if claim is None or since is None:
@@ -168,8 +167,8 @@ def _claim(snapshot: Snapshot, prefetch: Prefetch) -> Object | None:
 
 
 def _lost_volume(snapshot: Snapshot, prefetch: Prefetch) -> str:
-    """A message if the claim was made after the models were downloaded: a person has deleted the one that had them, and
-    this one is empty. Nothing is pinned then; the commits are read back from what was served."""
+    """A message if the claim is younger than the download: someone deleted the previous claim, and this one is empty.
+    Nothing is pinned then; the commits are read back from served revisions."""
     claim, since = _claim(snapshot, prefetch), snapshot.cached_since
     if claim is None or since is None or parse_time(claim["metadata"]["creationTimestamp"]) <= since:
         return ""
@@ -178,7 +177,7 @@ def _lost_volume(snapshot: Snapshot, prefetch: Prefetch) -> str:
 
 
 def _why_it_waits(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> Trouble | None:
-    """Why the Job does not start: its claim's trouble first, which is the cause of its pod's."""
+    """Why the Job does not start: its claim's problem first, because it causes the pod's."""
     job = prefetch.job
     if job is None or condition(job, "Complete"):
         return None
@@ -193,7 +192,7 @@ def _why_it_waits(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> Trou
 
 
 def _actions(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> tuple[Action, ...]:
-    """Make the Job; or delete one that has ended without a readable result, as its pod is gone or of another
+    """Create the Job; or delete a finished one whose result is unreadable, because its pod is gone or of another
     release."""
     spec, job = prefetch.spec, prefetch.job
     if job is None:
@@ -218,7 +217,7 @@ def _actions(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> tuple[Act
 
 
 def _commits_in_use(snapshot: Snapshot) -> tuple[str, ...]:
-    """Every commit that is served, that may be returned to, or that is being measured."""
+    """Every commit that is served, kept for a return, or being measured."""
     kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
     running = [run["spec"] for run in snapshot.of("BenchmarkRun") if not finished(run)]
     rendered = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
@@ -227,7 +226,7 @@ def _commits_in_use(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _retry_with_larger_claim(prefetch: Prefetch, job: Object) -> StepResult | None:
-    """Only a person can end a full disk; a larger claim in the spec does."""
+    """Only a person can fix a full disk, for example by a larger claim in the spec."""
     size, claim = annotations(job).get(ROOM, ""), prefetch.spec.cache_claim
     if claim is None or size in ("", claim.size):
         return None
@@ -237,7 +236,7 @@ def _retry_with_larger_claim(prefetch: Prefetch, job: Object) -> StepResult | No
 def _failed(
     snapshot: Snapshot, pods: Iterable[Object], job: Object, failed: Mapping[str, Any], now: datetime
 ) -> StepResult:
-    """Where a person must act, their change makes another Job; every other failure is tried again after a while."""
+    """If a person must act, their change creates another Job; every other failure is retried after a while."""
     ends = [ended for pod in pods if (ended := terminated(pod, "fetch"))]
     ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
     failures = (FetchFailure.from_message(ended.get("message", "")) for ended in ends)
@@ -260,7 +259,7 @@ def _failed(
 
 
 def _field(snapshot: Snapshot, failure: FetchFailure) -> str:
-    """The field of the spec that a person must change: the first that names the source. "" if none does."""
+    """The first field of the spec that names the failed source, for a person to change; "" if none does."""
     written = snapshot.manifest["spec"]
     artifacts = {"spec.target": written["target"], "spec.draft": written.get("draft") or {}}
     artifacts |= {
@@ -290,11 +289,11 @@ def _artifact(report: FetchResult, fetched: FetchedModel) -> CachedArtifact:
 
 
 _NOWHERE = {"volume": ""}
-"""Fields of status once the volume is another one: the commits stay known."""
+"""Fields of status once the volume has been replaced: the commits stay known."""
 
 
 def known_commits(snapshot: Snapshot, now: datetime) -> Commits:
-    """Commits by status and prefetch; where status has no model, those that runs and kept revisions prove."""
+    """Commits from status and prefetch; if status has no model, commits proven by runs and kept revisions."""
     prefetch = snapshot.prefetch
     if prefetch is None:
         return {}

@@ -1,4 +1,4 @@
-"""The field of the spec behind a message of the cluster: the message names an object, a person changes a field."""
+"""Finds the field of the spec behind a message: the cluster names an object, but a person changes a field."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +10,8 @@ from paceline.plan.pods import UNALLOCATED
 _NAMED = re.compile(
     r'(?<!volume )"([^"]+)"|with name (\S+)|(?<![\w./-])(/[\w./-]+)|(?:Secret|ConfigMap) [\w.-]+/([\w.-]+)'
 )
-"""Names in messages of a kubelet, a scheduler or an admission plugin: in quotes; of a PriorityClass; a path; for a
-missing key the object that should have it."""
+"""Names in messages of a kubelet, a scheduler or an admission plugin: in quotes; of a PriorityClass; a path; or, for a
+missing key, the object that should contain it."""
 SPEC = "spec"
 SELECTORS = "spec.accelerator.deviceSelectors"
 _CLAIM = "unbound immediate PersistentVolumeClaims"
@@ -20,8 +20,8 @@ INSUFFICIENT = re.compile(r"Insufficient (\S+?)[.,]")
 
 
 def with_field(message: str, written: Any) -> str:
-    """The message, followed by the fields that it is about. `written` is the manifest's spec as it came, well-formed or
-    not."""
+    """The message, followed by the fields it concerns. `written` is the manifest's spec as submitted, possibly
+    malformed."""
     fields = tuple(dict.fromkeys(_fields(message, written)))
     return f"{message} ({', '.join(fields)})" if fields else message
 

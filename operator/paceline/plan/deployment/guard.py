@@ -1,9 +1,9 @@
-"""Whether speculation still pays, by the judgement on the servers (`paceline.watch`); what there is to watch, and what
-the evidence lets one expect.
+"""Reacts to the judgement on the servers (`paceline.watch`): whether speculation still pays, which pools to watch, and
+the performance expected from the evidence.
 
-A judgement is memory of the operator's process; what follows from it is in status: a hold, or why the pool is degraded.
-So an operator that starts anew changes nothing before it has watched for a window. What the evidence has measured of
-the candidate that is served is kept in status, too, so that it outlives the run.
+A judgement exists only in the operator's memory; its consequences are in status: a hold, or why the pool is degraded.
+So a restarted operator changes nothing before it has watched for a window. What the evidence measured of the served
+candidate is kept in status, too, so that it outlives the run.
 """
 
 import math
@@ -39,12 +39,12 @@ _REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrosso
 }
 """Kind of judgement → reason of SpeculationDegraded."""
 SERVED_BETTER_BY_THE_BASELINE = (JudgementKind.ACCEPTANCE_DROPPED, JudgementKind.HUNG)
-"""Another load is no fault of the candidate: chased with restarts, it would be gone before they end."""
+"""Excludes BeyondCrossover: the load is not the candidate's fault, and would change before restarts end."""
 
 
 def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
-    """Keep what the evidence expects of the choice, and what the judgement says of it. `take_down` has fallen back
-    before, where the guard is to."""
+    """Keep the evidence's expectations of the choice, and report the judgement on it. `take_down` has already fallen
+    back if the guard may."""
     found = _degraded(rollout, now)
     return StepResult(
         causes=tuple(degraded_causes(rollout.pool.name, holds(rollout.pool), found)),
@@ -54,7 +54,7 @@ def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
 
 
 def _unread(rollout: Rollout) -> Iterator[str]:
-    """That the servers cannot be watched; as it was said first, since the message counts the time."""
+    """A note that the servers cannot be watched, in its first wording, because the message counts the time."""
     pool, judgement = rollout.pool, _judged(rollout)
     if judgement and judgement.kind is JudgementKind.UNREADABLE:
         begins = f"spec.guard: pool {pool.name} cannot be watched: "
@@ -63,8 +63,8 @@ def _unread(rollout: Rollout) -> Iterator[str]:
 
 
 def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
-    """A pool is not watched while its servers are replaced: two revisions serve then, and the evidence is of one. Said
-    once that takes longer than it does where there is room."""
+    """A pool is not watched while its servers are replaced: two revisions serve, and the evidence covers one. Reported
+    once the replacement takes longer than its deadline."""
     pool, target = rollout.pool, rollout.pool.remembered.target
     serves = pool.remembered.serving is not None and pool.servers is not None and pool.servers.ready
     if pool.deployment.guard.action is GuardAction.NONE or not serves or rollout.settled or rollout.has_served:
@@ -77,7 +77,7 @@ def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
 
 
 def _judged(rollout: Rollout) -> Judgement | None:
-    """The judgement on what is served; None if there is none, or if it is about another revision."""
+    """The judgement on what is served; None if there is none, or if it concerns another revision."""
     pool = rollout.pool
     judgement = pool.snapshot.judgements.get(pool.name)
     if judgement is None or judgement.revision != rollout.choice.revision or not rollout.has_served:
@@ -86,15 +86,15 @@ def _judged(rollout: Rollout) -> Judgement | None:
 
 
 def falls_back(rollout: Rollout) -> Judgement | None:
-    """The judgement for which the baseline is to be served instead."""
+    """The judgement for which the pool must fall back to the baseline; None if there is none."""
     judgement, pool = _judged(rollout), rollout.pool
     wanted = pool.deployment.guard.action is GuardAction.FALLBACK and not pool.frozen and rollout.choice.arm != BASELINE
     return judgement if judgement and wanted and judgement.kind in SERVED_BETTER_BY_THE_BASELINE else None
 
 
 def _degraded(rollout: Rollout, now: datetime) -> Degraded | None:
-    """Why speculation does not pay; as before while there is no judgement. An idle pool, and one that cannot be read,
-    say nothing of the acceptance."""
+    """Why speculation does not pay; unchanged while there is no judgement. An idle or unreadable pool says nothing
+    about acceptance."""
     pool, choice = rollout.pool, rollout.choice
     before = pool.remembered.degraded
     if pool.deployment.guard.action is GuardAction.NONE or (before and before.revision != choice.revision):
@@ -118,7 +118,7 @@ def _degraded(rollout: Rollout, now: datetime) -> Degraded | None:
 
 
 def _advice(pool: Pool, choice: Choice, judgement: Judgement) -> str:
-    """What a person can do."""
+    """Advice for a person."""
     if judgement.kind is JudgementKind.BEYOND_CROSSOVER:
         return _suited(pool, judgement.numbers.running_requests)
     if choice.arm == BASELINE:
@@ -134,7 +134,7 @@ def _advice(pool: Pool, choice: Choice, judgement: Judgement) -> str:
 
 
 def _suited(pool: Pool, load: float | None) -> str:
-    """The pool that is measured at such a load; without one, how the engine's own schedule can be measured."""
+    """The pool measured at such a load; without one, how to measure the engine's own schedule."""
     others = {
         other.name: max(workload.concurrency for workload in other.workloads)
         for other in pool.deployment.pools
@@ -152,7 +152,7 @@ def _suited(pool: Pool, load: float | None) -> str:
 
 
 def degraded_causes(pool: str, holds: Iterable[Hold], found: Degraded | None) -> Iterator[Cause]:
-    """SpeculationDegraded."""
+    """Causes of SpeculationDegraded."""
     for one in holds:
         if one.reason == "Fallback":
             yield Cause(Reason.FellBack, pool, f"{one.arm}: {one.message}")
@@ -161,7 +161,7 @@ def degraded_causes(pool: str, holds: Iterable[Hold], found: Degraded | None) ->
 
 
 def watched_pools(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
-    """Pool → its servers, where all of them were of the revision that is to serve."""
+    """Pool → its servers, if all of them have had the target's revision."""
     if spec is None or spec.guard.action is GuardAction.NONE:
         return {}
     pools = {pool.name: pool for pool in spec.pools}
@@ -204,8 +204,8 @@ def _watched_loads(known: Remembered) -> Iterator[Expected]:
 
 
 def _expected(pool: Pool, choice: Choice) -> Remembered | None:
-    """As remembered, else from the run that promoted it while that is there. None for the baseline, and for a candidate
-    of whose evidence nothing is left."""
+    """The remembered expectations, or else those of the run that promoted the choice, if it still exists. None for the
+    baseline, and for a candidate whose evidence is lost."""
     if choice.arm == BASELINE or not choice.evidence.run:
         return None
     before = pool.remembered.expected
@@ -220,7 +220,7 @@ def _expected(pool: Pool, choice: Choice) -> Remembered | None:
 
 
 def _of_run(pool: Pool, run: Run, choice: Choice) -> Remembered | None:
-    """None if this release cannot read the run's spec."""
+    """The run's expectations of the choice; None if this release cannot read the run's spec."""
     try:
         spec = api.run(run.manifest)
     except api.InvalidManifestError:
@@ -270,7 +270,7 @@ class Ratio:
 def crossover_of(evidence: Object, arm: str, runs: Iterable[Object]) -> float | None:
     """The concurrency at which the arm of `evidence` is as fast as the baseline, on a straight line of ln(ratio) over
     ln(concurrency) between the largest load at which it was shown faster and the next at which it was shown slower.
-    None if it was shown slower at no load, or faster at none below. Of one load the latest run counts."""
+    None if it was never shown slower, or not shown faster below that load. The latest run for a load counts."""
     ratios: dict[int, Ratio] = {}
     for run in sorted(runs, key=lambda run: str((run.get("status") or {}).get("completionTime", ""))):
         if finished(run) and (name := _same_arm(evidence, arm, run["spec"])):
@@ -286,7 +286,7 @@ def _zero(faster: int, above: Ratio, slower: int, below: Ratio) -> float:
 
 
 def _same_arm(evidence: Object, arm: str, other: Object) -> str | None:
-    """The name in `other` of this arm, if its server is the same."""
+    """The name of this arm in `other`, if its server is the same."""
     if not same_server(evidence, other):
         return None
     wanted = next((_unnamed(each) for each in evidence["arms"] if each["name"] == arm), None)
@@ -321,6 +321,6 @@ def _by_load(results: Iterable[tuple[int, Result]]) -> dict[int, Ratio]:
 
 
 def _mean(values: Iterable[float | None]) -> float:
-    """Geometric."""
+    """Geometric mean."""
     logs = [math.log(value) for value in values if value and value > 0]
     return math.exp(math.fsum(logs) / len(logs)) if logs else math.nan

@@ -1,11 +1,12 @@
-"""The holds of a pool: what may not be served, why, and what releases it. At most one a revision, and one by a person.
+"""The holds of a pool: what must not be served, why, and what releases it. At most one per revision and one by a
+person.
 
     NotReady, Crashed, Fallback   a revision failed. Newer evidence releases a candidate, another spec a baseline
-    RolledBack, Aborted           a person has spoken: no run is made, and what they left the pool to serve stays,
+    RolledBack, Aborted           a person's request: no run is created, and its choice keeps serving,
                                   until another question is asked or they ask for `promote`
-    all                           are released by `retry`
+    all                           released by `retry`
 
-A revision that fails again and again is measured again ever more rarely; how often it has failed outlives its hold.
+A revision that fails repeatedly is measured again less and less often; the number of failures outlives the hold.
 """
 
 from collections.abc import Mapping
@@ -19,18 +20,18 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time, timestamp
 
 BY_A_PERSON = ("RolledBack", "Aborted")
-"""Reasons that a person's request gives. What was chosen need not be broken, and no run goes on."""
+"""Reasons given by a person's request. The revision need not be broken; no run continues."""
 FORGOTTEN = timedelta(days=64)
-"""A revision that has not failed for so long begins anew."""
+"""After this time without a failure, a revision's count starts again."""
 _FIRST = timedelta(days=1)
-"""From a hold, and from a run that it started, to the next run: another day is another node, driver or load."""
+"""Delay from a hold, or a run that it caused, to the next run: another day may bring another node, driver or load."""
 MOST_DOUBLINGS = 4
-"""Sixteen days at most."""
+"""A delay of sixteen days at most."""
 
 
 def holds(pool: Pool) -> tuple[Hold, ...]:
-    """Those that nothing has released. Nothing does while the pool is frozen: the question is then the former one,
-    although the spec may ask another."""
+    """Holds that nothing has released. None is released while the pool is frozen: the former question then still
+    applies, even if the spec asks another."""
     if pool.frozen or not (pool.remembered.holds or pool.remembered.taken_down):
         return pool.remembered.holds
     stand = tuple(held for held in pool.remembered.holds if not _released(pool, held))
@@ -40,7 +41,7 @@ def holds(pool: Pool) -> tuple[Hold, ...]:
 
 
 def held(pool: Pool, revision: str) -> Hold | None:
-    """The hold on a revision, whatever its reason; what failed comes before what a person took back."""
+    """The hold on a revision, for any reason; a failure comes before a person's hold."""
     return failure(pool, revision) or next((one for one in _by_people(pool) if one.revision == revision), None)
 
 
@@ -54,26 +55,26 @@ def held_by_a_person(pool: Pool) -> Hold | None:
 
 
 def baseline_failure(pool: Pool) -> Hold | None:
-    """The hold on the spec's baseline as it does not run. None of the spec's arms can be served then: candidates are
-    measured against it."""
+    """The hold on the spec's baseline if it does not run. Then none of the spec's arms can be served, because
+    candidates are measured against it."""
     return failure(pool, pool.revision(pool.arms[BASELINE]))
 
 
 def with_hold(pool: Pool, new: Hold, now: datetime) -> Pool:
-    """The pool with one hold more, in place of one of the same revision; of what failed it is counted how often."""
+    """The pool with a new hold, which replaces one on the same revision; failures are counted."""
     others = (one for one in holds(pool) if one.revision != new.revision or one.reason in BY_A_PERSON)
     remembered = replace(pool.remembered, holds=(new, *others))
     return replace(pool, remembered=remembered if new.arm == BASELINE else _counted(remembered, new, now))
 
 
 def with_person_hold(pool: Pool, new: Hold) -> tuple[Hold, ...]:
-    """The pool's holds with this one of a person, in place of their last one."""
+    """The pool's holds with this one by a person, in place of their previous one."""
     return (new, *(one for one in holds(pool) if one.reason not in BY_A_PERSON))
 
 
 def released(pool: Pool, *revisions: str, by_people: bool = False) -> Mapping[str, Any]:
-    """New fields of the pool's memory without the holds on these revisions, and with `by_people` without a person's; of
-    neither, without any. Evidence from before their speculation stopped paying counts again."""
+    """New fields of the pool's entry: without the holds on these revisions and, with `by_people`, without a person's;
+    without arguments, with no holds. Evidence from before their speculation stopped paying counts again."""
     every = not (revisions or by_people)
 
     def goes(one: Hold) -> bool:
@@ -89,7 +90,7 @@ def released(pool: Pool, *revisions: str, by_people: bool = False) -> Mapping[st
 
 
 def way_out(pool: Pool) -> str:
-    """What a person can do about the pool's holds."""
+    """How a person can release the pool's holds."""
     if by_person := held_by_a_person(pool):
         what, to = "change what is measured", "go by verdicts again" if by_person.revision else "measure anew"
     else:
@@ -98,8 +99,8 @@ def way_out(pool: Pool) -> str:
 
 
 def measured_again_at(pool: Pool, served: str) -> tuple[datetime, Hold] | None:
-    """When a candidate that failed is measured again, and its hold: after a day, and half as often for each further
-    time in a row, and for each run that has not released the hold. None while a candidate is `served`."""
+    """When a failed candidate is measured again, and its hold: after a day, doubled for each further consecutive
+    failure and for each run that did not release the hold. None while a candidate is `served`."""
     failed = [one for one in holds(pool) if one.reason not in BY_A_PERSON and one.arm != BASELINE]
     if served != BASELINE or not failed:
         return None
@@ -109,7 +110,7 @@ def measured_again_at(pool: Pool, served: str) -> tuple[datetime, Hold] | None:
 def _again_at(pool: Pool, one: Hold) -> datetime:
     since = parse_time(one.start_time)
     runs = (parse_time(run.made_at) for run in pool.runs if run.trigger == Trigger.HOLD)
-    made = [at for at in runs if at >= since]  # that have not released it
+    made = [at for at in runs if at >= since]  # runs that did not release it
     before = _taken_down(pool.remembered, one.revision)
     times = before.times or 1 if before else 1
     wait: timedelta = _FIRST * 2 ** min(times - 1 + len(made), MOST_DOUBLINGS)
@@ -121,9 +122,9 @@ def _by_people(pool: Pool) -> list[Hold]:
 
 
 def _released(pool: Pool, one: Hold) -> bool:
-    """By a spec without this revision, unless the pool gave it up under that spec; by a longer deadline than the one
-    that it missed; and of a candidate by another question or by a run that has ended since. What a person has asked for
-    is released only by another question."""
+    """Released by a spec without this revision, unless the pool gave it up under that spec, and by a longer deadline
+    than the missed one. A candidate's is also released by another question or by a run that ended since; a person's
+    only by another question."""
     if one.reason in BY_A_PERSON:
         return one.fingerprint != pool.fingerprint
     rendered = one.revision in {pool.revision(arm) for arm in pool.spec.arms}
@@ -138,8 +139,8 @@ def _released(pool: Pool, one: Hold) -> bool:
 
 
 def _gave_way(pool: Pool, one: Hold) -> bool:
-    """Whether the pool serves, or is about to, its baseline in place of this revision. The spec need not render it: it
-    served until another shape of it would be decided, or a person had gone back to it."""
+    """Whether the pool serves, or is about to serve, its baseline in place of this revision. The spec need not render
+    the revision: it may have served while its new shape was undecided, or after a person's rollback to it."""
     target = pool.remembered.target
     if target is None:
         return False
@@ -148,8 +149,8 @@ def _gave_way(pool: Pool, one: Hold) -> bool:
 
 
 def _fell_back_before(pool: Pool) -> Hold | None:
-    """A hold Fallback that another question has released, where the present one would promote the candidate on evidence
-    from before it stopped paying; so it does after a spec that was changed and is as before."""
+    """The hold Fallback that another question released, if the present verdict would promote the candidate on evidence
+    from before it stopped paying. This happens after a spec was changed and changed back."""
     run, target = pool.decided, pool.remembered.target
     arm = pool.arms.get((run.winner if run else None) or "")
     before = _taken_down(pool.remembered, pool.revision(arm)) if arm else None
@@ -169,16 +170,16 @@ def _fell_back_before(pool: Pool) -> Hold | None:
 
 
 def _newer_evidence(pool: Pool, than: str) -> bool:
-    """By time and not by name: a run that was deleted is made again under the same name. By the time of its rounds:
-    judging old rounds again is no newer evidence."""
-    if pool.decided is None or pool.decided.outcome == "Error":  # says nothing of the candidate
+    """Compares times, not names: a deleted run is created again under the same name. Uses the time of the rounds:
+    judging old rounds again is not newer evidence."""
+    if pool.decided is None or pool.decided.outcome == "Error":  # Error says nothing about the candidate
         return False
     measured = pool.decided.measured_at
     return bool(measured) and parse_time(measured) > parse_time(than)
 
 
 def _taken_down(entry: PoolStatus, revision: str) -> TakenDown | None:
-    """The last time for this revision."""
+    """The last failure of this revision."""
     return next((one for one in entry.taken_down if one.revision == revision), None)
 
 

@@ -1,17 +1,17 @@
-"""A pool lends a server to its own run: `benchmark.capacityPolicy: Borrow`, where no node has room for a round.
+"""A pool lends a server to its own run if no node has room for a round: `benchmark.capacityPolicy: Borrow`.
 
-A round needs as many accelerators of one node as a server has, so one replica is enough. What is lent follows in every
-pass from the run: it waits for accelerators, or measures. Replicas are those asked for minus those lent
-(`workload.replicas`), so no path can forget to give back: a run that has ended, rests or is superseded borrows nothing,
-and neither does a pool whose spec no longer lends.
+A round needs as many accelerators of one node as a server, so one replica is enough. Each pass derives the loan from
+the run: it waits for accelerators, or measures. Replicas are the requested minus the lent ones (`workload.replicas`),
+so no code path can forget to give back: a run that ended, pauses or is superseded borrows nothing, and neither does a
+pool whose spec no longer lends.
 
-Like a request, a loan changes the pool's memory before any step: status has it before a server goes.
+Like a request, a loan changes the pool's entry before any step: it is in status before a server stops.
 
-    30 s     a round has waited so long for accelerators: the pool lends, once all its servers are ready
-    10 min   no round has found room in spite of the loan: the replica comes back, and the run waits
-    1 min    fewer than minServing of the other servers have been ready for so long: it comes back, too; and at once if
-             another revision is rolled out, for else that could replace the last server that is ready
-    10 min   until the next loan, doubled with each in vain up to two hours
+    30 s     a round has waited this long for accelerators: the pool lends, once all its servers are ready
+    10 min   no round has found room despite the loan: the replica comes back, and the run waits
+    1 min    fewer than minServing other servers were ready for this long: it comes back, too; and at once if
+             another revision is rolled out, because that could replace the last ready server
+    10 min   until the next loan, doubled after each useless loan, up to two hours
 """
 
 from dataclasses import replace
@@ -29,18 +29,18 @@ from paceline.plan.objects import condition
 from paceline.plan.step import earliest, parse_time, timestamp
 
 LOAN_PATIENCE = timedelta(seconds=30)
-"""A round that another one's end or a finished pod gives room starts within seconds."""
+"""Within seconds, a round can start on accelerators freed by another round or a finished pod."""
 MISSED = timedelta(minutes=1)
-"""A server that does not answer some probes is back by then; one that starts anew takes longer."""
+"""A server that misses some probes is back within this time; a restarted one takes longer."""
 _BLOCK = timedelta(minutes=10)
 """Longer than a server takes to drain (215 s: `render.serving`)."""
 LONGEST_PAUSE = timedelta(hours=2)
 _ASK_AGAIN = timedelta(seconds=30)
-"""While nothing tells us that the pool's servers are all ready."""
+"""Interval of checks while no event reports that all of the pool's servers are ready."""
 
 
 def lend(rollout: Rollout, now: datetime) -> Rollout:
-    """The pool with its loan as it is from now on."""
+    """The pool with its loan updated."""
     pool = rollout.pool
     entry = _entry(rollout, now)
     return rollout if entry == pool.remembered else replace(rollout, pool=replace(pool, remembered=entry))
@@ -61,14 +61,14 @@ def _entry(rollout: Rollout, now: datetime) -> PoolStatus:
 
 
 def _continued(rollout: Rollout, run: Run | None, now: datetime) -> PoolStatus:
-    """The entry of a pool that has lent, with the loan while its run needs it. It ends with the run, when too few of
-    the other servers are ready, and when it has been in vain for too long."""
+    """The entry of a lending pool, with the loan while its run needs it. The loan ends with the run, if too few other
+    servers are ready, and if it was useless for too long."""
     pool, entry = rollout.pool, rollout.pool.remembered
     loan = entry.loan or Loan()
     if run is None:
         return replace(entry, borrowed=None, loan=None)
     missed = _misses_them_at(pool, now)
-    if (missed and missed <= now) or _rolls_out(rollout):  # the pool needs it itself; it was not in vain
+    if (missed and missed <= now) or _rolls_out(rollout):  # the pool needs the server itself; the loan was not useless
         return replace(entry, borrowed=None, loan=Loan(run=run.name, not_before=timestamp(now + _BLOCK)))
     if not _waits(run):
         return replace(entry, loan=replace(loan, waiting_since="", in_vain=None))
@@ -83,7 +83,7 @@ def _continued(rollout: Rollout, run: Run | None, now: datetime) -> PoolStatus:
 
 
 def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
-    """When a loan begins or ends without an event, or is worth looking at again; None if only an event can do that."""
+    """When a loan starts or ends without an event, or should be checked again; None if only an event can change it."""
     pool, run = rollout.pool, _borrower(rollout.pool)
     if run is None or not _may_lend(pool):
         return None
@@ -96,7 +96,7 @@ def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
 
 
 def loan_note(rollout: Rollout, now: datetime) -> str:
-    """What the pool does about its run's lack of accelerators; "" if there is none."""
+    """How the pool reacts to its run's lack of accelerators; "" if there is no such lack."""
     pool, run = rollout.pool, _borrower(rollout.pool)
     if run is None or not _may_lend(pool):
         return ""
@@ -116,7 +116,7 @@ def loan_note(rollout: Rollout, now: datetime) -> str:
 
 
 def lent(entry: PoolStatus, spec: PoolSettings) -> str:
-    """`1 of 2 servers, one is lent to RUN`; "" if none is."""
+    """`1 of 2 servers, one is lent to RUN`; "" without a loan."""
     if not entry.borrowed or not entry.loan or not spec.replicas:
         return ""
     return f"{spec.replicas - entry.borrowed} of {spec.replicas} servers, one is lent to {entry.loan.run}"
@@ -129,13 +129,13 @@ def _may_lend(pool: Pool) -> bool:
 
 
 def _left_at_zero(pool: Pool) -> bool:
-    """Whether an autoscaler has taken over a pool that has lent its last server: it does nothing about a pool at
-    zero."""
+    """Whether an autoscaler has taken over a pool that lent its last server: autoscalers ignore a pool with zero
+    replicas."""
     return pool.spec.replicas is None and pool.servers is not None and not pool.servers.replicas
 
 
 def _borrower(pool: Pool) -> Run | None:
-    """The run that a loan is, or would be, for; None where a person has taken that back."""
+    """The run that the present or next loan is for; None if a person's hold forbids it."""
     if held_by_a_person(pool):
         return None
     lent_to = pool.remembered.loan.run if pool.remembered.borrowed and pool.remembered.loan else ""
@@ -144,7 +144,7 @@ def _borrower(pool: Pool) -> Run | None:
 
 
 def _due(rollout: Rollout, run: Run, now: datetime) -> datetime | None:
-    """When the pool lends to its run: now, later, or None while it cannot."""
+    """When the pool lends to its run: now, later, or None if it cannot."""
     pool, since = rollout.pool, run.lacks_accelerators_since
     if since is None:
         return None
@@ -157,20 +157,20 @@ def _due(rollout: Rollout, run: Run, now: datetime) -> datetime | None:
 
 
 def _all_ready(rollout: Rollout) -> bool:
-    """Whether every server that is asked for is ready: else less than minServing would be left, or a server that has no
-    accelerators would be the one that goes."""
+    """Whether every requested server is ready. Otherwise fewer than minServing might be left, or a server without
+    accelerators might be the one that stops."""
     servers, wanted = rollout.pool.servers, rollout.pool.spec.replicas
     return rollout.settled and servers is not None and servers.own_ready == servers.replicas == wanted
 
 
 def _rolls_out(rollout: Rollout) -> bool:
-    """Whether another revision is about to replace servers that are to stay."""
+    """Whether another revision is about to replace servers that minServing protects."""
     return bool(rollout.pool.deployment.min_serving) and not rollout.settled and not rollout.has_served
 
 
 def _misses_them_at(pool: Pool, now: datetime) -> datetime | None:
-    """When fewer than minServing servers will have been ready for too long, unless one of them is ready before; None
-    while as many are."""
+    """When fewer than minServing servers will have been ready for too long, unless one becomes ready before; None if
+    enough are ready."""
     least, pods = pool.deployment.min_serving, _staying(pool)
     missing = sorted(_not_ready_since(pod) for pod in pods if condition(pod, "Ready") is None)
     if len(pods) - len(missing) >= least:

@@ -1,12 +1,12 @@
-"""The runs of a pool: those that must not go on are stopped, one decides what is undecided, and old ones go.
+"""Manages the runs of a pool: stops those that must not continue, starts one for an open question, deletes old ones.
 
-A pool measures unless one of these keeps it from that, in this order (`WAITS_OF_A_ROUND`, `WAITS_OF_A_RUN`):
+A pool measures unless one of these prevents it, in this order (`WAITS_OF_A_ROUND`, `WAITS_OF_A_RUN`):
 
     wait_while_suspended  spec.suspend is set
     a_person_holds        a person has rolled back or aborted
-    baseline_failed       the baseline does not run, so candidates have nothing to be compared with
-    servers_come_first    the pool's own servers are not what was chosen, or something else has their name
-    prompts_missing       a ConfigMap with prompts is not there
+    baseline_failed       the baseline does not run, so candidates cannot be compared
+    servers_come_first    the pool's servers do not match the choice yet, or another object has their name
+    prompts_missing       a ConfigMap with prompts is missing
     window_closed         benchmark.window
 """
 
@@ -47,16 +47,15 @@ from paceline.render import benchmark_run
 
 
 def stop_runs(rollout: Rollout, now: datetime) -> StepResult:
-    """End every run while a person's hold stands. Suspend every run while spec.suspend is set: the former question may
-    come back. Otherwise supersede those of another question, and those in whose place a person has asked for another
-    attempt; and while benchmark.window is closed the others start no round. This comes before serve, which may block
-    for long."""
+    """End every run while a person's hold stands. Suspend every run while spec.suspend is set, because the former
+    question may come back. Otherwise supersede runs of another question, and those that a person asked to repeat; and
+    while benchmark.window is closed, the others start no round. This comes before serve, which may block for long."""
     pool, owner = rollout.pool, rollout.pool.snapshot.owner
     if held := held_by_a_person(pool):
         return StepResult(actions=abort_runs(owner, pool.runs, held.request))
     if pool.suspended:
         return StepResult(actions=suspend(owner, pool.runs))
-    # A refused spec asks nothing: what was asked before may come back.
+    # A refused spec has no question: the previous one may come back.
     outdated = [run for run in pool.runs if not pool.refused and (run.question != pool.question or pool.given_up(run))]
     going_on = [run for run in pool.runs if run not in outdated and run.under_way]
     return StepResult(
@@ -66,8 +65,8 @@ def stop_runs(rollout: Rollout, now: datetime) -> StepResult:
 
 
 def measure(rollout: Rollout, now: datetime) -> StepResult:
-    """Report the verdict on the present question, follow the run that decides it, or make one. A blocked pool says
-    nothing: it is not known yet what is asked."""
+    """Report the verdict on the present question, follow its run, or create one. A blocked pool reports nothing,
+    because its question is not known yet."""
     if rollout.pool.blocked:
         return StepResult(blocks=True)
     step = _measure(rollout, now)
@@ -75,9 +74,10 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
 
 
 def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
-    """Keep runs that status refers to, those of `history` for as long as the revision is kept, and the latest
-    `promotion.revisionHistoryLimit` others: for people to read, and as evidence should their question come back.
-    Superseded runs answer no question and go first. What was measured without a cluster is of who applied it."""
+    """Keep runs that status refers to, runs in `history` whose revision is kept, and the latest
+    `promotion.revisionHistoryLimit` others: for people to read, and as evidence if their question comes back.
+    Superseded runs answer no question and are deleted first. Runs measured without a cluster belong to the person who
+    applied them."""
     pool = rollout.pool
     used = {run.name for run in (pool.decided, pool.search, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
     used |= _of_history(pool)
@@ -91,8 +91,8 @@ def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """What a pool waits for before it measures. `step` and `message` are its progress; `also` are causes beside that of
-    Measuring."""
+    """What a pool waits for before it measures. `step` and `message` are its progress; `also`: causes besides
+    Measuring's."""
 
     reason: Reason
     note: str = ""
@@ -167,7 +167,7 @@ def _measure(rollout: Rollout, now: datetime) -> StepResult:
     running = next((run for run in pool.attempts if not run.finished), None)
     if wait := _first(WAITS_OF_A_ROUND, rollout, now):
         return _waits(pool, wait, causes, running.name if running and pool.suspended else "")
-    # serve blocks on a conflict, so a run that is reported as beginning or going on would not do so.
+    # While serve blocks on a conflict, a run could not start or continue, so it must not be reported as doing so.
     if running is not None and not (running.suspended and name_conflict(pool)):
         return _follow(rollout, running, causes, now)
     if wait := _first(WAITS_OF_A_RUN, rollout, now):
@@ -195,7 +195,7 @@ def _undecided(pool: Pool) -> Cause:
 
 
 def _retest(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
-    """A candidate that failed is measured again at its time; the verdict stands until there is another."""
+    """Measure a failed candidate again when it is due; the verdict stands until the next one."""
     pool, again = rollout.pool, measured_again_at(rollout.pool, rollout.choice.arm)
     running = next((run for run in pool.attempts if run.under_way), None)
     held_back = _first(WAITS_OF_A_ROUND, rollout, now) or name_conflict(pool)
@@ -215,8 +215,8 @@ def _retest(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
 
 
 def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -> StepResult:
-    """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates; because of a
-    hold, new ones are measured."""
+    """Create a run. It takes over the rounds of a run whose question differs only in rule or candidates; a run for a
+    hold measures new rounds."""
     before = (run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint and not run.imported)
     attempt = 1 + max(before, default=pool.retried)
     name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
@@ -247,21 +247,21 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     return StepResult(
         causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted, made_by), why or first),),
-        # As `_follow` says it of a run that has no status yet: that it is there needs no write of its own.
+        # As `_follow` reports a run without a status, so that its appearance causes no further write.
         status={"attempts": attempt, **_doing("Measuring", name, run=name, because=why)},
     )
 
 
 def _source(pool: Pool) -> Run | None:
     """The run whose rounds a new one takes over (decision 0033): the one with the most rounds of the present candidates
-    in the same surroundings, of several the latest. Runs in Error, aged and stale ones, and those that a person has
-    asked to repeat do not count."""
+    in the same surroundings; of several the latest. Runs in Error, aged and stale ones, and those that a person asked
+    to repeat do not count."""
     fitting = [(count, run.completion_time, run.name, run) for run in pool.runs if (count := _rounds(pool, run))]
     return max(fitting, key=lambda entry: entry[:3])[3] if fitting else None
 
 
 def _rounds(pool: Pool, run: Run) -> int:
-    """Its rounds of the present candidates, counted once for each; 0 if it cannot be used."""
+    """Number of the run's rounds, summed over the present candidates; 0 if it cannot be used."""
     unusable = run.aged or run.stale or run.outcome == "Error" or pool.given_up(run)
     if unusable or surroundings(run.spec) != surroundings(pool.wanted):
         return 0
@@ -269,7 +269,7 @@ def _rounds(pool: Pool, run: Run) -> int:
 
 
 def _missing_prompts(pool: Pool) -> Iterator[str]:
-    """A sentence for each of the pool's datasets that is missing. ConfigMaps that may not be read count as present."""
+    """A sentence for each missing dataset of the pool. ConfigMaps that the operator may not read count as present."""
     written = (pool.snapshot.manifest["spec"].get("benchmark") or {}).get("datasets") or ()
     field = {dataset["name"]: f"spec.benchmark.datasets[{n}].source" for n, dataset in enumerate(written)}
     for dataset in dict.fromkeys(workload.dataset for workload in pool.spec.workloads):
@@ -318,24 +318,24 @@ def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime
 
 
 def _because(pool: Pool, run: Run) -> str:
-    """As it was said when the run was made."""
+    """The reason given when the run was created."""
     before = pool.remembered.progress
     return before.because if before and pool.remembered.benchmark_run == run.name else ""
 
 
 def _doing(step: str, message: str = "", run: str = "", because: str = "") -> dict[str, Any]:
-    """Fields of the pool's entry of status."""
+    """Fields of the pool's entry in status."""
     return {"benchmark_run": run, "progress": PoolProgress(step=step, message=message, because=because)}
 
 
 def _of_history(pool: Pool) -> set[str]:
-    """Runs on which `rollback` can go back: those on which each kept revision served last. What serves now has its
-    own."""
+    """Runs that `rollback` may need: for each kept revision, the run on which it last served. The present revision's
+    run is kept separately."""
     present = pool.remembered.serving.revision if pool.remembered.serving else ""
     latest = {change.revision: change.evidence.run for change in reversed(pool.remembered.history)}
     return {run for revision, run in latest.items() if revision in pool.kept and revision != present}
 
 
 def _worth(run: Run) -> tuple[bool, str, str]:
-    """The run that is worth least sorts first."""
+    """Sort key: the least valuable run comes first."""
     return run.outcome is not None, run.completion_time, run.name

@@ -1,6 +1,6 @@
-"""The models and datasets of a spec: which it names, at which commits they are known, and what a prefetch has reported.
+"""The models and datasets of a spec: their names, their known commits, and what a prefetch reported.
 
-Each is pinned on its own: another head resolves no target again.
+Each is pinned separately: another head does not resolve the target again.
 """
 
 import re
@@ -24,7 +24,7 @@ ArtifactKey = tuple[str, str]
 Commits = Mapping[ArtifactKey, str]
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 _UNKNOWN = "0" * 40
-"""Commit of what was not resolved yet."""
+"""Commit of a model or dataset that is not resolved yet."""
 JOB_NAME = "batch.kubernetes.io/job-name"
 
 
@@ -39,29 +39,29 @@ def named_models(spec: DeploymentSpec) -> tuple[Model, ...]:
 
 
 def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
-    """Those that the prefetch brings, or finds on the volume: not those of images, which the kubelet brings."""
+    """Models that the prefetch downloads or finds on the volume; not those in images, which the kubelet pulls."""
     return tuple(model for model in named_models(spec) if not model.address.digest)
 
 
 def datasets_of(spec: DeploymentSpec) -> tuple[Dataset, ...]:
-    """The hub's datasets that a pool is measured on, each file once."""
+    """The hub's datasets that pools are measured on, each file once."""
     used = (workload.dataset for pool in spec.pools for workload in pool.workloads if workload.dataset.of_the_hub)
     return tuple({key_of(dataset): dataset for dataset in used}.values())
 
 
 def config_maps(spec: DeploymentSpec) -> tuple[str, ...]:
-    """Names of the ConfigMaps that any pool is measured with."""
+    """Names of the ConfigMaps with prompts of any pool."""
     sources = (workload.dataset.address for pool in spec.pools for workload in pool.workloads)
     return tuple(dict.fromkeys(source.name for source in sources if source.scheme is Scheme.CONFIG_MAP))
 
 
 def artifacts_of(spec: DeploymentSpec) -> tuple[Model | Dataset, ...]:
-    """Everything that gets a commit."""
+    """All models and datasets with a commit."""
     return (*models_of(spec), *datasets_of(spec))
 
 
 def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
-    """The spec with each model and each dataset of the hub at its commit; at none that exists where it is not known."""
+    """The spec with each model and each dataset of the hub at its commit; at a placeholder if that is unknown."""
 
     def commit(unpinned: Model | Dataset) -> str:
         return commits.get(key_of(unpinned), _UNKNOWN)
@@ -104,7 +104,7 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Prefetch:
-    """The prefetch of one spec. `namespace_jobs` and `namespace_pods` may be anyone's."""
+    """The prefetch of one spec. `namespace_jobs` and `namespace_pods` may include foreign ones."""
 
     spec: DeploymentSpec
     owner: Owner
@@ -114,13 +114,13 @@ class Prefetch:
 
     @cached_property
     def job(self) -> Object | None:
-        """The Job of this very spec."""
+        """The Job of exactly this spec."""
         name = fetch_name(self.owner, self.spec.server, models_of(self.spec), datasets_of(self.spec))
         return next((job for job in self.namespace_jobs if job["metadata"]["name"] == name), None)
 
     @cached_property
     def jobs(self) -> list[Object]:
-        """Every prefetch of this deployment, those of older specs included."""
+        """Every prefetch of this deployment, including those of older specs."""
         return [
             job
             for job in self.namespace_jobs
@@ -142,25 +142,25 @@ class Prefetch:
 
     @cached_property
     def _reports(self) -> Mapping[str, FetchResult]:
-        """Name of a Job → the first message of its pods that can be read; each is decoded once."""
+        """Name of a Job → the first readable message of its pods; each is decoded once."""
         reports = {name: _first_report(pods) for name, pods in self._pods.items()}
         return {name: report for name, report in reports.items() if report}
 
     @cached_property
     def report(self) -> FetchResult | None:
-        """The result of the Job of this spec, while its pod is there."""
+        """The result of this spec's Job, while its pod exists."""
         if self.job is None or condition(self.job, "Complete") is None:
             return None
         return self._reports.get(self.job["metadata"]["name"])
 
     @cached_property
     def volume(self) -> str:
-        """Where models and datasets are."""
+        """The claim or host path with models and datasets."""
         return self.spec.server.cache.claim or self.spec.server.cache.host_path or ""
 
     @cached_property
     def known(self) -> Commits:
-        """Commits that were resolved once, which are not resolved again; wherever the files are now."""
+        """Commits that were resolved once and are not resolved again, wherever the files are now."""
         named = {key_of(one): one.revision for one in artifacts_of(self.spec) if COMMIT.fullmatch(one.revision)}
         recorded = {key_of(artifact): artifact.commit for artifact in self.status.artifacts}
         return {**named, **recorded, **self._reported}
@@ -174,14 +174,14 @@ class Prefetch:
 
     @cached_property
     def _reported(self) -> Commits:
-        """By the Job that has just ended."""
+        """Commits from the Job that has just ended."""
         report = self.report
         return {key_of(one): one.commit for one in (*report.models, *report.datasets)} if report else {}
 
     @cached_property
     def facts(self) -> Mapping[str, ModelFacts]:
-        """Source → what a prefetch has read of a model: from the Job of these very models, or from status once that is
-        gone."""
+        """Source → a prefetch's facts about a model: from the Job of exactly these models, or from status once the Job
+        is gone."""
         models = {key_of(model) for model in models_of(self.spec)}
         for report in (self._reports.get(job["metadata"]["name"]) for job in self.jobs):
             if report and models == {key_of(model) for model in report.models}:
@@ -204,7 +204,7 @@ def _report(pod: Object) -> FetchResult | None:
 
 
 def _facts(written: Mapping[str, Any]) -> ModelFacts | None:
-    """None for facts that this release does not believe."""
+    """None for facts that this release considers invalid."""
     with suppress(TypeError, ValueError):
         return read_facts(written)
     return None

@@ -1,4 +1,4 @@
-"""What the steps of one pool read: its pinned spec, its memory in status, its runs, servers and kept revisions."""
+"""Input of a pool's steps: its pinned spec, its entry in status, its runs, servers and kept revisions."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -50,24 +50,24 @@ class Pool:
     spec: PoolSettings
     server: Server
     remembered: PoolStatus
-    """Its entry of status."""
+    """The pool's entry in status."""
     runs: tuple[Run, ...]
     servers: Servers | None
     kept: Mapping[str, Object]
     """Revision → its ControllerRevision."""
     wanted: Mapping[str, Any]
-    """The spec of a run that would decide the present question: of a pool with a search, at first which candidate to
-    compare, then whether that is faster than the baseline."""
+    """The spec of a run that would decide the present question. For a pool with a search, this is first the search, and
+    then the gate about its result."""
     search: Run | None = None
-    """The search that has found the candidate in question."""
+    """The search that found the candidate in question."""
     blocked: bool = False
-    """Its spec is refused, or its models are not there or do not fit: it serves on, and measures nothing."""
+    """The spec is refused, or its models are missing or do not fit: the pool serves on but measures nothing."""
     refused: bool = False
-    """Its spec is refused."""
+    """The spec is refused."""
     question: str
-    """Hash of what is to be decided now: what is measured, and by which rule."""
+    """Hash of the open question: what is measured, and by which rule."""
     asked: str = ""
-    """The request that was carried out in this pass, as VERB=VALUE; "" if there was none, or nothing to do for it."""
+    """The request carried out in this pass, as VERB=VALUE; "" if there was none, or if it changed nothing."""
 
     @cached_property
     def name(self) -> str:
@@ -83,53 +83,53 @@ class Pool:
 
     @cached_property
     def frozen(self) -> bool:
-        """Nothing is served that was not chosen before."""
+        """The pool serves only revisions that were chosen before."""
         return self.suspended or self.blocked
 
     @cached_property
     def is_unknown(self) -> bool:
-        """Frozen, and status does not say what it serves: the servers that it has stay as they are."""
+        """The pool is frozen, and status does not say what it serves: its servers stay unchanged."""
         if not self.frozen or self.remembered.target:
             return False
         return self.blocked or self.servers is not None
 
     def last_asked(self, fingerprint: str) -> str:
-        """The fingerprint of what is asked. While the pool is frozen nobody asks what the spec says: that of what was
-        chosen."""
+        """The fingerprint of the open question. While the pool is frozen, the spec asks nothing: then the choice's
+        `fingerprint` counts."""
         return fingerprint if self.frozen and fingerprint else self.fingerprint
 
     @cached_property
     def has_verdict(self) -> bool:
-        """On the present question; on the last one while it is not known what is asked."""
+        """Whether there is a verdict: on the present question or, while the pool is blocked, on the last one."""
         return self.decided is not None or (self.blocked and self.remembered.verdict is not None)
 
     @cached_property
     def run_spec(self) -> RunSpec:
-        """Of `wanted`."""
+        """`wanted` as a RunSpec."""
         return _run_spec(self.deployment, self.spec, self.server, self.search)
 
     @cached_property
     def in_question(self) -> tuple[str, ...]:
-        """Names of the candidates that the present question is about."""
+        """Names of the candidates in the present question."""
         return tuple(arm["name"] for arm in self.wanted["arms"] if arm["name"] != BASELINE)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of what is measured to decide the present question."""
+        """Hash of what the present question measures."""
         return fingerprint(self.wanted)
 
     @cached_property
     def attempts(self) -> tuple[Run, ...]:
-        """Runs of the present question, the latest attempt first; after them those that were measured without a
-        cluster, the one that was measured last first."""
+        """Runs of the present question, latest attempt first; after them the imported ones, latest measurement
+        first."""
         of_now = [run for run in self.runs if run.question == self.question]
         return tuple(sorted(of_now, key=lambda run: (not run.imported, run.attempt, run.measured_at), reverse=True))
 
     @cached_property
     def decided(self) -> Run | None:
         """The run whose verdict counts now: one of the present question, else the latest of a question about more
-        candidates. A run that a person has asked to repeat does not count, nor does any attempt before it. One that
-        was measured without a cluster takes the place of an Error."""
+        candidates. A run that a person asked to repeat does not count, nor does any earlier attempt. An imported run
+        takes the place of an Error."""
         fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
         broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.completion_time)
         of_now = [run for run in self.attempts if run in fresh]
@@ -139,12 +139,12 @@ class Pool:
         return next(iter((*of_now, *reversed(broader))), None)
 
     def given_up(self, run: Run) -> bool:
-        """Whether a person has asked for another attempt in its place."""
+        """Whether a person asked to repeat this run."""
         return run.question == self.question and run.attempt <= self.retried and not run.imported
 
     @cached_property
     def retried(self) -> int:
-        """The last attempt at the present question that a person has asked to repeat; 0 if none."""
+        """The last attempt at the present question that a person asked to repeat; 0 if none."""
         return _retried(self.remembered, self.question)
 
     def revision(self, arm: Arm) -> str:
@@ -158,7 +158,7 @@ def pools(
     blocked: Collection[str] = (),
     refused: bool = False,
 ) -> tuple[Pool, ...]:
-    """`pinned` is the spec at commits, of unknown ones at none that exists; `blocked` are names of pools."""
+    """`pinned`: the spec at commits, unknown ones at a placeholder; `blocked`: names of pools."""
     return tuple(_pool(snapshot, pinned, spec, now, spec.name in blocked, refused) for spec in pinned.pools)
 
 
@@ -179,7 +179,7 @@ def _pool(
     server = replace(
         pinned.server,
         max_concurrency=max(workload.concurrency for workload in spec.workloads),
-        # How models are downloaded does not shape a server: another proxy must not change its revision.
+        # Download settings do not shape a server: another proxy must not change its revision.
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
     own = [Run(manifest=run) for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
@@ -191,7 +191,7 @@ def _pool(
     in_use = runs_in_use(replace(remembered, serving=None))
 
     def relied_on(run: Run) -> bool:
-        """If status was lost, a run whose winner is among the served arms still counts."""
+        """If status was lost, a run whose winner is served still counts."""
         return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
@@ -217,12 +217,11 @@ def _pool(
 
 
 _written = by_value(256)(run_manifest_spec)
-"""The same in each pass, unless the spec or a commit has changed."""
+"""Cached by value: equal in each pass unless the spec or a commit changed."""
 
 
 def _search(pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:
-    """The latest search of the question `asked` that has found a candidate, but for those that a person has asked to
-    repeat."""
+    """The latest search of the question `asked` that found a candidate, except those that a person asked to repeat."""
     if pool.search is None:
         return None
     given_up = _retried(remembered, asked)
@@ -231,13 +230,13 @@ def _search(pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: Poo
 
 
 def _retried(remembered: PoolStatus, question: str) -> int:
-    """The last attempt at this question that a person has asked to repeat; 0 if none."""
+    """The last attempt at this question that a person asked to repeat; 0 if none."""
     retried = remembered.retried
     return retried.attempt or 0 if retried and retried.question == question else 0
 
 
 def _run_spec(spec: DeploymentSpec, pool: PoolSettings, server: Server, search: Run | None) -> RunSpec:
-    """Of the gate about all candidates, or about what a search has found; before that, of the search."""
+    """The spec of the gate about all candidates or about a search's result; before that result, of the search."""
     if search:
         arms = _compared(pool, search)
         pool = replace(pool, arms=arms, gate=_looking(pool.gate, len(arms)))
@@ -266,30 +265,30 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSettings, server: Server, search: 
 
 
 def _compared(pool: PoolSettings, search: Run) -> tuple[Arm, ...]:
-    """What the gate compares after a search: what it has found, and beside the engine's adaptive mode the best tree."""
+    """The arms of the gate after a search: its result; if that is the engine's adaptive mode, also the best tree."""
     names = {BASELINE, search.found, _best_tree(pool, search) if search.found == ADAPTIVE else ""}
     return tuple(arm for arm in pool.arms if arm.name in names)
 
 
 def _best_tree(pool: PoolSettings, search: Run) -> str:
-    """The one that came nearest to being found; "" if none was measured."""
+    """The tree that came closest to winning; "" if none was measured."""
     trees = {arm.name for arm in pool.arms if arm.tree}
     standing = search.status.search.arms if search.status.search else ()
     return next((one.arm for one in standing if one.arm in trees and one.state != "failed"), "")
 
 
 def _looking(gate: Gate, arms: int) -> Gate:
-    """Looks that are the default for two arms are those for so many."""
+    """Replace the default looks for two arms by the defaults for this number of arms."""
     if gate.decide_after_rounds != default_looks(2):
         return gate
     return replace(gate, decide_after_rounds=default_looks(arms))
 
 
 SHOWN = 19
-"""Characters of a digest in a sentence: `sha256:` and twelve digits."""
+"""Characters of a digest shown in a sentence: `sha256:` and twelve digits."""
 SHARE, FEWEST = 4, 16
-"""A search sends a quarter of the requests: all of its points are of the same prompts, so what these have in common
-cancels, and what it finds is measured again."""
+"""A search sends a quarter of the requests: all of its points use the same prompts, so common effects cancel, and its
+result is measured again."""
 
 
 def _lighter(workload: Workload) -> Workload:
@@ -299,7 +298,7 @@ def _lighter(workload: Workload) -> Workload:
 
 
 def _run(run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any], serving: Servers | None) -> Run:
-    """A run that the pool already relies on never becomes stale by age. `serving`: servers of the present spec."""
+    """A run that the pool already relies on does not become stale by age. `serving`: servers of the present spec."""
     aged = _is_aged(run, oldest)
     if run.outcome is None:
         return replace(run, aged=aged)
@@ -308,21 +307,21 @@ def _run(run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any],
 
 
 def runs_in_use(remembered: PoolStatus) -> set[str]:
-    """Names of the runs that a pool's entry of status refers to."""
+    """Names of the runs that a pool's entry in status refers to."""
     entries = (remembered.verdict, remembered.target, remembered.serving)
     return {name for name in (remembered.benchmark_run, *(entry.evidence.run for entry in entries if entry)) if name}
 
 
 def _is_aged(run: Run, oldest: datetime) -> bool:
-    """Rounds that were judged again are as old as they are."""
+    """Whether the run is too old; rounds that were judged again count from their measurement."""
     ends = [end for end in (run.completion_time, run.status.first_measured_time) if end]
     return bool(ends) and min(map(parse_time, ends)) < oldest
 
 
 def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -> str:
-    """The sentence for a run that measured another image than the servers run now, both by the name that the spec has.
-    "" if they are the same or cannot be compared, and for the run that was made because of this very image: what it
-    measured is what its nodes have, and another run would find no more."""
+    """A sentence if the run measured another image than the servers run now, both under the spec's image name. "" if
+    the images are the same or cannot be compared, and for a run created because of exactly this image: it measured what
+    its nodes have, and another run would measure the same."""
     named = wanted["engine"]["image"]
     if servers is None or run.spec["engine"]["image"] != named or not differ(run.image, servers.image):
         return ""
@@ -335,12 +334,12 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
 
 
 def _made_for(run: Run) -> str:
-    """The digest of the servers' image because of which the run was made; "" if it has another reason."""
+    """The digest of the servers' image that caused this run; "" if it has another reason."""
     return annotations(run.manifest).get(TOKEN, "") if run.trigger == Trigger.STALE else ""
 
 
 def name_conflict(pool: Pool) -> str | None:
-    """A message if another owner's object has the name of our servers or Service. It is never taken over."""
+    """A message if another owner's object has the name of our servers or Service; we do not take it over."""
     name = child_name(pool.snapshot.name, pool.name)
     several = pool.server.accelerator.nodes > 1
     servers = (GROUPS, group_name(pool.snapshot.name, pool.name)) if several else ("Deployment", name)

@@ -1,4 +1,4 @@
-"""What preflight finds in a spec's pools, given the facts that the prefetch has read of the models."""
+"""Preflight's findings in a spec's pools, given the prefetch's facts about the models."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from paceline.preflight import ModelFacts, findings
 
 @dataclass(frozen=True, slots=True)
 class ModelProblem:
-    """`text` begins with the field. `blocks`: the pool cannot be served so."""
+    """`text` starts with the field. `blocks`: the pool cannot be served with this problem."""
 
     text: str
     blocks: bool
@@ -21,7 +21,7 @@ class ModelProblem:
 def model_problems(
     spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[str, ModelFacts]
 ) -> tuple[ModelProblem, ...]:
-    """Of every pool. `written` is the manifest's spec as it came, `facts` are by source."""
+    """Problems of every pool. `written` is the manifest's spec as submitted; `facts` are by source."""
     found: list[ModelProblem] = []
     for pool in spec.pools:
         largest = max(workload.concurrency for workload in pool.workloads)
@@ -35,5 +35,5 @@ def model_problems(
 
 
 def each_once(found: Iterable[ModelProblem]) -> tuple[tuple[str, bool], ...]:
-    """Text, and whether it blocks: pools may share a problem."""
+    """Text, and whether it blocks; without duplicates, because pools may share a problem."""
     return tuple(dict.fromkeys((one.text, one.blocks) for one in found))

@@ -1,5 +1,5 @@
-"""The promoted candidate: its evidence, and until when it stays (decision 0032). A verdict on the present question that
-rejects it ends that, in Manual mode a person, and a spec that asks for another server."""
+"""The promoted candidate: its evidence, and how long it stays (decision 0032). It ends with a rejection by a verdict on
+the present question, in Manual mode by a person, or with a spec that asks for another server."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
 ANYWAY = "PromotedAnyway"
-"""Reason of a target that a person has promoted whatever the verdict: it has no evidence, and stays all the same."""
+"""Reason of a target promoted by promote-anyway: it stays although it has no evidence."""
 
 
 def promoted_before(pool: Pool) -> Target | None:
@@ -26,7 +26,7 @@ def promoted_before(pool: Pool) -> Target | None:
 
 
 def _promoted_servers(pool: Pool) -> Target | None:
-    """The target, from the candidate that the servers run and the run on the same server that promoted it."""
+    """The target, from the candidate that the servers run and from the run that promoted it on the same server."""
     arm = _candidate_at(pool, pool.servers.revision) if pool.servers else None
     run = next((run for run in reversed(pool.runs) if arm and _had_promoted(run, arm, pool.wanted)), None)
     if pool.servers is None or arm is None or run is None:
@@ -41,7 +41,7 @@ def _promoted_servers(pool: Pool) -> Target | None:
 
 
 def evidence_of(run: Run, winner: str) -> ServingEvidence:
-    """The run that has shown `winner` to be faster, or has none."""
+    """The run as evidence for `winner`, with caveats; without a speed-up if the run has no result for it."""
     speed = run.ratio(winner)
     marks: dict[Caveat, bool] = {"Emulated": run.status.emulated is True, "Imported": run.status.imported}
     caveats = tuple(caveat for caveat, holds in marks.items() if holds)
@@ -49,12 +49,12 @@ def evidence_of(run: Run, winner: str) -> ServingEvidence:
 
 
 def _candidate_at(pool: Pool, revision: str) -> Arm | None:
-    """The candidate of the spec that has this revision."""
+    """The spec's candidate with this revision."""
     return next((arm for arm in pool.spec.arms[1:] if pool.revision(arm) == revision), None)
 
 
 def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
-    """Whether its winner is this arm, under any name, on the server that is wanted now."""
+    """Whether the run's winner is this arm, under any name, on the server that is wanted now."""
     then = next((entry for entry in run.spec["arms"] if entry["name"] == run.winner), None)
     now = next((entry for entry in wanted["arms"] if entry["name"] == arm.name), None)
     same = then is not None and (now is None or {**then, "name": ""} == {**now, "name": ""})
@@ -75,14 +75,14 @@ def speedup_text(speed: Result | None) -> str:
 
 
 def still_rendered(pool: Pool) -> Arm | None:
-    """The candidate of the spec that is the promoted one, under any name."""
+    """The spec's candidate that equals the promoted one, under any name."""
     target = promoted_before(pool)
     return _candidate_at(pool, target.revision) if target else None
 
 
 def reshaped(pool: Pool) -> Arm | None:
-    """The candidate of the spec that has the promoted one's name, head and server, and only another shape. The promoted
-    one serves until the new shape is decided."""
+    """The spec's candidate with the promoted one's name, head and server but another shape. The promoted one serves
+    until the new shape is decided."""
     target = promoted_before(pool)
     if target is None:
         return None
@@ -96,14 +96,14 @@ def reshaped(pool: Pool) -> Arm | None:
 
 
 def _has_room(pool: Pool, before: Mapping[str, Any]) -> bool:
-    """Whether the engine makes room for as many requests as at the load of a run's spec."""
+    """Whether the engine makes room for as many requests as at the load in a run's spec."""
     load = before.get("maxConcurrency") or max(workload["concurrency"] for workload in before["workloads"])
     room = ENGINES[pool.server.engine.type].running_requests
     return room(replace(pool.server, max_concurrency=load)) == room(pool.server)
 
 
 def may_stay(pool: Pool) -> Arm | None:
-    """The candidate of the spec as which the promoted one serves on; None if it does not."""
+    """The spec's candidate for which the promoted one keeps serving; None if it does not."""
     waits = manual(pool) or pool.decided is None or pool.decided.outcome == "Error"
     if arm := still_rendered(pool):
         stays = manual(pool) or overridden(pool) or not refuted(pool.decided, arm.name)
@@ -112,8 +112,8 @@ def may_stay(pool: Pool) -> Arm | None:
 
 
 def overridden(pool: Pool) -> bool:
-    """Whether a person has promoted a candidate whatever the verdict says that counts now. It is the same verdict for
-    as long as the same is measured: under another gate, for fewer candidates, or in another attempt."""
+    """Whether a promote-anyway request overrides the verdict that counts now. It overrides every verdict on the same
+    measurement: under another gate, for fewer candidates, or in another attempt."""
     target = promoted_before(pool)
     if target is None or target.reason != ANYWAY:
         return False
@@ -122,7 +122,7 @@ def overridden(pool: Pool) -> bool:
 
 def refuted(run: Run | None, arm: str) -> bool:
     """Whether the verdict rejects this candidate, or all of them. Error and Inconclusive reject none, and a gate about
-    what a search has found says nothing of another candidate."""
+    a search's result does not reject other candidates."""
     if run is None or run.outcome == "Error":
         return False
     verdicts = {verdict.arm: verdict.outcome for verdict in run.status.arm_verdicts or ()}
@@ -135,13 +135,13 @@ def manual(pool: Pool) -> bool:
 
 
 def asked_anew(pool: Pool) -> str:
-    """What changed from the question that was decided last to the present one; "" if none was decided."""
+    """What changed from the last decided question to the present one; "" if none was decided."""
     last = _decided_last(pool)
     return summary(last.spec, pool.wanted) if last else ""
 
 
 def _decided_last(pool: Pool) -> Run | None:
-    """The run whose winner is served, if it decided another question than the present one; else the latest such run."""
+    """The run whose winner is served, if its question is not the present one; else the latest such run."""
     searches = pool.run_spec.purpose is Purpose.SEARCH
     alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
     others = [run for run in alike if run is not pool.decided and run.question != pool.question]

@@ -1,9 +1,9 @@
-"""The image of a pool's next servers is on the nodes of those that serve before any of these ends.
+"""Pulls the image of a pool's next servers onto the nodes of the present ones before any of these ends.
 
-A wrong tag takes nothing down then, and of a server that is replaced in place only the time to load its model is lost.
-Only another image is pulled: a promotion changes arguments. A node that takes no pod, or whose Job fails, is not waited
-for: it could tell nothing more, and the next server would not start there either. Nor is a Job that the API server
-refuses, by a quota or a webhook.
+So a wrong tag causes no outage, and a server replaced in place loses only the time to load its model. Only a changed
+image is pulled; a promotion changes only arguments. Nodes that take no pod, or whose Job fails, are not waited for:
+waiting would show nothing, and the next server would not start there either. The same holds for a Job that the API
+server refuses, by a quota or a webhook.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, pars
 from paceline.render.pull import COMPONENT, pull_job
 
 IMAGE_PATIENCE = timedelta(minutes=1)
-"""How long a node may take to accept the pod."""
+"""Maximum time for a node to accept the pod."""
 NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                         "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"})  # fmt: skip
 """Reasons of a waiting container without its image (Kubernetes, pkg/kubelet/images/types.go)."""
@@ -38,8 +38,8 @@ _ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull:
-    """The image of the next servers on one node. `job` is the one that there is, `wanted` the one that there is to
-    be; `problem` is why it is not known to be there, None once it is or nothing more can be learnt."""
+    """The image of the next servers on one node. `job`: the existing one; `wanted`: the desired one. `problem`: why the
+    image may still be missing; None once it is present, or once waiting is of no use."""
 
     node: str
     image: str
@@ -49,7 +49,7 @@ class Pull:
 
 
 def pull_images(rollout: Rollout, now: datetime) -> StepResult:
-    """Block while an image is pulled; where it cannot be, a person must act. The Jobs go once nothing is pulled."""
+    """Block while an image is pulled; if it cannot be, a person must act. Delete Jobs that are no longer needed."""
     pool = rollout.pool
     pulls = _pulls(pool, rollout.choice, now)
     names = {pull.wanted["metadata"]["name"] for pull in pulls}
@@ -69,19 +69,19 @@ def pull_images(rollout: Rollout, now: datetime) -> StepResult:
     times = [pull.problem.final for pull in missing if pull.problem and pull.problem.final]
     return StepResult(
         causes=_causes(rollout, missing) or stalled or (Cause(Reason.RollingOut, pool.name, _says(missing[0])),),
-        actions=(*_as_before(pool), *make, *spare),  # a refused Job ends the pool's writes
+        actions=(*_as_before(pool), *make, *spare),  # in this order, because a refused Job ends the pool's writes
         blocks=True,
         requeue_at=earliest((*(at for at in times if at > now), *(result.requeue_at for result in lasting))),
     )
 
 
 def is_pulling(rollout: Rollout, now: datetime) -> bool:
-    """Whether the servers stay as they are until an image is where it is needed."""
+    """Whether the servers stay unchanged until an image has been pulled."""
     return any(pull.problem for pull in _pulls(rollout.pool, rollout.choice, now))
 
 
 def _causes(rollout: Rollout, missing: list[Pull]) -> tuple[Cause, ...]:
-    """Stalled where an image cannot be pulled, with the kubelet's words and the field."""
+    """Stalled if an image cannot be pulled, with the kubelet's message and the field."""
     pool = rollout.pool
     failed = next((pull for pull in missing if pull.problem and pull.problem.fatal), None)
     if failed is None:
@@ -96,7 +96,7 @@ def _says(pull: Pull) -> str:
 
 
 def _as_before(pool: Pool) -> tuple[Action, ...]:
-    """What serves is put back if it was changed, and has as many servers as are asked for."""
+    """Restore changed servers to what serves, with the requested number of replicas."""
     servers = pool.servers
     kept = pool.kept.get(servers.revision) if servers else None
     if servers is None or kept is None:
@@ -106,9 +106,8 @@ def _as_before(pool: Pool) -> tuple[Action, ...]:
 
 
 def _pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
-    """One for each node that has a server which is to be replaced by one of another image. None where nothing serves
-    that could be lost: at the first start, and when what the servers are does not run, or is given up in the middle of
-    its roll-out."""
+    """One for each node with a server that is replaced by one with another image. None if no serving servers are at
+    risk: at the first start, if the present servers do not run, or if their roll-out was given up."""
     servers, serving = pool.servers, pool.remembered.serving
     if servers is None or serving is None or servers.revision == choice.revision:
         return ()
@@ -123,13 +122,13 @@ def _pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
     if _image_of(template) == _image_of(pod_template(servers.manifest)) or after.get("imagePullPolicy") == "Never":
         return ()
     found = tuple(_pull(pool, template, node, now) for node in sorted(servers.nodes))
-    # After the first refusal nothing more of the pool is written: what refuses one refuses all.
+    # After the first refusal the pool writes no more Jobs: a quota or webhook that refuses one refuses all.
     refused = any(("Job", pull.wanted["metadata"]["name"]) in pool.snapshot.refusals for pull in found)
     return tuple(replace(pull, problem=None) if refused and pull.job is None else pull for pull in found)
 
 
 def _image_of(template: Mapping[str, Any]) -> str:
-    """Of the server."""
+    """The server's image."""
     return str(_server(template)["image"])
 
 
@@ -168,7 +167,7 @@ def _unless_over(began: datetime, message: str, now: datetime) -> Trouble | None
 
 
 def _has_image(pod: Object) -> bool:
-    """Whether its container has run, or waits for anything else than its image."""
+    """Whether its container has run, or waits for something other than its image."""
     status = container(pod, COMPONENT)
     waiting: Any = status.get("state", {}).get("waiting")
     if waiting is None:

@@ -1,7 +1,8 @@
-"""Commits of a lost status, read back from runs and kept revisions; and children of an owner that was restored.
+"""Commits of a lost status, read back from runs and kept revisions.
 
 Tools that restore a cluster drop statuses and give every object a new uid. Commits are in runs, and in the arguments
-that ControllerRevisions keep. A child names its owner until the garbage collector deletes it.
+kept by ControllerRevisions. A child names its former owner until the garbage collector deletes it; `checks.orphans`
+adopts it before that.
 """
 
 import json
@@ -30,7 +31,7 @@ def read_back(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commit
 
 
 def _named(value: Any) -> dict[tuple[str, str], str]:
-    """Every model and dataset in a run's spec that is at a commit."""
+    """Every pinned model and dataset in a run's spec."""
     if isinstance(value, Mapping):
         here = {(value["source"], value["revision"]): value["commit"]} if value.keys() >= _NAMED else {}
         return {**here, **_named(list(value.values()))}
@@ -41,7 +42,7 @@ def _named(value: Any) -> dict[tuple[str, str], str]:
 
 
 def _of_revisions(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commits:
-    """Paths in the arguments have repositories and commits, and no branches. A guess counts if the present spec, at
+    """Paths in the arguments contain repositories and commits, but no branches. A guess counts if the present spec, at
     these commits, has the hash of the kept revision."""
     proven: dict[tuple[str, str], str] = {}
     for kept in snapshot.of("ControllerRevision"):

@@ -1,4 +1,4 @@
-"""A BenchmarkRun as its pool sees it: question, progress and verdict; and the actions that end or suspend it."""
+"""A BenchmarkRun from its pool's view: question, progress and verdict; and the actions that end or suspend it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ from paceline.plan.step import Apply, parse_time, timestamp
 from paceline.render import Owner, benchmark_run
 
 _DECIDING = ("Promote", "Reject")
-"""Outcomes that decide every candidate, or promote one."""
+"""Outcomes that promote one candidate or reject all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a pool reads of one of its BenchmarkRuns."""
+    """A pool's view of one of its BenchmarkRuns."""
 
     manifest: Object
     stale: str = ""
-    """Why it does not decide the present question, although it asks the same, in a sentence; "" if it may."""
+    """Why, in a sentence, it does not decide the present question although it asks the same; "" if it may decide."""
     aged: bool = False
-    """Its oldest round is older than maxEvidenceAge; a run that the pool relies on is not stale for that."""
+    """Its oldest round is older than maxEvidenceAge; a run that the pool relies on does not become stale by this."""
 
     @cached_property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class Run:
 
     @cached_property
     def verdict(self) -> RunVerdict:
-        """Empty while there is none."""
+        """Empty before the verdict."""
         return self.status.verdict or RunVerdict()
 
     @cached_property
@@ -68,7 +68,7 @@ class Run:
 
     @cached_property
     def trigger(self) -> str:
-        """What it was started for, as `core.Trigger`."""
+        """Why the run was started, as in `core.Trigger`."""
         return objects.trigger(self.manifest)
 
     @cached_property
@@ -90,7 +90,7 @@ class Run:
 
     @cached_property
     def lacks_accelerators_since(self) -> datetime | None:
-        """Since when some node has too few accelerators for its round, and no node has room; None if that is not so."""
+        """Since when its round has waited for accelerators that no node has free; None if it does not wait for them."""
         progress = self.status.progress or RunProgress()
         waits = self.waits and progress.waits_for_accelerators and progress.unplaced_since
         return parse_time(progress.unplaced_since) if waits else None
@@ -100,7 +100,7 @@ class Run:
 
     @cached_property
     def refused(self) -> Trouble | None:
-        """The trouble if the cluster refuses the pod of its round."""
+        """The problem, if the cluster refuses the pod of its round."""
         if not self._has(Reason.RunRefused):
             return None
         progress = self.status.progress or RunProgress()
@@ -119,7 +119,7 @@ class Run:
 
     @cached_property
     def outside_window(self) -> bool:
-        """Whether it waits for benchmark.window, and no round is under way."""
+        """Whether the run waits for benchmark.window with no round under way."""
         return bool(self.opens_at) and self._has(Reason.RunOutsideWindow)
 
     @cached_property
@@ -128,7 +128,7 @@ class Run:
 
     @cached_property
     def outcome(self) -> str | None:
-        """The verdict's; None while there is none, and for a run that was superseded."""
+        """The verdict's outcome; None before the verdict, and for a superseded run."""
         return self.verdict.outcome or None if self.finished else None
 
     @cached_property
@@ -137,17 +137,17 @@ class Run:
 
     @cached_property
     def found(self) -> str:
-        """The candidate that a search has found; "" if it has found none, and for a run that does not search."""
+        """The candidate that a search found; "" if it found none, and for a run that is not a search."""
         return (self.winner or "") if self.searches and self.finished and not self.outcome else ""
 
     @cached_property
     def decides(self) -> bool:
-        """For or against its candidates."""
+        """Whether its verdict promotes or rejects candidates."""
         return self.outcome in _DECIDING
 
     @cached_property
     def imported(self) -> bool:
-        """Whether it was measured without a cluster, and belongs to whoever has applied it."""
+        """Whether the run was measured without a cluster; it then belongs to the person who applied it."""
         return objects.brings_rounds(self.manifest)
 
     @cached_property
@@ -165,12 +165,12 @@ class Run:
 
     @cached_property
     def image(self) -> str:
-        """The image that its servers ran from, as the kubelet reported it; "" if it did not."""
+        """The image that its servers ran, as reported by the kubelet; "" if not reported."""
         return self.status.image_digests.get("server", "")
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
-        """Whether its verdict holds for the question of `wanted`, although it compared more candidates by the same
-        rule: its winner is one of the wanted candidates, or all were rejected. Its bounds are wider than theirs."""
+        """Whether its verdict also answers the question of `wanted`, although it compared more candidates by the same
+        rule: its winner is a wanted candidate, or all were rejected. With more candidates its bounds are wider."""
         names = {arm["name"] for arm in wanted["arms"]}
         holds = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
         return holds and question(narrowed(self.spec, names)) == question(wanted)
@@ -182,14 +182,14 @@ class Run:
 
 
 def suspend(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
-    """Let these runs rest as long as they are under way: they keep their rounds."""
+    """Suspend these runs if they are under way; they keep their rounds."""
     why = "spec.suspend is set"
     return tuple(Apply(annotated(owner, run, {SUSPENDED: "true"}), why) for run in runs if run.under_way)
 
 
 def close(owner: Owner, runs: Iterable[Run], closed: Mapping[str, str]) -> tuple[Apply, ...]:
-    """Let these runs start no round while benchmark.window is `closed`: its annotation, {} while it is open. It opens
-    again where a run goes on (`measure`)."""
+    """Keep these runs from starting rounds while benchmark.window is closed. `closed`: the window's annotation, {}
+    while it is open. `measure` opens the window of a run again."""
     why = "benchmark.window is closed"
     changed = [run for run in runs if closed and not run.suspended and run.opens_at not in closed.values()]
     return tuple(Apply(annotated(owner, run, closed), why) for run in changed)
@@ -207,27 +207,27 @@ def abort_runs(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, 
 
 
 def annotated(owner: Owner, run: Run, annotations: Mapping[str, str]) -> Manifest:
-    """The run with these annotations of ours, and those with which it was made, and no others. Its spec goes along: an
-    apply without it removes it."""
+    """The run with these annotations and those it was created with; other annotations of ours are removed. The spec is
+    included, because an apply without it would remove it."""
     found = objects.annotations(run.manifest)
     made = {name: found[name] for name in (ATTEMPT, TRIGGER, TOKEN) if name in found}
     return benchmark_run(owner, run.pool, run.name, run.manifest["spec"], {**made, **annotations})
 
 
 def window_opens_at(spec: DeploymentSpec, now: datetime) -> datetime | None:
-    """When the window opens next; None while it is open, or if there is none."""
+    """When the window opens next; None while it is open, or without a window."""
     if spec.window is None or spec.window.closes(now):
         return None
     return spec.window.opens(now)
 
 
 def window_changes_at(spec: DeploymentSpec, now: datetime) -> datetime | None:
-    """When the window opens or closes next; None if there is none."""
+    """When the window opens or closes next; None without a window."""
     return None if spec.window is None else spec.window.closes(now) or spec.window.opens(now)
 
 
 def closed_window(spec: DeploymentSpec, now: datetime) -> dict[str, str]:
-    """What a run that goes on says of benchmark.window: {} while it is open. A run reads no clock for that: its
-    deployment annotates it with the time of the next opening."""
+    """The benchmark.window annotation of a run: {} while the window is open. Runs read no clock: their deployment
+    annotates them with the next opening time."""
     opens = window_opens_at(spec, now)
     return {OUTSIDE_WINDOW: timestamp(opens)} if opens else {}

@@ -1,4 +1,4 @@
-"""The servers are what was chosen for the pool."""
+"""Makes the pool's servers match the choice."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -43,7 +43,7 @@ ROLLED_OUT = "NewReplicaSetAvailable"
 
 
 def serve(rollout: Rollout, now: datetime) -> StepResult:
-    """Block until the servers are what was chosen: a run takes accelerators that no server needs."""
+    """Block until the servers match the choice: runs get only accelerators that no server needs."""
     pool, choice = rollout.pool, rollout.choice
     if conflict := name_conflict(pool):
         return _conflict(rollout, conflict)
@@ -56,12 +56,13 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
         "ready_replicas": pool.servers.ready if pool.servers else 0,
         "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
     }
-    # A pool that has lent its only server has none that could be of another revision: that is served once it is back.
+    # A pool that lent its only server cannot have a server of another revision; the choice is served once the server is
+    # back.
     lent_all = not wanted and bool(pool.remembered.borrowed)
     if settled and (rollout.has_served or not lent_all):
         status |= _serves_now(rollout, None if waits else _serving(rollout, target, now), target, now)
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
-    # After these times only an event changes anything; a requeue in the past would come again and again.
+    # Later than these times only events cause changes; a requeue in the past would repeat endlessly.
     room = withdrawn_at(target) or (pool.servers.ending_until if pool.servers and target.surge == "Tried" else None)
     due = [at for at in (deadline(pool, target.stands_since), final, room) if at and at > now]
     causes = _nothing(rollout, waits) if settled and not wanted else ()
@@ -76,7 +77,7 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
 
 
 def as_it_stands(entry: PoolStatus, servers: Servers | None) -> StepResult:
-    """What a pool of which it is not known what it should serve does serve: nothing of it is changed."""
+    """Report a pool whose target is unknown, and change nothing."""
     status = {"ready_replicas": servers.ready if servers else 0}
     if servers is None:
         ready = Cause(Reason.NotStarted, entry.name)
@@ -90,14 +91,14 @@ def as_it_stands(entry: PoolStatus, servers: Servers | None) -> StepResult:
 
 
 def _serves_now(rollout: Rollout, serving: Serving | None, target: Target, now: datetime) -> dict[str, Any]:
-    """What serves, and a line of history if that is new."""
+    """The served revision, and a line of history if it is new."""
     pool = rollout.pool
     new = not rollout.has_served if serving else pool.remembered.serving is not None
     return {"serving": serving} | ({"history": _with_change(pool, serving, target, now)} if new else {})
 
 
 def _conflict(rollout: Rollout, conflict: str) -> StepResult:
-    """Nothing can be rolled out under this name, so the clock of the target stops."""
+    """Nothing can be rolled out under this name, so the target's deadline is paused."""
     pool = rollout.pool
     ready = Cause(Reason.Serving if rollout.settled else Reason.ServersStarting, pool.name, rollout.choice.arm)
     before = pool.remembered.target
@@ -109,14 +110,14 @@ def _conflict(rollout: Rollout, conflict: str) -> StepResult:
 
 
 def _nothing(rollout: Rollout, waits: bool) -> tuple[Cause, ...]:
-    """Why the pool serves nothing for now although it is asked to."""
+    """Why the pool serves nothing for now although it should."""
     pool = rollout.pool
     given = lent(pool.remembered, pool.spec)
     return (Cause(Reason.NothingServes, pool.name, given),) if waits or given else ()
 
 
 def _held(rollout: Rollout) -> tuple[Cause, ...]:
-    """Not Ready for as long as the spec's baseline is held: something else is served than the spec asks for."""
+    """Not Ready while the spec's baseline is held, because the pool serves something else than the spec asks for."""
     pool, failed_ = rollout.pool, baseline_failure(rollout.pool)
     if failed_ is None:
         return ()
@@ -124,7 +125,7 @@ def _held(rollout: Rollout) -> tuple[Cause, ...]:
 
 
 def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
-    """Servers of the chosen rendering, and what their pods name; those that stand where nothing is kept of it stay."""
+    """Apply servers of the chosen rendering and the objects they name; without a kept rendering, change nothing."""
     pool, choice, owner = rollout.pool, rollout.choice, rollout.pool.snapshot.owner
     rendering = rendered(pool, choice)
     if rendering is None:
@@ -152,7 +153,7 @@ def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
 
 
 def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tuple[Delete, ...]:
-    """Those that no server names any more; while a roll-out is under way servers of the old one may be made again."""
+    """Claim templates that no server names any more; during a roll-out, old servers may still be created again."""
     unused = (
         one
         for one in rollout.pool.snapshot.owned(CLAIM_TEMPLATE, rollout.pool.name)
@@ -162,10 +163,10 @@ def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tu
 
 
 def _prune_revisions(rollout: Rollout) -> list[Delete]:
-    """Delete renderings beyond the history limit, and none that may be chosen now. Those that served last are kept
-    longest: `rollback` can go back to them."""
+    """Delete renderings beyond the history limit, except those that may be chosen now. Those that served last are kept
+    longest, for `rollback`."""
     pool = rollout.pool
-    if pool.blocked:  # what its arms will be is not known
+    if pool.blocked:  # its future arms are unknown
         return []
     last = pool.remembered.serving.revision if pool.remembered.serving else None
     needed = {rollout.choice.revision, last, *(pool.revision(arm) for arm in pool.spec.arms)}
@@ -200,7 +201,7 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
             reason, pool.name, f"{choice.arm}: {choice.message}{_how(target, problem if enough else None)}"
         )
     if enough and not (problem and problem.reason is Reason.Paused):
-        # Old ones and new ones together are as many as were asked for.
+        # Old and new servers together are as many as requested.
         ready = Cause(Reason.Serving, pool.name, f"until the servers of {choice.arm} are ready, those before serve")
     else:
         ready = not_ready(pool.name, problem or (servers.evicted if servers else None), choice.arm)
@@ -208,13 +209,13 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
         return Cause(Reason.ServerFailed, pool.name, problem.message), ready
     failure = failed(rollout, now)
     if failure and not (problem and problem.reason in STALLED):
-        # Reported only where nothing can be served instead.
+        # Reported only if nothing can be served instead.
         return progress, Cause(Reason.ServerFailed, pool.name, failure.message), ready
     return progress, ready
 
 
 def _how(target: Target, problem: Trouble | None) -> str:
-    """How servers are replaced, where a person may wonder; and the `problem` of the new ones while others serve."""
+    """How servers are replaced, if that may surprise; and the `problem` of the new ones while others serve."""
     why = f"; {problem.message.rstrip('.')}" if problem else ""
     if target.surge_waits_since:
         return f"{why}; one server more waits for room since {target.surge_waits_since}"
@@ -226,7 +227,7 @@ IN_PLACE = {
     "Skipped": "not all servers were ready",
     "Withdrawn": "there is no room for one server more",
 }
-"""Why, though promotion.surge is Auto."""
+"""Why servers are replaced in place although promotion.surge is Auto."""
 
 
 def _serves(rollout: Rollout) -> Cause:
@@ -243,7 +244,7 @@ def _serves(rollout: Rollout) -> Cause:
 
 
 def _added(rollout: Rollout) -> str:
-    """What others have added to the servers, and the way out; "" if nothing."""
+    """What others added to the servers, and how to fix it; "" if nothing."""
     pool = rollout.pool
     kept = pool.kept.get(rollout.choice.revision)
     if pool.servers is None or kept is None:
@@ -255,13 +256,13 @@ def _added(rollout: Rollout) -> str:
 
 
 def _target(rollout: Rollout, now: datetime) -> Target:
-    """The intent, written before the servers are changed. How a revision came to be chosen stays with it."""
+    """The target, written before the servers change. A revision keeps the reason of its first choice."""
     pool, choice = rollout.pool, rollout.choice
     before, progress = pool.remembered.target, target_progress(rollout, now)
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
         new = replace(new, start_time=before.start_time, reason=before.reason or choice.reason, request=before.request)
-    # How servers are replaced is decided when they are, not while their image is pulled.
+    # The way to replace servers is chosen when they are replaced, not while their image is pulled.
     servers = None if is_pulling(rollout, now) else pool.servers
     tried = surging(pool.deployment.promotion, servers, before, choice.revision, now)
     return replace(
@@ -275,8 +276,8 @@ def _target(rollout: Rollout, now: datetime) -> Target:
 
 def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
     before = rollout.pool.remembered.serving
-    # A leader whose clock was ahead may have chosen it. What serves since before that counts as never having served
-    # (`has_served`), and would be new in every pass.
+    # A leader with a fast clock may have chosen the target. A start time before the target's would count as never
+    # having served (`has_served`), and as new in every pass.
     begins = max(timestamp(now), target.start_time, key=parse_time)
     return Serving(
         revision=target.revision,
@@ -287,8 +288,8 @@ def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
 
 
 def _with_change(pool: Pool, serving: Serving | None, target: Target, now: datetime) -> tuple[Change, ...]:
-    """The history with a change to `serving`, the latest first. It is called when a roll-out has ended, even where it
-    began: that a candidate was tried and undone is worth a line."""
+    """The history with a change to `serving`, latest first. Called at the end of each roll-out, even one that returned
+    to its start: an undone attempt is worth a line."""
     changed = Change(
         time=timestamp(now),
         revision=target.revision if serving else "",
@@ -302,7 +303,7 @@ def _with_change(pool: Pool, serving: Serving | None, target: Target, now: datet
 
 
 def _restoring(pool: Pool, arm: str) -> Cause:
-    """The Cause for servers of a revision that has served."""
+    """The Cause for servers of a revision that has served before."""
     servers = pool.servers
     if servers is None:
         return Cause(Reason.Restoring, pool.name, f"{arm}: its servers are gone")
@@ -312,7 +313,7 @@ def _restoring(pool: Pool, arm: str) -> Cause:
 
 
 def _restarted(servers: Servers) -> str:
-    """When they were restarted, while that restart goes on; else ""."""
+    """The time of a manual restart while it is in progress; else ""."""
     template: Any = pod_template(servers.manifest)["metadata"]
     when = (template.get("annotations") or {}).get(RESTARTED)
     rolls = when and _rolls(servers.manifest)

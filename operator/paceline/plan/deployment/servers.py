@@ -1,8 +1,8 @@
 """A pool's servers: what they run, how many are ready, and why the others are not.
 
-A pool serves with the servers for which the cluster has capacity; the others are not waited for. An autoscaler may ask
-for more than the cluster has, for ever. Lack of capacity is not the fault of a revision, so it delays neither Ready nor
-a run.
+A pool serves with the servers for which the cluster has capacity, and does not wait for the others: an autoscaler may
+ask for more than the cluster has, for ever. Lack of capacity is not the fault of a revision, so it delays neither Ready
+nor a run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,11 +25,11 @@ from paceline.render.group import GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 _GROUP = "leaderworkerset.sigs.k8s.io/group-index"
-"""Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
+"""Label shared by the pods of one server over several nodes (LeaderWorkerSet, api/leaderworkerset/v1)."""
 _LATE = timedelta(minutes=1)
-"""How long after its deletionTimestamp, which has its grace in it, a pod may still be ending."""
+"""How long a pod may be ending after its deletionTimestamp, which includes its grace period."""
 QUOTA = "exceeded quota"
-"""In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
+"""Text in refusals by a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
 _AUTOSCALER = "HorizontalPodAutoscaler"
 
 
@@ -41,30 +41,30 @@ class Servers:
     revision: str
     ready: int
     settled: bool
-    """Every replica is of this revision, and ready or waiting for room; none of another revision is left."""
+    """Every replica is of this revision, and ready or waiting for room; no replica of another revision is left."""
     trouble: Trouble | None
     evicted: Trouble | None
-    """Of a server of any revision that is taken off its node. The old ones serve until a roll-out has ended."""
+    """The eviction of a server of any revision. Old servers serve until a roll-out has ended."""
     replicas: int
-    """How many its spec asks for now."""
+    """Replicas that its spec asks for now."""
     own_ready: int
     """Ready pods of this revision."""
     reasons: frozenset[Reason]
-    """Reasons of the troubles of pods of this revision."""
+    """Problems of this revision's pods, by reason."""
     hopeless: bool
-    """Every pod of this revision fails for good."""
+    """Every pod of this revision has failed for good."""
     nodes: frozenset[str]
-    """Of the servers of all revisions."""
+    """Nodes of the servers of all revisions."""
     one_more_waits: bool
-    """The server beyond `replicas`, which a roll-out starts first, cannot start."""
+    """A roll-out's additional server, beyond `replicas`, cannot start."""
     ending_until: datetime | None
-    """Until when one that is ending is waited for; None if none is."""
+    """Until when to wait for an ending server; None if none is ending."""
     image: str
-    """The image that all its ready pods run, as the kubelets report it; "" if they differ or do not report it."""
+    """The image of all its ready pods, as reported by the kubelets; "" if they differ or do not report it."""
 
     @property
     def nodes_each(self) -> int:
-        """Nodes that one of them takes; of several, only the first answers."""
+        """Nodes per server; of several, only the first answers requests."""
         spec = self.manifest["spec"]
         return int(spec["leaderWorkerTemplate"].get("size", 1)) if self.manifest["kind"] == GROUPS else 1
 
@@ -75,7 +75,7 @@ class Servers:
 
 
 def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
-    """None where the pool has no servers, or where only an object of another owner has their name."""
+    """The pool's servers; None if it has none, or if only an object of another owner has their name."""
     manifest = next(iter(server_objects(snapshot, pool)), None)
     if manifest is None:
         return None
@@ -116,8 +116,8 @@ def _image(pods: Iterable[Object]) -> str:
 
 
 def server_objects(snapshot: Snapshot, pool: str) -> list[Object]:
-    """Our Deployment and LeaderWorkerSet of this pool, the younger first. Both exist for a moment when the number of
-    nodes has changed: the older one is about to go."""
+    """Our Deployment and LeaderWorkerSet of this pool, the younger first. Both exist for a moment after the number of
+    nodes changed: the older one is about to be deleted."""
     names = {"Deployment": child_name(snapshot.name, pool), GROUPS: group_name(snapshot.name, pool)}
     named = (snapshot.child(kind, name) for kind, name in names.items())
     ours = [child for child in named if child and owned_by(child, snapshot.owner.uid)]
@@ -125,7 +125,7 @@ def server_objects(snapshot: Snapshot, pool: str) -> list[Object]:
 
 
 def pod_template(manifest: Object) -> Object:
-    """The template of the pods that answer requests: of a LeaderWorkerSet, that of the leaders."""
+    """The template of the pods that answer requests; for a LeaderWorkerSet the leaders' template."""
     spec = manifest["spec"]
     group = manifest["kind"] == GROUPS
     template: Object = spec["leaderWorkerTemplate"]["leaderTemplate"] if group else spec["template"]
@@ -133,14 +133,14 @@ def pod_template(manifest: Object) -> Object:
 
 
 def with_spec_field(snapshot: Snapshot, problem: Trouble | None) -> Trouble | None:
-    """The trouble, its message followed by the field of the spec that names what is missing."""
+    """The problem, with its message followed by the field of the spec that names what is missing."""
     if problem is None:
         return None
     return replace(problem, message=with_field(problem.message, snapshot.manifest["spec"]))
 
 
 def not_ready(pool: str, problem: Trouble | None, otherwise: str) -> Cause:
-    """Why the pool's servers are not ready: their trouble, or `otherwise` that they start."""
+    """Why the pool's servers are not ready: their problem, or else that they start, with `otherwise` as the message."""
     if problem is None:
         return Cause(Reason.ServersStarting, pool, otherwise)
     return Cause(problem.reason, pool, problem.message)
@@ -151,21 +151,21 @@ def _stays(pod: Object) -> bool:
 
 
 def _observed(status: Mapping[str, Any]) -> int:
-    """The generation that a status describes. LeaderWorkerSet before v0.9 has it only in its conditions."""
+    """The generation that a status describes. LeaderWorkerSet before v0.9 reports it only in its conditions."""
     generations = (condition.get("observedGeneration", 0) for condition in status.get("conditions", ()))
     return int(status.get("observedGeneration") or max(generations, default=0))
 
 
 def unplaced_servers(pods: Iterable[Object]) -> int:
-    """How many servers have a pod that waits for capacity."""
+    """Number of servers with a pod that waits for capacity."""
     staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
     waiting = (pod for pod in staying if (problem := unplaced(pod)) and problem.reason is Reason.NoCapacity)
     return len({pod["metadata"].get("labels", {}).get(_GROUP, pod["metadata"]["name"]) for pod in waiting})
 
 
 def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) -> bool:
-    """Whether every replica `wanted` is of one revision, and ready or waiting for capacity; one at least is ready,
-    unless none is wanted. `status` is the Deployment's, `pods` are those of its revision."""
+    """Whether all `wanted` replicas are of one revision, and ready or waiting for capacity; at least one is ready,
+    unless none is wanted. `status` is the Deployment's; `pods` are of its revision."""
     ready, made = status.get("readyReplicas", 0), status.get("replicas", 0)
     if status.get("updatedReplicas", 0) != made or made != wanted:
         return False
@@ -173,25 +173,24 @@ def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) ->
 
 
 def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
-    """Whether only servers beyond those `wanted` are to go: all there are were of one revision when `status` was
-    written, and `ready` of the revision wanted now are as many. The Deployment's status follows its spec a moment
-    later, and Ready must not fall in between."""
+    """Whether the only change left is to remove servers beyond `wanted`: when `status` was written, all were of one
+    revision, and enough of the present revision are `ready`. The Deployment's status lags behind its spec, and Ready
+    must not become False in between."""
     made = status.get("replicas", 0)
     return bool(0 < wanted < made == status.get("updatedReplicas", 0) and ready >= wanted)
 
 
 def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
-    """Until when a pod that is ending is thought to make room; None if none is, or only such as should have ended long
-    ago: on a node that is silent a pod ends never."""
+    """Until when an ending pod is expected to free its room; None if none is ending, or if all are long overdue: a pod
+    on an unreachable node never terminates."""
     due = (parse_time(at) + _LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
     return max((at for at in due if now < at), default=None)
 
 
 def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> bool:
-    """Whether a Deployment cannot start the server that it has, or wants, beyond its `replicas`, and could in place of
-    another: no node has room for it, its volume is in use, or a quota refuses it. Whatever else keeps it from starting
-    would keep it from that in place, too. `pods` are those of all revisions; one that is ending is about to make
-    room."""
+    """Whether a Deployment cannot start its additional server, beyond `replicas`, but could start it in place of
+    another: no node has room, its volume is in use, or a quota refuses it. Any other obstacle would also prevent an
+    in-place replacement. `pods` are of all revisions; an ending one is about to free its room."""
     pods, status = list(pods), servers.get("status") or {}
     if ending_until(pods, now):
         return False
@@ -208,12 +207,12 @@ def _lacks_room(pod: Object, warnings: Mapping[str, str]) -> bool:
 
 
 def short(ready: int, wanted: int, why: str) -> str:
-    """For Ready: `3 of 4 servers; not placed: …`; "" if none is missing."""
+    """Part of Ready's message: `3 of 4 servers; not placed: …`; "" if none is missing."""
     return "; ".join(filter(None, (f"{ready} of {wanted} servers", why))) if ready < wanted else ""
 
 
 def autoscaler_of(snapshot: Snapshot, pool: str) -> str | None:
-    """The name of one that has the pool's servers for its target. KEDA makes such an object, too."""
+    """Name of the autoscaler that targets the pool's servers. KEDA creates such an object, too."""
     servers = {("Deployment", child_name(snapshot.name, pool)), (GROUPS, group_name(snapshot.name, pool))}
     for autoscaler in snapshot.of(_AUTOSCALER):
         target = autoscaler["spec"]["scaleTargetRef"]
@@ -223,13 +222,13 @@ def autoscaler_of(snapshot: Snapshot, pool: str) -> str | None:
 
 
 def left_to_it(snapshot: Snapshot, pool: PoolSettings) -> PoolSettings:
-    """The pool without a number of its own where an autoscaler has one: two that write it take servers away from each
-    other."""
+    """The pool without its number of replicas if an autoscaler sets one: two writers would remove each other's
+    servers."""
     return replace(pool, replicas=None) if autoscaler_of(snapshot, pool.name) else pool
 
 
 def replicas_ignored(snapshot: Snapshot, pool: str) -> str:
-    """That `replicas` is ignored, and the ways out; "" if it is not."""
+    """A message that `replicas` is ignored, with ways to fix it; "" if it is not."""
     asked = next((each.replicas for each in snapshot.spec.pools if each.name == pool), None) if snapshot.spec else None
     autoscaler = autoscaler_of(snapshot, pool)
     if asked is None or autoscaler is None:

@@ -1,4 +1,4 @@
-"""A SpeculativeDeployment and its children at one moment, as the controller gathered them."""
+"""A SpeculativeDeployment and its children at one moment, as gathered by the controller."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ from paceline.watch import Judgement
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """`manifest` has the values of its profile, and names none. `spec` is None where it cannot be read; `invalid` then
-    says why, as `refused` of the condition Stalled.
+    """`manifest` includes the values of its profile, whose name is removed. `spec` is None if it is invalid; `invalid`
+    is then the reason in words, and `refused` the reason of the condition Stalled.
 
     `children` are objects by kind (Job, Pod, Deployment, LeaderWorkerSet, Service, ControllerRevision, BenchmarkRun,
-    PersistentVolumeClaim): ours by label, and others under a name that we want. `absent` are kinds that the cluster
-    does not know.
+    PersistentVolumeClaim): objects with our label, and others under a name that we want. `absent`: kinds that the
+    cluster does not have.
     """
 
     manifest: Object
@@ -40,18 +40,18 @@ class Snapshot:
     refused: Reason = Reason.InvalidSpec
     absent: frozenset[str] = frozenset()
     warnings: Mapping[str, str] = field(default_factory=dict)
-    """Uid of an object that waits without giving a reason → its last Warning among the Events."""
+    """Uid of an object that waits without giving a reason → its last Warning Event."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Kind and name of an object that the last pass wrote → why the API server refused it."""
     imported: tuple[Object, ...] = ()
-    """BenchmarkRuns of this namespace that bring their rounds along, whoever owns them; none where the installation
-    allows none."""
+    """BenchmarkRuns of this namespace measured without a cluster, of any owner; none if the installation does not allow
+    these."""
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    """Name of a ConfigMap with prompts → its keys; None if it does not exist. Those that the operator may not read are
-    left out."""
+    """Name of a ConfigMap with prompts → its keys; None if it does not exist. Absent if the operator may not read
+    it."""
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
-    """Pool → what its servers' counters show. Its revision may be one that the pool no longer serves; its message and
-    numbers are of now, so what is written of it is written when `since` changes."""
+    """Pool → judgement of its servers' counters. Its revision may no longer be served. Message and numbers change
+    constantly, so status is updated only when `since` changes."""
 
     @cached_property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class Snapshot:
 
     @cached_property
     def prefetch(self) -> Prefetch | None:
-        """None where the spec cannot be read."""
+        """None if the spec is invalid."""
         if self.spec is None:
             return None
         jobs, pods = tuple(self.of("Job")), tuple(self.of("Pod"))
@@ -97,14 +97,14 @@ class Snapshot:
         return parse_time(ready["lastTransitionTime"]) if ready else None
 
     def of(self, kind: str) -> list[Object]:
-        """Sorted by name: a plan must not depend on the order of a list."""
+        """Objects of this kind, sorted by name: a plan must not depend on the order of a list."""
         return self._sorted.get(kind, [])
 
     def child(self, kind: str, name: str) -> Object | None:
         return next((c for c in self.children.get(kind, ()) if c["metadata"]["name"] == name), None)
 
     def owned(self, kind: str, pool: str) -> list[Object]:
-        """Our objects of a pool."""
+        """Our objects of this kind and pool."""
         return self._owned.get((kind, pool), [])
 
     @cached_property
@@ -116,7 +116,7 @@ class Snapshot:
 
     @cached_property
     def _owned(self) -> Mapping[tuple[str, str], list[Object]]:
-        """By kind and pool; "" is none."""
+        """Our objects by kind and pool; "" for objects of no pool."""
         found: dict[tuple[str, str], list[Object]] = {}
         for kind, children in self._sorted.items():
             for child in children:
@@ -126,7 +126,7 @@ class Snapshot:
         return found
 
     def of_no_pool(self, kinds: Collection[str], pools: Collection[str]) -> list[Object]:
-        """Our objects of these kinds and of none of these pools."""
+        """Our objects of these kinds that belong to none of these pools."""
         return [
             child
             for kind in kinds
@@ -142,19 +142,19 @@ class Snapshot:
         return [child for kind in sorted(self._sorted) for child in self._sorted[kind] if id(child) not in ours]
 
     def imported_of(self, pool: str) -> list[Object]:
-        """In the order of their names."""
+        """The pool's imported runs, by name."""
         found = (run for run in self.imported if run["spec"].get("pool") == pool)
         return sorted(found, key=lambda run: str(run["metadata"]["name"]))
 
     def revisions(self, pool: str) -> Mapping[str, Object]:
-        """Revision → the ControllerRevision that keeps its rendering. One that was edited by hand, and so lacks its
-        label or its rendering, does not count."""
+        """Revision → the ControllerRevision with its rendering. Does not count one that was edited by hand and lacks
+        its label or rendering."""
         kept = [child for child in self.owned("ControllerRevision", pool) if _has_rendering(child.get("data"))]
         by_revision = {child["metadata"]["labels"].get(REVISION_LABEL): child for child in kept}
         return {revision: child for revision, child in by_revision.items() if revision}
 
     def remembered(self, pool: str) -> PoolStatus:
-        """The pool's entry of status."""
+        """The pool's entry in status."""
         return next((entry for entry in self.status.pools if entry.name == pool), PoolStatus(name=pool))
 
 
@@ -163,7 +163,7 @@ SpecRead = tuple[dict[str, Any], DeploymentSpec | None, str, Reason]
 
 
 def read_deployment(manifest: dict[str, Any], profile: Object | None, settings: Settings) -> SpecRead:
-    """A deployment with the values of the profile that it names, None if there is none of that name."""
+    """Read a deployment, with the values of the profile that it names; `profile` is None if it does not exist."""
     required = not settings.profile_required.isdisjoint(("*", manifest["metadata"].get("namespace")))
     try:
         whole = api.with_profile(manifest, profile, required=required)
@@ -177,7 +177,7 @@ def read_deployment(manifest: dict[str, Any], profile: Object | None, settings: 
 
 
 def _has_rendering(data: Any) -> bool:
-    """Whether it has at least the containers of the servers' pods."""
+    """Whether the data has at least the containers of the servers' pods."""
     try:
         return bool([container["name"] for container in data["template"]["spec"]["containers"]])
     except (KeyError, TypeError):

@@ -1,7 +1,7 @@
-"""Trouble that the cluster causes is reported as Stalled once it has lasted for promotion.progressDeadline.
+"""Reports problems caused by the cluster as Stalled once they have lasted for promotion.progressDeadline.
 
-A quota, an admission policy, a node that does not exist, a volume that cannot be mounted: no other revision would help,
-and neither does waiting. Lack of capacity is not among them: capacity comes back without a person.
+A quota, an admission policy, a node that does not exist, a volume that cannot be mounted: neither another revision nor
+waiting would help. Lack of capacity is excluded: capacity returns without a person.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ STALLED: Mapping[Reason, Reason] = {
     Reason.Unplaceable: Reason.NeverPlaced,
     Reason.CannotStart: Reason.NeverStarted,
 }
-"""Reason of a trouble → reason of Stalled once it has lasted."""
+"""Reason of a problem → reason of Stalled once it has lasted."""
 
 
 def report_lasting(snapshot: Snapshot, problem: Trouble | None, pool: str | None, now: datetime) -> StepResult:
-    """Stalled with the trouble's message, or when it will become so."""
+    """Stalled with the problem's message, or the time when it will be."""
     if problem is None or problem.since is None or problem.reason not in STALLED or snapshot.spec is None:
         return StepResult()
     end = problem.since + snapshot.spec.promotion.progress_deadline
@@ -34,8 +34,8 @@ def report_lasting(snapshot: Snapshot, problem: Trouble | None, pool: str | None
 
 
 def report_stuck_servers(rollout: Rollout, now: datetime) -> StepResult:
-    """Stalled once the trouble of servers that are not settled has lasted for promotion.progressDeadline; at once where
-    they have lost the models that are images."""
+    """Stalled once the problem of unsettled servers has lasted for promotion.progressDeadline; at once if they lost
+    models that are images."""
     pool, servers = rollout.pool, rollout.pool.servers
     if lost := _lost_images(rollout):
         way_out = "turn on the feature gate ImageVolume of API servers and kubelets, or use hf:// or pvc://"
@@ -46,8 +46,8 @@ def report_stuck_servers(rollout: Rollout, now: datetime) -> StepResult:
 
 
 def _lost_images(rollout: Rollout) -> set[str]:
-    """Images that the servers' template should have and has not: an API server without the feature gate leaves such
-    volumes out without a word (Kubernetes, pkg/api/pod, dropImageVolumes)."""
+    """Images missing from the servers' template: an API server without the feature gate drops such volumes silently
+    (Kubernetes, pkg/api/pod, dropImageVolumes)."""
     pool, revision = rollout.pool, rollout.choice.revision
     kept = pool.kept.get(revision)
     if kept is None or pool.servers is None or pool.servers.revision != revision:

@@ -1,12 +1,12 @@
-"""A choice that does not run, or whose speculation does not pay, is taken down and held. There is no other way down.
+"""Takes down and holds a choice that does not run, or whose speculation does not pay. Nothing else takes one down.
 
-It does not run if no further server becomes ready for `promotion.progressDeadline`, if every server of it fails for
-good, or if it has served and no server was ready for as long. Lack of capacity and an unreachable node are no fault of
-a revision: the clock stops, and nothing is held. Speculation does not pay if the judgement on a promoted candidate says
-so and `guard.action` is Fallback.
+A choice does not run if no further server becomes ready for `promotion.progressDeadline`, if every server of it fails
+for good, or if it has served and no server was ready for this long. Lack of capacity and an unreachable node are not
+the revision's fault: the deadline is paused, and nothing is held. Speculation does not pay if the judgement on a
+promoted candidate says so and `guard.action` is Fallback.
 
-Like a request this changes the pool's memory before any step: hold and new target are written together, then acted
-upon.
+Like a request, this changes the pool's entry before any step: hold and new target are written together before any
+action.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from paceline.plan.step import parse_time, timestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionFailure:
-    """Why a revision may not be served. `deadline` is the one that it missed; None if more time would not help."""
+    """Why a revision may not be served. `deadline`: the missed one; None if more time would not help."""
 
     reason: Literal["NotReady", "Crashed", "Fallback"]
     message: str
@@ -37,7 +37,7 @@ class RevisionFailure:
 
 def take_down(pool: Pool, now: datetime) -> Rollout:
     """Choose what the pool serves. If that does not run, or does not pay, put a hold on it and choose again; unless
-    nothing else can be served."""
+    nothing else could be served."""
     rollout = Rollout(pool=pool, choice=choose(pool))
     choice = rollout.choice
     failure = failed(rollout, now) or unprofitable(rollout)
@@ -59,21 +59,21 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
 
 
 def _is_better(instead: Rollout, than: Choice, failure: RevisionFailure) -> bool:
-    """Whether it is something else, and known to run as far as anybody knows. What a person went back from takes the
-    place of what does not run, and not of what only does not pay."""
+    """Whether the new choice is another revision without a known failure. A revision that a person rolled back may
+    replace one that does not run, but not one that only does not pay."""
     known = held(instead.pool, instead.choice.revision)
     taken_back = known is not None and known.reason in BY_A_PERSON and failure.reason != "Fallback"
     return instead.choice.revision != than.revision and (known is None or taken_back)
 
 
 def unprofitable(rollout: Rollout) -> RevisionFailure | None:
-    """Why the baseline is to be served although the candidate runs; None if it is not."""
+    """Why the baseline must replace a candidate that runs; None if it need not."""
     judgement = falls_back(rollout)
     return RevisionFailure(reason="Fallback", message=judgement.message.rstrip(".")) if judgement else None
 
 
 def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
-    """Why the choice does not run; None if it does, or still may. A choice that is new in this pass cannot have
+    """Why the choice does not run; None if it runs or may still start. A choice that is new in this pass cannot have
     failed."""
     pool, choice = rollout.pool, rollout.choice
     servers, target = _servers_of_choice(pool, choice), pool.remembered.target
@@ -98,15 +98,15 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
 
 
 def _before_its_models(pool: Pool, problem: Trouble) -> bool:
-    """Whether it crashed while the volume was empty, which may have been filled only now: its next start counts."""
+    """Whether it crashed while the volume was empty, which may be filled only now: then the next start counts."""
     since = pool.snapshot.cached_since
     return problem.reason is Reason.Crashing and problem.since is not None and (since is None or problem.since <= since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetProgress:
-    """Progress of the target. `stands_since`: time of the last progress, "" while nothing is wrong or while capacity is
-    missing. `ready`: the most servers that were ready at once during the roll-out."""
+    """Progress of the target. `stands_since`: time of the last progress, "" if nothing is wrong or capacity is missing.
+    `ready`: the largest number of servers ready at once during the roll-out."""
 
     stands_since: str = ""
     ready: int | None = None
@@ -132,11 +132,10 @@ def target_progress(rollout: Rollout, now: datetime) -> TargetProgress:
 
 CLUSTER_AT_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady, Reason.Paused})
 PLACE_AT_FAULT = frozenset({Reason.Unplaceable, Reason.PodRefused})
-"""Reasons that concern where a server runs, which a candidate shares with its baseline: only a changed spec can be the
-cause."""
+"""Reasons about where a server runs, which a candidate shares with its baseline: only a changed spec can cause them."""
 _SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
-"""Reasons that a candidate shares with its baseline, which has the same image, Secrets and volumes. A registry that is
-down while a node is drained would otherwise take down every promoted candidate, and give no pool a server."""
+"""Reasons that a candidate shares with its baseline, which has the same image, Secrets and volumes. Otherwise, a
+registry outage while a node is drained would take down every promoted candidate without giving any pool a server."""
 
 
 def not_its_fault(choice: Choice) -> frozenset[Reason]:
@@ -145,7 +144,7 @@ def not_its_fault(choice: Choice) -> frozenset[Reason]:
 
 
 def deadline(pool: Pool, since: str) -> datetime | None:
-    """When a target without progress since then is taken down; None while its clock is stopped (`since` is "")."""
+    """When a target without progress since then is taken down; None while its deadline is paused (`since` is "")."""
     return parse_time(since) + pool.deployment.promotion.progress_deadline if since else None
 
 

@@ -1,12 +1,11 @@
-"""The servers that there are to be: revision, rendering, number, and how they replace those before.
+"""The desired servers: revision, rendering, number, and how they replace the previous ones.
 
-`promotion.surge: Auto` tries one server more: the old ones serve until it is ready. A full cluster has no room for it;
-once it has waited for a minute, servers are replaced in place, one at a time. What was decided stands in status
-(`target.surge`) before the servers are changed, and stays as long as the target does: room that comes and goes does not
-change a roll-out that goes on.
+`promotion.surge: Auto` tries one additional server: the old ones serve until it is ready. A full cluster has no room
+for it; after a minute, servers are replaced in place, one at a time. The decision is in status (`target.surge`) before
+the servers change, and stays as long as the target: changing room does not change a roll-out in progress.
 
-Additions by hand to our servers stay, as the fields have another owner, and were never measured: `drift` names them.
-Our own fields are put back in the next pass. The API server adds values of fields, never items of these lists.
+Manual additions to our servers stay, because the fields have another owner, but were never measured: `drift` lists
+them. Our own fields are restored in the next pass. The API server adds values of fields, never items of these lists.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,31 +26,31 @@ from paceline.render import rendering, servers
 from paceline.render.patience import has_own, startup_probe, with_patience, with_tries
 
 _WHY = "paceline.dev/why"
-"""Annotation of the servers: why they are of their arm."""
+"""Annotation of the servers: why they run their arm."""
 STARTUP_PATIENCE = timedelta(minutes=1)
-"""How long one server more may wait for room. It counts while no other server of the pool is ending: that one's
-accelerators are free only once it has drained."""
+"""How long the additional server may wait for room. Counts only while no other server of the pool is ending, because
+that one's accelerators become free once it has drained."""
 _KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
 """List of a container → the key of its items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A revision that a pool is to serve."""
+    """A revision for a pool to serve."""
 
     revision: str
     rendering: Mapping[str, Any]
     why: str
     has_served: bool
-    """All servers were of it and ready since it became the goal."""
+    """Since it became the goal, all servers were of it and ready."""
     waits: bool
-    """For a verdict, with no servers until then."""
+    """Wait for a verdict, without servers until then."""
     in_place: bool
     """Each server ends before its successor starts."""
 
 
 def as_they_are(servers: Servers, rendering: Mapping[str, Any]) -> Goal:
-    """The servers go on as they are; `rendering` is the one that is kept of their revision."""
+    """Keep the servers unchanged; `rendering` is the kept rendering of their revision."""
     return Goal(
         revision=servers.revision,
         rendering=rendering,
@@ -77,9 +76,9 @@ def server_manifest(pool: Pool, goal: Goal) -> Manifest:
 
 def _patient(pool: Pool, goal: Goal) -> Manifest:
     """The kept rendering with the startup probe of the present spec: a raised `promotion.progressDeadline` reaches the
-    existing servers, and restarts none that serves. A user's own probe stays as it was kept.
+    existing servers without restarting any that serves. A user's own probe stays as kept.
 
-    The probe of a running pod cannot be changed: if servers of this revision have come up and one is ready, their probe
+    The probe of a running pod cannot be changed: if servers of this revision have started and one is ready, the probe
     stays until none is ready.
     """
     kept, current = goal.rendering, pool.servers
@@ -92,8 +91,8 @@ def _patient(pool: Pool, goal: Goal) -> Manifest:
 
 
 def rendered(pool: Pool, choice: Choice) -> Manifest | None:
-    """The rendering that is kept of the choice, else a new one. None where the choice is what serves, while the pool is
-    frozen, and nothing is kept of it: the servers stay as they are."""
+    """The kept rendering of the choice, else a new one. None if the pool is frozen on a choice whose rendering is lost:
+    its servers stay unchanged."""
     if kept := pool.kept.get(choice.revision):
         data: Manifest = kept["data"]
         return data
@@ -111,8 +110,8 @@ def rendered(pool: Pool, choice: Choice) -> Manifest | None:
 
 
 def waits_for_verdict(pool: Pool, choice: Choice) -> bool:
-    """Whether `untilDecided: Nothing` keeps the pool without servers for now. A person who rolled back to a baseline
-    wants it served."""
+    """Whether `untilDecided: Nothing` keeps the pool without servers for now. Not after a person's rollback to a
+    baseline, which must be served."""
     by_person = held_by_a_person(pool)
     if by_person and by_person.reason == "RolledBack":
         return False
@@ -122,9 +121,9 @@ def waits_for_verdict(pool: Pool, choice: Choice) -> bool:
 
 
 def replicas(pool: Pool, waits: bool) -> int | None:
-    """The replicas to apply: those asked for, minus those that the pool has lent to its run. None leaves them to an
-    autoscaler. An autoscaler does nothing about a pool at zero, so we start the first server after waiting for a
-    verdict, and where the last one was lent; else a pool that has served was scaled to zero on purpose."""
+    """The replicas to apply: the requested ones minus those lent to the pool's run. None leaves them to an autoscaler.
+    Autoscalers ignore a pool at zero, so we start the first server after waiting for a verdict, or after the last one
+    was lent. Any other pool at zero that has served was scaled down on purpose."""
     if waits:
         return 0
     if pool.spec.replicas is not None:
@@ -135,7 +134,7 @@ def replicas(pool: Pool, waits: bool) -> int | None:
 
 
 def leaves_zero(wanted: int | None, servers: Servers | None) -> bool:
-    """Whether the servers are about to be scaled up from zero: that none is missing then means nothing."""
+    """Whether the servers are about to be scaled up from zero, so that none missing does not mean settled."""
     return bool(wanted) and servers is not None and not servers.replicas
 
 
@@ -148,26 +147,26 @@ class Surging:
 
 
 def withdrawn_at(target: Surging | Target | None) -> datetime | None:
-    """When one server more that waits for room is given up; None if none waits."""
+    """When the additional server that waits for room is given up; None if none waits."""
     return parse_time(target.surge_waits_since) + STARTUP_PATIENCE if target and target.surge_waits_since else None
 
 
 def in_place(promotion: PromotionSpec, target: Target | None) -> bool:
-    """Whether servers are replaced in place: each ends before its successor starts."""
+    """Whether each server ends before its successor starts."""
     return promotion.surge is Surge.NEVER or (target is not None and target.surge in ("Skipped", "Withdrawn"))
 
 
 def is_in_place(servers: Object) -> bool:
-    """Whether the Deployment replaces its servers in place as it is now."""
+    """Whether the Deployment currently replaces its servers in place."""
     return not servers["spec"].get("strategy", {}).get("rollingUpdate", {}).get("maxSurge", 0)
 
 
 def surging(
     promotion: PromotionSpec, servers: Servers | None, before: Target | None, revision: str, now: datetime
 ) -> Surging:
-    """`before` is the target of the last pass, `revision` that of the target now. Nothing is tried beside servers that
-    are not all ready when they are to be replaced: one more would not make up for those that are missing, and would
-    delay what replaces them."""
+    """`before` is the target of the last pass, `revision` the present target's. If not all servers are ready when they
+    are to be replaced, no additional one is tried: it would not make up for the missing ones, and would delay the
+    replacement."""
     if promotion.surge is Surge.NEVER or servers is None or not servers.replicas:
         return Surging()
     if servers.manifest["kind"] != "Deployment":

@@ -1,18 +1,18 @@
-"""A BenchmarkRun: what to do now. Read this first.
+"""Plans a BenchmarkRun. Read this first.
 
-    1. check      end a run whose spec cannot be carried out, and name the field to change
-    2. take_in    the rounds that were measured without a cluster are checked; such a run measures nothing
-    3. take_over  before its first round: copy the rounds of the run that gate.roundsOf names
+    1. check      end a run with an invalid spec, and name the field to change
+    2. take_in    check rounds that were measured without a cluster; such a run measures nothing
+    3. take_over  before its first round: copy the rounds of the run in gate.roundsOf
     4. collect    add the rounds whose Jobs have ended since the last pass, each once
-    5. record     write what is new as BenchmarkRounds; it counts from the next pass on
-    6. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
+    5. record     write new rounds as BenchmarkRounds; they count from the next pass on
+    6. conclude   ask the gate; end a run that has a verdict, was superseded, or keeps failing
     7. measure    start the next round, watch or remove the Job of the current one
 
-A step returns what it has learnt (`Evidence`, for the steps after it), the run's end (`Conclusion`), what to do
+A step returns new evidence (`Evidence`, for the steps after it), the run's end (`Conclusion`), what to do
 (`StepResult`; it ends the pass), or None. Steps import no steps.
 
-Its BenchmarkRounds are all that a run remembers, and the next round's name follows from them. So a crash repeats an
-action (the same Job under the same name), never a round, and a run that has lost its status comes to the same verdict.
+Its BenchmarkRounds are the whole state of a run, and the next round's name follows from them. So a crash repeats an
+action (the same Job under the same name), never a round, and a run that lost its status reaches the same verdict.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ STEPS: tuple[EvidenceStep, ...] = (check, take_in, take_over, collect, record, c
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
-    """Pure: the same snapshot at the same time gives the same status and actions."""
+    """Pure: the same snapshot at the same time yields the same status and actions."""
     if snapshot.finished:
         return Plan(status=None, actions=_stop(snapshot, "the run has ended"))  # after a crash a Job may be left
     if snapshot.spec is None:
@@ -66,7 +66,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
 
 
 def _without_rounds(snapshot: Snapshot, now: datetime) -> Plan:
-    """Nothing is known of its rounds: none may start."""
+    """Its rounds are unknown, so none may start."""
     causes = (Cause(Reason.RunRefused, None, f"its BenchmarkRounds cannot be read: {snapshot.unread}"),)
     return Plan(status=to_status(replace(snapshot.status, conditions=_conditions(snapshot, causes, now))))
 
@@ -83,7 +83,7 @@ def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
 
 
 def _go_on(snapshot: Snapshot, evidence: Evidence, result: StepResult, now: datetime) -> Plan:
-    """Rounds that are only now recorded leave the status as it is: the next pass counts them."""
+    """Newly recorded rounds leave the status unchanged: the next pass counts them."""
     recording = new(evidence.records, snapshot.rounds)
     actions = (*_adopt(snapshot), *_clear(snapshot), *result.actions)
     if recording and not result.causes:
@@ -99,7 +99,7 @@ def _go_on(snapshot: Snapshot, evidence: Evidence, result: StepResult, now: date
 
 
 def _end(snapshot: Snapshot, evidence: Evidence | None, conclusion: Conclusion, now: datetime) -> Plan:
-    """The run ends; a round under way is stopped and its result discarded."""
+    """End the run; a round under way is stopped and its result discarded."""
     status = _status(snapshot, evidence) if evidence else snapshot.status
     final = replace(
         status,
@@ -123,18 +123,18 @@ def _conditions(snapshot: Snapshot, causes: tuple[Cause, ...], now: datetime) ->
 
 
 def _told(snapshot: Snapshot, evidence: Evidence) -> tuple[Event, ...]:
-    """Of rounds that status has not counted before: a crash after the status loses an Event, and repeats none."""
+    """Events of rounds that status has not counted yet: a crash after the status loses an Event but repeats none."""
     return round_events(evidence.records[snapshot.status.recorded or 0 :])
 
 
 def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:
-    """Rounds of a backup or a file: they go with their run."""
+    """Adopt rounds from a backup or a file, so that they are deleted with their run."""
     reference = snapshot.owner.reference
     return tuple(Adopt(one, reference, "a round of this run") for one in ownerless_rounds(snapshot.mine))
 
 
 def _clear(snapshot: Snapshot) -> tuple[Delete, ...]:
-    """Their names are those of this run's own Jobs, and a Job cannot be changed into another."""
+    """Delete Jobs left by a deleted run of this name: this run's Jobs need their names, and a Job cannot be changed."""
     return tuple(Delete(job, "a run of this name that is gone has left it") for job in snapshot.left)
 
 

@@ -10,8 +10,8 @@ _SECONDS = 3600
 
 
 def exhausted(evidence: Evidence) -> tuple[str, str] | None:
-    """Message and reason if another round, as long as the mean so far, would exceed the budget. Tries without a result
-    count too: they held accelerators."""
+    """Message and reason if another round of the mean length so far would exceed the budget. Tries without a result
+    count, because they held accelerators."""
     hours, gpus = evidence.spec.gpu_hours, evidence.spec.server.accelerator.count
     if hours is None:
         return None

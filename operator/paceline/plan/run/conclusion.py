@@ -9,7 +9,7 @@ from paceline.core import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Why the run ends. `verdict` is None for a run that was superseded or aborted, which has none."""
+    """Why the run ends. `verdict` is None for a superseded or aborted run."""
 
     reason: Reason
     message: str
@@ -17,6 +17,6 @@ class Conclusion:
 
 
 def error(message: str, reason: str = "InvalidSpec") -> Conclusion:
-    """The verdict Error. Without a verdict the deployment would take the run for superseded and make it again."""
+    """The verdict Error. Without a verdict the deployment would treat the run as superseded and create it again."""
     verdict = RunVerdict(outcome=Outcome.ERROR.value, winner="", rounds=0, reason=reason, message=message)
     return Conclusion(reason=Reason.RunError, message=message, verdict=verdict)

@@ -1,4 +1,4 @@
-"""Where the winner of a gate is not the best that was measured: a mean over workloads hides it."""
+"""Reports where the winner of a gate is not the fastest arm on a workload, which the mean over workloads hides."""
 
 from collections.abc import Iterator
 
@@ -6,12 +6,12 @@ from paceline.core import BASELINE
 from paceline.plan.run.evidence import Evidence
 
 NOTED = 0.025
-"""Fraction by which another arm must be faster on a workload to be named."""
+"""An arm is named if it is faster on a workload by more than this fraction."""
 
 
 def faster_elsewhere(evidence: Evidence) -> str:
-    """`code@8 is 6 % faster with adaptive`, for each workload on which another arm is; "" without a winner, and where
-    it is within 2.5 % of the best everywhere. By the ratios that were measured, whatever became of the other arm."""
+    """`code@8 is 6 % faster with adaptive` for each workload on which another arm is faster; "" without a winner, or if
+    it is within 2.5 % of the best everywhere. Uses the measured ratios, regardless of the other arm's verdict."""
     winner = evidence.verdict.winner
     return ", ".join(_each(evidence, winner)) if winner else ""
 

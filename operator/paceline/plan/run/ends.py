@@ -1,4 +1,4 @@
-"""Why a round has no result, or never will: the failure, and the last useful line about it."""
+"""Why a round has no result, or will never have one: the failure, and the last useful line about it."""
 
 import math
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
 
 HEARTBEAT_LOST = 70
-"""The wrapper's exit code when the client stops its heartbeat."""
+"""The wrapper's exit code if the client's heartbeat stops."""
 PULL_PATIENCE = timedelta(minutes=5)
-"""A registry may be down for a moment; the round holds its GPUs in the meantime."""
+"""A registry may be down briefly; the round holds its GPUs meanwhile."""
 NEVER_PULLED = ("InvalidImageName", "ErrImageNeverPull")
 TAKEN_AWAY: Mapping[str, Failure] = {
     "Preempting": Failure.Preempted,
@@ -32,19 +32,19 @@ TAKEN_AWAY: Mapping[str, Failure] = {
     "EvictionByEvictionAPI": Failure.Evicted,
     "TerminationByKubelet": Failure.Evicted,
 }
-"""Reason of a pod that the cluster ended, or of its condition DisruptionTarget → failure."""
+"""Reason of a pod ended by the cluster, or of its condition DisruptionTarget → failure."""
 
 
 def end_of(round: RoundJob, unread: str) -> End:
-    """Why a Job that has ended gave no result; `unread`: why its client's message could not be read."""
+    """Why a finished Job gave no result; `unread`: why its client's message could not be read."""
     pod, failed = round.pod or {}, condition(round.job, "Failed") or {}
     if end := taken_away(round):
         return end
     job_failed = f"{failed['reason']}: {failed.get('message', '')}" if failed.get("reason") else ""
     late = "DeadlineExceeded" in (failed.get("reason"), pod.get("status", {}).get("reason"))
-    if late:  # the exit codes of its containers only show that they were killed
+    if late:  # its containers' exit codes only show that they were killed
         return End(failure=Failure.TimedOut, line=job_failed or str(pod.get("status", {}).get("message", "")))
-    if first := failed_before(pod):  # the other containers were never started
+    if first := failed_before(pod):  # the other containers never started
         name, ended = first
         failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
         return End(failure=failure, line=exit_text(f"init container {name}", ended))
@@ -59,13 +59,13 @@ def end_of(round: RoundJob, unread: str) -> End:
 
 
 def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:
-    """Why a round under way can give no result any more, although it holds GPUs. A round without a node holds none and
-    may wait for any time. `warning`: the latest Event about its pod."""
+    """Why a round under way can no longer give a result although it holds GPUs. A round without a node holds none and
+    may wait indefinitely. `warning`: the latest Event about its pod."""
     if round.unreadable:
         return End(failure=Failure.Unreadable, line=round.unreadable)
     pod = round.pod or {}
     if "deletionTimestamp" in pod.get("metadata", {}) and (lost := taken_away(round)):
-        # A pod on an unreachable node never reports its end, so its Job would go on for ever.
+        # A pod on an unreachable node never reports its end, so its Job would never end.
         return lost if lost.failure is Failure.NodeLost else None
     return _unpulled(pod, now) or hopeless_start(round, warning, now)
 
@@ -93,7 +93,7 @@ def held_seconds(round: RoundJob, now: datetime) -> int | None:
 
 
 def taken_away(round: RoundJob) -> End | None:
-    """Why the cluster ended the round for reasons of its own."""
+    """Why the cluster itself ended the round."""
     status = (round.pod or {}).get("status", {})
     if failure := TAKEN_AWAY.get(status.get("reason", "")) or _refused(status):
         return End(failure=failure, line=f"{status['reason']}: {status.get('message', '')}".removesuffix(": "))
@@ -109,7 +109,7 @@ def taken_away(round: RoundJob) -> End | None:
 
 
 def _refused(status: Mapping[str, Any]) -> Failure | None:
-    """A kubelet that refuses a pod ends it before any container runs. Each release has more names for that:
+    """A kubelet that refuses a pod ends it before any container runs. Each release adds names for that:
     UnexpectedAdmissionError, OutOfnvidia.com/gpu, TopologyAffinityError, NodeAffinity, …"""
     not_refused = not status.get("reason") or status["reason"] == "DeadlineExceeded"
     if status.get("phase") != "Failed" or not_refused or status.get("containerStatuses"):
@@ -128,7 +128,7 @@ def _no_memory(ended: Mapping[str, Any]) -> bool:
 
 
 def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
-    """Container → why it cannot be started. A pod whose init container waits holds accelerators too."""
+    """Container → why it cannot be started. A pod with a waiting init container holds accelerators, too."""
     status = pod.get("status", {})
     init = ((f"init container {container['name']}", container) for container in status.get("initContainerStatuses", ()))
     others = ((container["name"], container) for container in status.get("containerStatuses", ()))
@@ -136,8 +136,8 @@ def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
 
 
 def _unpulled(pod: Object, now: datetime) -> End | None:
-    """A container that cannot be started, given up once the other one or our patience has ended; the pod itself would
-    stay Pending."""
+    """A container that cannot be started, given up once the other container has ended or PULL_PATIENCE is over; the pod
+    would stay Pending."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
     left_alone = any("terminated" in status.get("state", {}) for status in statuses)
     began = placed_since(pod)

@@ -1,8 +1,8 @@
-"""How many requests the next round sends of each workload: a function of the first round's baseline, never of a ratio.
+"""Sets the next round's number of requests per workload, from the first round's baseline and never from a ratio.
 
-Nothing is remembered: the records are the state, so every pass and every try of a round come to the same numbers, and
-all arms of a round get the same. Later looks at the same candidates do not depend on what the first rounds made of
-them, which is what keeps the gate's error rates (decision 0068).
+The records are the whole state, so every pass and every try of a round compute the same numbers, and all arms of a
+round get the same. Later looks at the same candidates do not depend on their results in the first rounds, which
+preserves the gate's error rates (decision 0068).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from paceline.core.record import finite
 from paceline.gate import enough_requests
 
 OF_REQUESTS = ("p95TTFT", "p95TPOT", "p95E2E")
-"""Metrics whose limits need a percentile of a round's requests."""
+"""Metrics whose limits need a percentile over a round's requests."""
 
 
 def next_workloads(run: RunSpec, records: Sequence[Round]) -> tuple[Workload, ...]:
@@ -33,7 +33,7 @@ def by_noise(gate: Gate) -> bool:
 
 
 def spread_of(workload: str, records: Sequence[Round]) -> float | None:
-    """Between the baseline's requests, in the first round in which it is valid and told; None without one."""
+    """Spread between the baseline's requests, in the first round with a valid baseline and a spread; else None."""
     points = (point for record in records if not record.error for point in record.points)
     spreads = (
         finite(point.request_spread)
@@ -44,7 +44,7 @@ def spread_of(workload: str, records: Sequence[Round]) -> float | None:
 
 
 def with_enough_requests(workload: Workload, spread: float | None, weights: Sequence[float]) -> Workload:
-    """With the requests that are enough at this spread of the baseline's. `weights`: of all closed loops."""
+    """The workload with enough requests for this spread of the baseline. `weights`: of all closed loops."""
     dataset = workload.dataset
     if dataset.min_requests is None or spread is None:
         return workload

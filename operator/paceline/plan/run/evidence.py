@@ -1,4 +1,4 @@
-"""The rounds of a run as recorded so far, and all that is computed from them, once a pass."""
+"""The recorded rounds of a run, and everything computed from them, once per pass."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class FailedReplicate:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A run's rounds, those that ended in this pass included."""
+    """A run's rounds, including those that ended in this pass."""
 
     spec: RunSpec
     records: tuple[Round, ...]
@@ -41,7 +41,7 @@ class Evidence:
 
     @cached_property
     def searching(self) -> Searching:
-        """Of a search."""
+        """Only for a search."""
         return Searching(spec=self.spec, records=self.records)
 
     @cached_property
@@ -51,7 +51,7 @@ class Evidence:
 
     @property
     def since_result(self) -> tuple[Round, ...]:
-        """The consecutive tries without a result up to now, newest first."""
+        """The latest consecutive tries without a result, newest first."""
         return tuple(itertools.takewhile(lambda record: bool(record.error), reversed(self.records)))
 
     @cached_property
@@ -76,8 +76,8 @@ class Evidence:
 
     @cached_property
     def crossover(self) -> Crossover | None:
-        """Bounds by concurrency. None for a run of one concurrency, and for a search; workloads at a rate and
-        ramps do not count."""
+        """Bounds by concurrency. None for a run with one concurrency, and for a search; workloads at a rate and ramps
+        do not count."""
         loads = {
             workload.name: LoadLevel(concurrency=workload.concurrency, weight=workload.weight)
             for workload in self.spec.workloads
@@ -89,7 +89,7 @@ class Evidence:
 
     @cached_property
     def valid_points(self) -> Mapping[tuple[str, str], Sequence[PointRecord]]:
-        """(arm, workload) → its valid points, of the last try of each round."""
+        """(arm, workload) → its valid points, from the last try of each round."""
         found: dict[tuple[str, str], list[PointRecord]] = {}
         for record in last_tries(self.results):
             for point in record.points:
@@ -111,8 +111,8 @@ class Evidence:
         """This arm's current run of consecutive failed rounds, newest first.
 
         A round fails if any of the arm's points is invalid (in a Sweep: if all are). Rounds without the arm, or without
-        a result, are skipped; for a candidate so are rounds in which the baseline failed, as no candidate can be valid
-        beside it.
+        a result, are skipped; for a candidate, rounds with a failed baseline are skipped too, because then no candidate
+        is valid.
         """
         rounds = [record for record in reversed(self.results) if any(point.arm == arm for point in record.points)]
         if arm != BASELINE:
@@ -131,5 +131,5 @@ def _failed(record: Round, arm: str, *, every: bool) -> FailedReplicate | None:
 
 
 def failure_named(reason: str) -> Failure:
-    """The failure of this name in status; NotMeasured for a name that this release does not have."""
+    """The failure of this name in status; NotMeasured for a name unknown to this release."""
     return Failure.__members__.get(reason, Failure.NotMeasured)

@@ -13,13 +13,13 @@ _PATIENCE: Mapping[int, str] = {
     FEW: f"{FEW} tries in a row gave no result; the last: ",
     MANY: f"the cluster ended {MANY} tries in a row; the last: ",
 }
-"""Permitted tries in a row without a result → how the message about the last one begins."""
+"""Permitted consecutive tries without a result → start of the message about the last one."""
 MOST_FAILURES = 2
-"""Rounds in a row with an invalid point of an arm after which the arm, or its server, is to blame."""
+"""Consecutive rounds with an invalid point of an arm after which the arm, or its server, is to blame."""
 
 
 def voided(evidence: Evidence) -> tuple[str, str] | None:
-    """Why no verdict is possible at all, in spite of earlier results: message and reason. None if one is."""
+    """Why no verdict is possible despite earlier results: message and reason. None if one is possible."""
     for record in evidence.records:
         if record.error and (kind := failure_named(record.reason)) in VOIDS_THE_RUN:
             return record.error, kind.name
@@ -27,7 +27,7 @@ def voided(evidence: Evidence) -> tuple[str, str] | None:
 
 
 def given_up(evidence: Evidence) -> tuple[str, str] | None:
-    """Why further rounds are pointless: message and reason. None while they are not."""
+    """Why further rounds are pointless: message and reason. None if they are useful."""
     tries = [(failure_named(record.reason), record) for record in evidence.since_result]
     for permitted, sentence in _PATIENCE.items():
         alike = [(kind, record) for kind, record in tries if kind.tries == permitted]
@@ -49,11 +49,11 @@ def most_rounds(spec: RunSpec) -> int:
 
 
 def in_question(evidence: Evidence) -> tuple[str, ...]:
-    """Candidates of the next round: those that are undecided (all of them in a Sweep) and do not keep failing."""
+    """Candidates of the next round: those undecided (in a Sweep: all) that do not keep failing."""
     candidates = [arm.name for arm in evidence.spec.arms[1:]] if evidence.sweep else undecided(evidence.verdict)
     return tuple(arm for arm in candidates if not keeps_failing(evidence.failures(arm)))
 
 
 def keeps_failing(failures: Sequence[FailedReplicate]) -> bool:
-    """Whether these failures of one arm, newest first, are as many as its latest kind of failure permits."""
+    """Whether these failures of one arm, newest first, reach the limit of its latest kind of failure."""
     return bool(failures) and len(failures) >= min(MOST_FAILURES, failures[0].failure.tries)

@@ -1,5 +1,5 @@
-"""The rounds that a run brings along, measured without a cluster: whether they are of its spec. Whoever may
-write BenchmarkRounds may invent them; what is checked here is what an honest file tells of itself."""
+"""Checks whether rounds measured without a cluster are evidence for their run's spec. Anyone who may write
+BenchmarkRounds can invent them; the checks find only what an honest file reveals."""
 
 import re
 from collections import Counter
@@ -16,23 +16,23 @@ from paceline.plan.run.give_up import most_rounds
 from paceline.plan.step import parse_time, timestamp
 
 SKEW = timedelta(minutes=5)
-"""By which the clocks of two machines may differ."""
+"""Maximum difference between the clocks of two machines."""
 MOST_SAID = 4
-"""Reasons that a message lists; the others are counted."""
+"""Maximum number of reasons in a message; the others are counted."""
 DAMAGED = "apply the file as `paceline measure` has written it"
 
 
 class UnfitError(ValueError):
-    """Rounds that are no evidence of this spec; the text says why, and what to do."""
+    """The rounds are not evidence for this spec; the text says why, and what to do."""
 
 
 def brought(spec: RunSpec, measured: Measured, rounds: Sequence[Round], now: datetime) -> tuple[Round, ...]:
-    """The rounds, marked as imported, without the Job, the node and the file of full lines: this cluster has none of
-    them. Raises UnfitError."""
+    """The rounds, marked as imported, without Job, node and file of full lines, which this cluster does not have.
+    Raises UnfitError."""
     results = [one for one in rounds if not one.error]
     try:
         wrong = (*_malformed(spec, results, now), *_of_something_else(spec, measured, results))
-    except ValueError as error:  # a time that is none
+    except ValueError as error:  # a malformed time
         raise UnfitError(f"its rounds cannot be read ({error}); {DAMAGED}") from error
     if said := tuple(dict.fromkeys(wrong)):
         more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
@@ -41,11 +41,11 @@ def brought(spec: RunSpec, measured: Measured, rounds: Sequence[Round], now: dat
 
 
 def of_elsewhere(round: Round) -> Round:
-    """Its notes tell the machine (`measure.record.noted`)."""
+    """The round without what only its own cluster has. Its notes name the machine (`measure.record.noted`)."""
     return replace(round, imported=True, job="", node="", raw=None)
 
 
-# Whether the rounds are those of a run.
+# Whether the rounds form a valid run.
 
 
 def _malformed(spec: RunSpec, results: Sequence[Round], now: datetime) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _of_arms(spec: RunSpec, result: Round) -> Iterator[str]:
         yield f"it compares nothing: it has {' and '.join(names) or 'no arm'}; {DAMAGED}"
 
 
-# Whether it is this spec that they are of.
+# Whether the rounds measured this spec.
 
 
 def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Round]) -> Iterator[str]:
@@ -112,12 +112,12 @@ def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Roun
 
 
 def is_emulator(image: str) -> bool:
-    """Whether its repository is named as an emulator's: the operator cannot look into an image."""
+    """Whether the repository's name says that it is an emulator: the operator cannot look into an image."""
     return "emulator" in re.split("[:@]", image.rpartition("/")[2])[0]
 
 
 def _on_others(accelerator: Accelerator, result: Round) -> Iterator[str]:
-    """gpu-feature-discovery labels a node with the driver's name of its GPUs, with hyphens for spaces."""
+    """Compare the GPUs. gpu-feature-discovery's label has the driver's name of them, with hyphens for spaces."""
     model, wanted = result.gpu_model or "", accelerator.product
     if not model:
         yield f"which GPUs it ran on is not known (nvidia-smi), and spec.accelerator.product is {wanted}"

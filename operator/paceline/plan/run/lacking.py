@@ -1,16 +1,16 @@
-"""What a round that has no node waits for: accelerators of its server's product, all on one node."""
+"""Accelerators that a round without a node waits for: of its server's product, all on one node."""
 
 from paceline.core import Accelerator
 from paceline.core.manifest import Object
 from paceline.plan.pods import UNALLOCATED, unplaced
 
 NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPUs"}
-"""Name of a resource → the plural in a sentence; of any other it is `accelerators`."""
+"""Name of a resource → the plural in a sentence; other resources are called `accelerators`."""
 
 
 def needs(accelerator: Accelerator, pod: Object | None) -> str:
-    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" for a pod that has a node. How many are
-    free is not known: the scheduler only names the resource that a node has too little of."""
+    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" if the pod has a node. The number of free ones is
+    unknown: the scheduler only names the resource that a node lacks."""
     if pod is None or unplaced(pod) is None:
         return ""
     resource = accelerator.counted_as
@@ -19,9 +19,9 @@ def needs(accelerator: Accelerator, pod: Object | None) -> str:
 
 
 def waits_for(accelerator: Accelerator, pod: Object | None) -> int | None:
-    """The accelerators that its node must have free, if some node has too few (kube-scheduler's NodeResourcesFit:
-    `Insufficient RESOURCE`; DynamicResources: `cannot allocate all claims`); None if it waits for something else, or
-    not at all."""
+    """Number of accelerators that must be free on one node, if some node has too few (kube-scheduler's
+    NodeResourcesFit: `Insufficient RESOURCE`; DynamicResources: `cannot allocate all claims`); None if the pod waits
+    for something else, or not at all."""
     problem = unplaced(pod) if pod is not None else None
     sign = UNALLOCATED if accelerator.claims else f"Insufficient {accelerator.resource_name}"
     return accelerator.count if problem is not None and sign in problem.message else None

@@ -1,4 +1,4 @@
-"""What the guard compares a promoted candidate's servers with: means over the rounds that showed it."""
+"""Means over the rounds that showed a promoted candidate, for the guard's comparison with its servers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from paceline.plan.run.evidence import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """Requests under way, and the times of a request, in seconds."""
+    """Requests under way, and times of a request in seconds."""
 
     concurrency: float | None
     mean_ttft: float | None
@@ -20,7 +20,7 @@ class Means:
 
 
 def means_of(evidence: Evidence, arm: str, name: str) -> Means:
-    """Of an arm on the workload of this name."""
+    """Means of an arm on the workload with this name."""
     workload = next(one for one in evidence.spec.workloads if one.name == name)
     points = evidence.valid_points.get((arm, name), ())
     return Means(
@@ -31,7 +31,7 @@ def means_of(evidence: Evidence, arm: str, name: str) -> Means:
 
 
 def _under_way(point: PointRecord, workload: Workload) -> float | None:
-    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which is at all of its loads."""
+    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which has many loads."""
     if workload.levels:
         return None
     if workload.rate is None:

@@ -8,13 +8,13 @@ from paceline.core.manifest import Object
 from paceline.plan.step import parse_time
 
 _MOST = 16
-"""Named neighbours."""
+"""Maximum number of named neighbours."""
 
 
 def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
     """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and its
-    end, or now. A pod that was deleted in between is missing. Of devices that a pod claims it tells that there are
-    claims, not which: those of other namespaces are not ours to read."""
+    end, or now. A pod that was deleted in between is missing. Claimed devices are only reported as claims, because we
+    may not read claims of other namespaces."""
     began = (pod or {}).get("status", {}).get("startTime")
     ended = max(map(parse_time, _ends(pod)), default=None) if pod else None
     own = pod["metadata"].get("uid") if pod else None
@@ -27,7 +27,7 @@ def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tup
 
 
 def _holds(pod: Object, resource: str) -> str:
-    """What of the node's devices it has; "" if nothing."""
+    """The node's devices that the pod holds; "" if none."""
     count, claims = _accelerators(pod, resource), len(pod.get("spec", {}).get("resourceClaims", ()))
     claimed = f"{claims} {'claim' if claims == 1 else 'claims'}" if claims else ""
     return ", ".join(filter(None, (str(count) if count else "", claimed)))
@@ -39,8 +39,8 @@ def _accelerators(pod: Object, resource: str) -> int:
 
 
 def _ended_before(pod: Object, began: str | None) -> bool:
-    """A pod that has ended stays in the list until it is garbage collected. Times are whole seconds: the round before
-    this one may have ended in the second in which this one began."""
+    """Whether the pod ended before the round. Ended pods stay in the list until garbage collection. Times are whole
+    seconds: the previous round may have ended in the second in which this one began."""
     if began is None or pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
         return False
     ends = [parse_time(end) for end in _ends(pod)]
@@ -48,8 +48,8 @@ def _ended_before(pod: Object, began: str | None) -> bool:
 
 
 def _begins_after(pod: Object, ended: datetime | None) -> bool:
-    """The next one may have the node before the end of the round has been looked at. Until the kubelet has admitted it,
-    a pod has no start and no accelerator."""
+    """Whether the pod started after the round: the next round may use the node before this one's end was processed. A
+    pod not yet admitted by the kubelet has no start time and no accelerator."""
     began = pod.get("status", {}).get("startTime")
     return began is None or (ended is not None and parse_time(began) >= ended)
 

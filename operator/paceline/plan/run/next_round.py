@@ -9,12 +9,12 @@ from paceline.plan.step import parse_time
 from paceline.render.where import Where
 
 FIRST_DISTANCE, LONGEST_DISTANCE = timedelta(seconds=15), timedelta(minutes=10)
-"""Between a try without a result and the next one; doubled with each in a row. A device plugin that restarts, a volume
-that is detached or a registry that comes back takes seconds to minutes."""
+"""Delay from a try without a result to the next one; doubled after each consecutive failure. A restarting device
+plugin, a volume being detached or a returning registry takes seconds to minutes."""
 
 
 def next_try(records: Sequence[Round]) -> tuple[int, int]:
-    """Number of the round after these records, and of its try: one that no record has, whichever was deleted."""
+    """Number of the round after these records, and of its try: one that no record has, even after deletions."""
     number = max((record.round + 1 for record in records if not record.error), default=0)
     return number, max((record.try_ + 1 for record in records if record.round == number), default=0)
 
@@ -25,15 +25,15 @@ def latest_node(records: Sequence[Round]) -> str:
 
 
 def where(records: Sequence[Round], namespaces: tuple[str, ...]) -> Where:
-    """The node of the latest result, which has images and models, unless a later try failed on it."""
+    """The node of the latest result, because it has images and models, unless a later try failed on it."""
     failed = tuple(sorted({record.node for record in _since_result(records) if record.node}))
     node = next((record.node for record in reversed(records) if not record.error), "")
     return Where(node="" if node in failed else node, avoid=failed, namespaces=namespaces)
 
 
 def not_before(records: Sequence[Round], now: datetime) -> datetime | None:
-    """Earliest start of the next try. None after a result, and after records of an older release, which have no time:
-    the next round may start at once. A time that is still to come was never the end of a try."""
+    """Earliest start of the next try. None, so that it may start at once, after a result and after records of an older
+    release, which have no time. A time in the future is not a valid end of a try."""
     failed = _since_result(records)
     if not failed or not failed[0].completion_time or (ended := parse_time(failed[0].completion_time)) > now:
         return None

@@ -1,4 +1,4 @@
-"""Which rounds of a run it measured itself, and which it took over from another run (0033)."""
+"""Distinguishes rounds that a run measured itself from those it took over from another run (0033)."""
 
 from collections.abc import Iterable
 
@@ -12,13 +12,13 @@ def own(records: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def without_a_cluster(evidence: Evidence) -> str:
-    """For the end of a verdict's message: how many of its rounds were measured so. "" if none was."""
+    """For the end of a verdict's message: how many of its rounds were measured without a cluster; "" if none."""
     brought = sum(record.imported for record in evidence.results)
     return f"{_rounds(brought)} measured without a cluster" if brought else ""
 
 
 def judged_again(evidence: Evidence) -> str:
-    """For the end of a verdict's message: the runs whose rounds it judges. "" if all rounds are its own."""
+    """For the end of a verdict's message: the runs whose rounds it judges; "" if it measured all rounds itself."""
     sources = [record.run for record in evidence.records if record.run]
     if not sources:
         return ""

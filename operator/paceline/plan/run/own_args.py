@@ -1,4 +1,4 @@
-"""Arguments that a candidate's servers get and the baseline's do not, beyond those that the API has fields for."""
+"""Arguments of a candidate's servers that the baseline's do not have, apart from those with fields in the API."""
 
 from paceline.core import Arm
 from paceline.plan.run.evidence import Evidence
@@ -9,7 +9,7 @@ def own_args(arm: Arm) -> tuple[str, ...]:
 
 
 def own_args_note(evidence: Evidence) -> str:
-    """For a verdict's message: the own arguments of each candidate that has some; "" if none has."""
+    """For a verdict's message: the own arguments of each candidate; "" if there are none."""
     by_name = {arm.name: own_args(arm) for arm in evidence.spec.arms[1:]}
     return "; ".join(
         f"{name} ran with {' '.join(args)}, the baseline without" for name, args in by_name.items() if args

@@ -1,4 +1,4 @@
-"""What status shows of the rounds: results per arm and workload, provenance and cost; and Events about them."""
+"""Status fields derived from the rounds: results per arm and workload, provenance and cost; and Events about them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from paceline.plan.run.sweep import crossover_status, effects
 from paceline.plan.step import Event
 
 MEAN_AT_A_RATE = "mean@rate"
-"""In a run that has closed loops too. No workload has this name: its rate would be a number."""
+"""Name of the mean at a rate, in a run with closed loops too. No workload can have it, because a rate is a number."""
 
 
 def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def _arm_rounds(evidence: Evidence) -> dict[str, int]:
 
 
 def cost(evidence: Evidence) -> RunCost | None:
-    """Accelerator time of this run's own rounds, those without a result included, and the servers started for
-    results. Rounds taken over were paid for by the run that measured them."""
+    """Accelerator time of this run's own rounds, including those without a result, and the servers started for results.
+    Rounds taken over count for the run that measured them."""
     if not evidence.records:
         return None
     gpus, rounds = evidence.spec.server.accelerator.count, own(evidence.records)
@@ -92,7 +92,7 @@ def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_stat
 
 
 def _sweep_results(evidence: Evidence) -> dict[str, Any]:
-    """Without a mean: one over several concurrencies would describe no load at all."""
+    """No mean, because a mean over several concurrencies would describe no real load."""
     table = evidence.crossover
     rows = effects(table) if table else ()
     return {"results": tuple(_result(evidence, arm, workload, bounds) for arm, workload, bounds in rows)}
@@ -120,7 +120,7 @@ def _bounded(arm: str, workload: str, bounds: Bounds) -> run_status.Result:
 
 
 def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> run_status.Result:
-    """With the lengths of the answers where the gate compares them, which it does not in a Sweep."""
+    """Includes the lengths of the answers if the gate compares them, which it does not in a Sweep."""
     means = means_of(evidence, arm, workload)
     result = replace(
         _bounded(arm, workload, bounds),
@@ -136,12 +136,12 @@ def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> run_
 
 
 def round_events(rounds: Iterable[Round]) -> tuple[Event, ...]:
-    """One for each of these that the run has measured itself."""
+    """One Event for each round that the run measured itself."""
     return tuple(map(_round_event, own(rounds)))
 
 
 def verdict_events(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Event, ...]:
-    """One for a verdict that is new."""
+    """An Event for a new verdict."""
     verdict = after.verdict
     if verdict is None or before.verdict is not None:
         return ()

@@ -1,4 +1,4 @@
-"""A run's rounds as BenchmarkRounds: written once, and counted only once they are there (decision 0102)."""
+"""A run's rounds as BenchmarkRounds: written once, and counted only once they exist (decision 0102)."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from paceline.render.common import API_VERSION, metadata
 
 
 def counting_rounds(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
-    """The rounds among a run's own BenchmarkRounds, in order; of one round and try the one that has its name."""
+    """The run's own rounds, in order; of several with the same round and try, the one with the matching name."""
     name = str(run["metadata"]["name"])
     found: dict[tuple[int, int], Round] = {}
     for one in mine:
@@ -26,7 +26,7 @@ def counting_rounds(run: Object, mine: Iterable[Object]) -> tuple[Round, ...]:
 
 
 def of_its_question(run: Object, objects: Iterable[Object]) -> tuple[Object, ...]:
-    """The run's own among these BenchmarkRounds: those that measured what it asks. By name, so that the order of a list
+    """The BenchmarkRounds that belong to the run and measured its question. Sorted by name, so that the order of a list
     does not matter."""
     measured = fingerprint(run["spec"])
     mine = [one for one in objects if belongs(one, run) and one["spec"].get("fingerprint") == measured]
@@ -34,7 +34,7 @@ def of_its_question(run: Object, objects: Iterable[Object]) -> tuple[Object, ...
 
 
 def fitting(spec: RunSpec, rounds: Iterable[Round]) -> tuple[Round, ...]:
-    """Those of arms and workloads that the run has: anybody may have written the others."""
+    """Rounds with only arms and workloads of the run: other rounds may have been written by anyone."""
     arms, loads = {arm.name for arm in spec.arms}, {workload.name for workload in spec.workloads}
     return tuple(
         one
@@ -45,7 +45,7 @@ def fitting(spec: RunSpec, rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]:
-    """Those that are not recorded yet. A record of the same number that is not of its Job is a stranger's."""
+    """Rounds not recorded yet. A record with the same number but another Job is foreign."""
     job_of = {(one.round, one.try_): one.job for one in recorded}
 
     def known(one: Round) -> bool:
@@ -56,12 +56,12 @@ def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]
 
 
 def ownerless_rounds(mine: Iterable[Object]) -> tuple[Object, ...]:
-    """Those without an owner, as a backup or a file brings them."""
+    """BenchmarkRounds without an owner, as from a backup or a file."""
     return tuple(one for one in mine if not one["metadata"].get("ownerReferences"))
 
 
 def manifest(owner: Owner, run: Object, round: Round) -> Manifest:
-    """The BenchmarkRound, with the labels by which its run is found."""
+    """The BenchmarkRound, with the labels for finding it by run, deployment and pool."""
     name, labels = round_name(owner.name, round.round, round.try_), run["metadata"].get("labels") or {}
     found_by = {label: labels[label] for label in (DEPLOYMENT_LABEL, POOL_LABEL) if label in labels}
     return {

@@ -1,5 +1,4 @@
-"""Limits of a verdict: which of its loads moved, how requests were sampled, and whether it covers only the prompts
-that were sent."""
+"""Limits of a verdict: ramps, sampling of requests, and whether it covers only the prompts that were sent."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,7 +16,7 @@ def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
 
 
 def ramps(spec: RunSpec) -> str:
-    """`code@1-32 is a ramp: …`, for each one; "" without one."""
+    """`code@1-32 is a ramp: …` for each ramp; "" without one."""
     return ", ".join(
         f"{workload.name} is a ramp: requests under way rise from {workload.dataset.ramp_from} to "
         f"{workload.concurrency} and fall back, and the speed of a request is compared"
@@ -27,7 +26,7 @@ def ramps(spec: RunSpec) -> str:
 
 
 def _as_sent(spec: RunSpec, record: Round) -> tuple[Workload, ...]:
-    """The workloads with the requests of this round, which may be fewer than its part of a set (0068)."""
+    """The workloads with the number of requests in this round, which may be less than its part of a set (0068)."""
     asked = {point.workload: point.asked for point in record.points if point.asked}
     return tuple(
         replace(workload, dataset=replace(workload.dataset, requests=sent, part=workload.dataset.requests))

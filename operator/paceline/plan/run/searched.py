@@ -1,5 +1,5 @@
-"""What a run that searches shows, and how it ends. Its scores are optimistic: it promotes nothing, and what it finds is
-for a gate to decide about, on other prompts."""
+"""Status and end of a search run. Its scores are optimistic, so it promotes nothing: a gate decides about its result on
+other prompts."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ FOUND, NOTHING_FASTER = "Found", "NothingFaster"
 
 
 def conclusion(evidence: Evidence) -> Conclusion | None:
-    """None while another round is wanted."""
+    """The run's end; None while another round is needed."""
     from paceline.search import Found
 
     if why := given_up(evidence) or _nothing_runs(evidence):
@@ -57,11 +57,11 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
 
 
 MOST_FAILED = 4
-"""Candidates whose servers keep failing before any is measured everywhere: it is the head, or an argument of all."""
+"""Candidates that keep failing before any is measured on all workloads: the head, or a common argument, is to blame."""
 
 
 def _nothing_runs(evidence: Evidence) -> tuple[str, str] | None:
-    """Why further arms need not be tried: message and reason."""
+    """Why the search need not try further arms: message and reason."""
     failed = [arm for arm in evidence.searching.arms_so_far if arm.error]
     everywhere = len(evidence.spec.workloads)
     measured = any(arm.points >= everywhere for arm in evidence.searching.arms_so_far if arm.name != BASELINE)
@@ -77,7 +77,7 @@ def _ended(evidence: Evidence, outcome: Outcome, message: str, reason: str) -> C
 
 
 def _told(evidence: Evidence, found: "Found", spent: str) -> str:
-    """What was found, how sure that is, and what it took."""
+    """The result, its certainty, and its cost."""
     took = _took(evidence)
     if found.winner == BASELINE:
         best = next((arm for arm in evidence.searching.arms_so_far if arm.speed), None)
@@ -128,8 +128,8 @@ def search_progress(evidence: Evidence) -> SearchProgress:
 
 
 def search_results(evidence: Evidence) -> tuple[Result, ...]:
-    """Each candidate over the baseline, on the workloads on which both were measured, and its mean as the search
-    estimates it. Ratios of single workloads have no bounds: points of different rounds are compared."""
+    """Each candidate's ratio to the baseline, on workloads on which both were measured, and its estimated mean. Ratios
+    of single workloads have no bounds, because they compare points of different rounds."""
     means = [
         Result(arm=arm.name, workload=MEAN, ratio=arm.speed.ratio, lower=arm.speed.lower, upper=arm.speed.upper)
         for arm in evidence.searching.arms_so_far

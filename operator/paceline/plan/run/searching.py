@@ -1,7 +1,7 @@
-"""A search over a run's rounds: its question, its points, and what it wants next (docs/searching.md).
+"""A search over a run's rounds: its question, its points, and its next step (docs/searching.md).
 
-The search itself is `paceline.search`; the points in status are its whole state. It computes with numpy, which is
-imported when the first search needs it.
+`paceline.search` implements it; the points in status are its whole state. It uses numpy, which is imported only when a
+search runs.
 """
 
 from collections import Counter
@@ -45,13 +45,13 @@ class Searching:
 
     @cached_property
     def points(self) -> "tuple[Observation, ...]":
-        """Each measured cell, by rounds with a result. One that is no evidence is an error of its arm."""
+        """All measured cells of rounds with a result. An invalid measurement counts as a failure of its arm."""
         return tuple(_points(self.records))
 
     @cached_property
     def step(self) -> "Measure | Found":
-        """Of several loads chains come first, at each of them: the time of a step differs from one load to the next,
-        and the search goes on from their points."""
+        """The next step. With several loads, chains come first, at each load, because step times differ between loads;
+        the search continues from their points."""
         from paceline.search.chains import sweep
 
         chains = sweep(self.question, self.points) if self.question.mixed else None
@@ -59,11 +59,11 @@ class Searching:
 
     @property
     def ended_now(self) -> "Found":
-        """The best so far, if nothing more is measured."""
+        """The result if no more is measured: the best so far."""
         from paceline.search import Found, Limits, proceed
 
         step = proceed(replace(self.question, limits=Limits(points=len(self.points))), self.points)
-        if isinstance(step, Found):  # its own limit is no budget that anybody has set
+        if isinstance(step, Found):  # this artificial limit is not a budget set by a user
             return replace(step, notes=tuple(note for note in step.notes if not note.startswith("the budget of ")))
         running = [arm for arm in self.arms_so_far if not arm.error]
         if not running:
@@ -76,7 +76,7 @@ class Searching:
 
     @cached_property
     def cells(self) -> Mapping[str, tuple[str, ...]]:
-        """Of the next round: arm → its workloads, in the order in which arms run. As many arms as one round can
+        """The cells of the next round: arm → its workloads, in running order. Limited to the arms that one round can
         report."""
         from paceline.search import Measure
 
@@ -93,20 +93,20 @@ class Searching:
 
     @property
     def why(self) -> str:
-        """What the next round is for; "" at the end."""
+        """The purpose of the next round; "" at the end."""
         from paceline.search import Measure
 
         return self.step.why if isinstance(self.step, Measure) else ""
 
 
 def _head(arms: Iterable[Arm]) -> Draft | None:
-    """The one whose trees are searched: of most trees. A guess at a tree of any other would be no use."""
+    """The head with most trees: only its trees are ranked, because the ranking does not fit another head's."""
     heads = Counter(arm.draft for arm in arms if arm.draft and arm.tree and not arm.args)
     return heads.most_common(1)[0][0] if heads else None
 
 
 class QuestionKey:
-    """A question as a key: a pass asks what the pass before has asked, and every answer takes tens of milliseconds."""
+    """A hashable question for caching: passes repeat the same questions, and each answer takes tens of milliseconds."""
 
     def __init__(self, question: "Question") -> None:
         self.question = question

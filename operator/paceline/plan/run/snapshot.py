@@ -24,13 +24,13 @@ class RoundJob:
     job: Object
     pod: Object | None
     neighbours: tuple[str, ...] = ()
-    """Other pods that had accelerators on its node; set once it has ended."""
+    """Other pods with accelerators on its node; set once the round has ended."""
     log: str = ""
-    """Its client's, once that has ended and the round is not recorded."""
+    """Its client's log; set once the client has ended and the round is not recorded."""
     unread: str = ""
     """Why the log cannot be read; "" if it can."""
     given_up: bool = False
-    """It could not be read for so long that it is not waited for."""
+    """The log has been unreadable for so long that it is not waited for."""
 
     @property
     def name(self) -> str:
@@ -38,12 +38,12 @@ class RoundJob:
 
     @property
     def ended(self) -> bool:
-        """While its log may still be read it has not: its result would be lost."""
+        """Whether it has ended; not while its log may become readable, because its result would be lost."""
         return finished(self.job) and (not self.unread or self.given_up)
 
     @property
     def suspended(self) -> bool:
-        """By a queue or a person; Paceline never suspends a round's Job."""
+        """Suspended by a queue or a person; Paceline never suspends a round's Job."""
         return bool(self.job.get("spec", {}).get("suspend"))
 
     @property
@@ -57,13 +57,13 @@ class RoundJob:
 
     @property
     def plan(self) -> RoundPlan:
-        """The plan that this Job was made with, which may differ from what the operator would plan today. Raises
-        ValueError if it cannot be read."""
+        """The plan in this Job, which may differ from the operator's present plan. Raises ValueError if it cannot be
+        read."""
         return _plan_of(self.job)
 
     @property
     def unreadable(self) -> str:
-        """Why its plan cannot be read: another release made the Job; "" if it can."""
+        """Why its plan cannot be read, because another release created the Job; "" if it can."""
         try:
             _plan_of(self.job)
         except ValueError as error:
@@ -71,7 +71,7 @@ class RoundJob:
         return ""
 
     def image(self, name: str) -> str:
-        """Image that its container of this name ran from, by digest; "" if the kubelet does not report it."""
+        """Digest of the image that this container ran; "" if the kubelet does not report it."""
         return str(pods.container(self.pod or {}, name).get("imageID", ""))
 
 
@@ -93,7 +93,7 @@ class End:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A BenchmarkRun and all that its planner reads of the cluster."""
+    """A BenchmarkRun with everything that its planner reads from the cluster."""
 
     manifest: Object
     spec: RunSpec | None
@@ -108,17 +108,17 @@ class Snapshot:
     objects: tuple[Object, ...] = ()
     """BenchmarkRounds with the run's label."""
     unread: str = ""
-    """Why they cannot be read."""
+    """Why the BenchmarkRounds cannot be read."""
     source: Object | None = None
-    """The BenchmarkRun that gate.roundsOf names, if it exists; only read while this run has no round of its own."""
+    """The BenchmarkRun in gate.roundsOf, if it exists; only read while this run has no own round."""
     source_objects: tuple[Object, ...] = ()
-    """Its BenchmarkRounds."""
+    """The source's BenchmarkRounds."""
     left: tuple[Object, ...] = ()
-    """Jobs of this run's name that nobody owns: a run that was deleted with --cascade=orphan has left them."""
+    """Jobs with this run's label but no owner: left by a run deleted with --cascade=orphan."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """(kind, name) → the API server's message, for each object of the last pass that it refused."""
+    """(kind, name) → the API server's message, for each object that it refused in the last pass."""
     absent: frozenset[str] = frozenset()
-    """Kinds that the cluster lacks, or does not show us."""
+    """Kinds that the cluster lacks or hides from us."""
 
     @property
     def name(self) -> str:
@@ -134,17 +134,17 @@ class Snapshot:
 
     @cached_property
     def mine(self) -> tuple[Object, ...]:
-        """The BenchmarkRounds of what it asks."""
+        """The BenchmarkRounds that measured its question."""
         return of_its_question(self.manifest, self.objects) if self.spec else ()
 
     @cached_property
     def brought(self) -> tuple[Round, ...]:
-        """The rounds that are there, in order, whatever arms they have."""
+        """All existing rounds, in order, with any arms."""
         return counting_rounds(self.manifest, self.mine)
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        """Those that are recorded and count, in order."""
+        """Recorded rounds that count, in order."""
         return fitting(self.spec, self.brought) if self.spec else ()
 
     @property
@@ -153,7 +153,7 @@ class Snapshot:
 
     @property
     def aborted(self) -> str:
-        """The request by which a person has ended it; "" if none has."""
+        """The request that ended the run; "" if there was none."""
         return aborted(self.manifest)
 
     @property

@@ -1,4 +1,4 @@
-"""A round whose pod has a node, and so accelerators, but whose containers do not start."""
+"""Handles a round whose pod has a node, and so holds accelerators, but whose containers do not start."""
 
 from datetime import datetime, timedelta
 
@@ -9,17 +9,17 @@ from paceline.plan.step import parse_time
 from paceline.plan.volumes import IN_USE
 
 _START_PATIENCE = timedelta(minutes=10)
-"""For a pod's volumes and network. A volume of a lost node is detached by force after six minutes
+"""Time for a pod's volumes and network. A volume of a lost node is detached by force after six minutes
 (kube-controller-manager's maxWaitForUnmountDuration), then attached here."""
 IMAGES_PATIENCE = timedelta(hours=1)
-"""For its images: an engine's has tens of gigabytes."""
+"""Time for images: an engine's has tens of gigabytes."""
 SANDBOX = "PodReadyToStartContainers"
-"""Condition of a pod with volumes and network (Kubernetes 1.29; older kubelets do not set it). A pod that has it waits
-for images."""
+"""Condition of a pod with volumes and network (Kubernetes 1.29; older kubelets do not set it). A pod with this
+condition waits for images."""
 
 
 def placed_since(pod: Object) -> datetime | None:
-    """When the pod began to hold accelerators: when the scheduler placed it, or, where that is not recorded, when the
+    """When the pod began to hold accelerators: when the scheduler placed it or, if that is not recorded, when the
     kubelet acknowledged it."""
     status = pod.get("status", {})
     placed = [c for c in status.get("conditions", ()) if c["type"] == "PodScheduled" and c["status"] == "True"]
@@ -37,7 +37,7 @@ def gives_up(round: RoundJob) -> datetime | None:
 
 
 def hopeless_start(round: RoundJob, warning: str, now: datetime) -> End | None:
-    """Why the round will not start. `warning`: the last that Events report of its pod."""
+    """Why the round will not start. `warning`: the latest Event about its pod."""
     end = gives_up(round)
     if end is None or now < end:
         return None
@@ -55,7 +55,7 @@ def _line(what: str, round: RoundJob, warning: str) -> str:
 
 
 def _without_sandbox(pod: Object) -> bool:
-    """It waits for volumes or its network, or the kubelet has not even acknowledged it."""
+    """Whether the pod waits for volumes or network, or was not even acknowledged by the kubelet."""
     status = pod.get("status", {})
     ready = next((c["status"] for c in status.get("conditions", ()) if c["type"] == SANDBOX), None)
     return ready == "False" or (ready is None and "startTime" not in status)

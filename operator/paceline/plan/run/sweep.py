@@ -1,5 +1,5 @@
-"""Runs over several concurrencies: where speculation pays. A Sweep reports only this table; a Gate run uses it to
-advise splitting a pool."""
+"""Runs over several concurrencies: at which loads speculation pays. A Sweep reports only this table; a Gate run uses it
+to advise splitting a pool."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def effects(table: Crossover) -> Iterator[tuple[str, str, Bounds]]:
 
 
 def advice_to_split(evidence: Evidence) -> str:
-    """Advice to split the pool when no single arm is fastest at all its concurrencies; empty otherwise."""
+    """Advice to split the pool if no single arm is fastest at all its concurrencies; else ""."""
     table = evidence.crossover
     if table is None or table.crossing not in _SPLIT:
         return ""

@@ -1,4 +1,4 @@
-"""What the pods of a simulated cluster report when they end well: a prefetch its commits, a round its measurements."""
+"""Reports of a simulated cluster's successful pods: a prefetch's commits, a round's measurements."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -17,15 +17,14 @@ Length = Callable[[ArmCommand, Workload], float]
 """Tokens per verification."""
 
 ACCEPT_LENGTH = 2.8
-"""Tokens per verification, where nothing else is said. Any number above 1 will do: a candidate whose drafts are never
-accepted is not valid."""
+"""Default tokens per verification. Must be above 1: a candidate with no accepted draft is invalid."""
 LATENCY = 0.04
-"""Seconds, of every latency that is measured. No gate of an example limits one below."""
+"""Every measured latency, in seconds. No gate of an example has a lower limit."""
 MODEL_BYTES = 4_000_000
 
 
 def fetch_request(job: Object) -> FetchRequest:
-    """What a prefetch Job is asked to bring."""
+    """The request of a prefetch Job."""
     containers = pod_template(job)["spec"]["containers"]
     variables = (variable for container in containers for variable in container.get("env", ()))
     return FetchRequest.from_json(next(v["value"] for v in variables if v["name"] == FETCH_VARIABLE))
@@ -40,8 +39,8 @@ def fetched(
     facts: Sequence[ModelFacts] = (),
     commit_of: Callable[[str], str] = invented_commit,
 ) -> str:
-    """The prefetch's message. `facts` are those of the models, in their order; preflight has no findings on a model
-    without facts. `commit_of` maps SOURCE@BRANCH to the commit there."""
+    """The prefetch's message. `facts`: of the models, in order; preflight finds nothing about a model without facts.
+    `commit_of` maps SOURCE@BRANCH to the commit there."""
     models, datasets = (
         tuple(_downloaded(artifact, commit_of) for artifact in artifacts)
         for artifacts in (request.models, request.datasets)
@@ -59,8 +58,8 @@ def round_result(
     length: Length = lambda _arm, _workload: ACCEPT_LENGTH,
     spread: float | None = None,
 ) -> RoundResult:
-    """Every point is valid, all arms give the same answers, and only their speeds differ. Times are seconds since
-    1970. `spread`: of the speed of requests."""
+    """A result in which every point is valid, all arms give the same answers, and only speeds differ. Times are epoch
+    seconds. `spread`: of the requests' speed."""
     return RoundResult(
         round=plan.round,
         try_=plan.try_,
@@ -96,7 +95,7 @@ def _downloaded(artifact: Artifact, commit_of: Callable[[str], str]) -> FetchedM
 
 
 def _point(arm: ArmCommand, workload: Workload, speed: float, length: float) -> Point:
-    """Every answer goes to its cap."""
+    """Every answer reaches its maximum length."""
     tokens = workload.dataset.requests * workload.dataset.max_tokens
     return Point(
         workload=workload.name,

@@ -1,4 +1,4 @@
-"""The objects of a simulated cluster, as an API server keeps them."""
+"""The objects of a simulated cluster, stored as in an API server."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -15,12 +15,12 @@ from paceline.render.group import GROUPS
 Handle = tuple[str, str]
 """Kind and name: a simulation has one namespace."""
 Admission = Callable[[Object, Manifest], Manifest | None]
-"""A pod's owner and the pod → the pod as the admission webhooks leave it; None if they refuse it."""
+"""A pod's owner and the pod → the pod after the admission webhooks; None if they refuse it."""
 
 ROUND = "BenchmarkRound"
 SERVERS = ("Deployment", GROUPS)
 _KEPT = ("uid", "generation", "creationTimestamp")
-"""Metadata that the API server sets and no apply changes."""
+"""Metadata set by the API server, which an apply does not change."""
 
 
 def passes_admission(_owner: Object, pod: Manifest) -> Manifest:
@@ -29,20 +29,20 @@ def passes_admission(_owner: Object, pod: Manifest) -> Manifest:
 
 @dataclass(kw_only=True)
 class Cluster:
-    """`nodes` maps names to accelerators; `now` moves only by its owner's hand."""
+    """`nodes` maps names to accelerators; only the caller advances `now`."""
 
     now: datetime
     nodes: Mapping[str, float]
     objects: dict[Handle, Manifest] = field(default_factory=dict)
     admit: Admission = passes_admission
     one_round_per_node: bool = True
-    """As the pod anti-affinity of rounds asks; off where the only node stands for all nodes there are."""
+    """Rounds' pod anti-affinity; off if one node stands for all nodes."""
     unplaced: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the condition PodScheduled of a pod that fits nowhere, instead of the scheduler's own."""
+    """Overrides for the condition PodScheduled of a pod that fits nowhere."""
     pulling: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Image → the `state` of a container that pulls it; without an entry it is pulled at once."""
+    """Image → `state` of a container that pulls it; images without an entry are pulled at once."""
     logs: dict[str, str] = field(default_factory=dict)
-    """Pod → what its client has written."""
+    """Pod → its client's log."""
     created: int = 0
 
     def of(self, kind: str, **labels: str) -> list[Manifest]:
@@ -73,10 +73,10 @@ class Cluster:
         if not needs_apply(current, wanted):
             return False
         if wanted["kind"] == ROUND and current["spec"] != wanted["spec"]:
-            raise ValueError(f"{key[1]}: a round is measured once")  # as the CRD's rule says
-        if wanted["kind"] in SERVERS:  # the executor hands the number of replicas over
+            raise ValueError(f"{key[1]}: a round is measured once")  # like the CRD's rule
+        if wanted["kind"] in SERVERS:  # the executor hands over the number of replicas
             wanted["spec"].setdefault("replicas", current["spec"].get("replicas", 1))
-            wanted["spec"] |= {"paused": True} if current["spec"].get("paused") else {}  # a person's field
+            wanted["spec"] |= {"paused": True} if current["spec"].get("paused") else {}  # a field set by a person
         wanted["metadata"] |= {name: current["metadata"][name] for name in _KEPT if name in current["metadata"]}
         if current.get("spec") != wanted.get("spec"):
             wanted["metadata"]["generation"] = current["metadata"].get("generation", 0) + 1
@@ -84,7 +84,7 @@ class Cluster:
         return True
 
     def delete(self, kind: str, name: str) -> None:
-        """The object and, as the garbage collector does, everything that it owns."""
+        """Delete the object and, like the garbage collector, everything that it owns."""
         deleted = self.objects.pop((kind, name))
         for key, stored in list(self.objects.items()):
             if key in self.objects and owned_by(stored, deleted["metadata"].get("uid", "")):

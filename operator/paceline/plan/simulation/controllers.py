@@ -1,4 +1,4 @@
-"""What the controllers of Jobs, Deployments and LeaderWorkerSets do with their pods in a simulated cluster."""
+"""The controllers of Jobs, Deployments and LeaderWorkerSets in a simulated cluster."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -11,7 +11,7 @@ from paceline.render.serving import REVISION_LABEL
 
 
 def step(cluster: Cluster) -> bool:
-    """Pods are made, replaced, placed and started, then counted. False if nothing changed."""
+    """Create, replace, place and start pods, then count them. False if nothing changed."""
     changes = [
         *[_make_job_pod(cluster, job) for job in cluster.of("Job")],
         *[_roll_out(cluster, servers) for servers in workloads_of(cluster)],
@@ -38,7 +38,7 @@ def _make_job_pod(cluster: Cluster, job: Object) -> bool:
 
 
 def _roll_out(cluster: Cluster, servers: Object) -> bool:
-    """Pods are replaced by those of the present template; none is while the rollout is paused."""
+    """Replace pods by those of the present template, unless the rollout is paused."""
     if servers["spec"].get("paused"):
         return False
     return _replace_pods(cluster, servers) if servers["kind"] == "Deployment" else _replace_groups(cluster, servers)
@@ -46,8 +46,8 @@ def _roll_out(cluster: Cluster, servers: Object) -> bool:
 
 def _replace_pods(cluster: Cluster, servers: Object) -> bool:
     """With surge, as a Deployment with maxSurge 1 and maxUnavailable 0 does (Kubernetes,
-    pkg/controller/deployment/rolling.go): there is at most one pod more than asked for, and an old one goes only for a
-    new one that is ready, or because it is not ready itself. In place, all old ones go at once."""
+    pkg/controller/deployment/rolling.go): there is at most one pod more than requested, and an old pod is deleted only
+    for a ready new one, or if it is not ready itself. In place, all old ones are deleted at once."""
     template, asked = servers["spec"]["template"], servers["spec"].get("replicas", 1)
     more = servers["spec"].get("strategy", {}).get("rollingUpdate", {}).get("maxSurge", 0)
     pods = list(_pods_by_name(cluster, servers).values())
@@ -62,7 +62,7 @@ def _replace_pods(cluster: Cluster, servers: Object) -> bool:
 
 
 def _replaced(old: Sequence[Manifest], new: Sequence[Manifest], asked: int) -> list[Manifest]:
-    """The pods of `old`, those that are not ready first, that go while one more than `asked` may be there."""
+    """The pods of `old` to delete, unready ones first, so that at most one pod more than `asked` exists."""
     ready = sum(map(_is_ready, (*old, *new)))
     spare = len(old) + len(new) - asked - sum(not _is_ready(pod) for pod in new)
     unready = [pod for pod in old if not _is_ready(pod)][: max(0, spare)]
@@ -70,7 +70,7 @@ def _replaced(old: Sequence[Manifest], new: Sequence[Manifest], asked: int) -> l
 
 
 def _first_to_stay(pod: Object) -> tuple[bool, str]:
-    """Of too many pods, those without a node go first, then those made last."""
+    """Sort key: if there are too many pods, those without a node are deleted first, then the newest."""
     return "nodeName" not in pod["spec"], pod["metadata"]["name"]
 
 
@@ -84,7 +84,7 @@ def _free_name(cluster: Cluster, servers: Object) -> str:
 
 
 def _replace_groups(cluster: Cluster, servers: Object) -> bool:
-    """A group of another template goes before its successor comes."""
+    """A group with another template is deleted before its successor is created."""
     wanted = dict(_templates(servers))
     outdated = [
         name
@@ -99,7 +99,7 @@ def _replace_groups(cluster: Cluster, servers: Object) -> bool:
 
 
 def _make_pod(cluster: Cluster, owner: Object, name: str, template: Object) -> bool:
-    """False if admission refuses it."""
+    """Create the pod. False if admission refuses it."""
     metadata = owner["metadata"]
     job = {"batch.kubernetes.io/job-name": metadata["name"]} if owner["kind"] == "Job" else {}
     pod = cluster.admit(
@@ -140,7 +140,7 @@ def _pods_by_name(cluster: Cluster, servers: Object) -> dict[str, Manifest]:
 
 
 def _groups(cluster: Cluster, servers: Object) -> list[list[Manifest]]:
-    """The pods of each replica: one of a Deployment, leader and workers of a LeaderWorkerSet."""
+    """The pods of each replica: one for a Deployment, leader and workers for a LeaderWorkerSet."""
     groups: dict[str, list[Manifest]] = {}
     start = len(servers["metadata"]["name"]) + 1
     for name, pod in _pods_by_name(cluster, servers).items():
@@ -149,7 +149,7 @@ def _groups(cluster: Cluster, servers: Object) -> list[list[Manifest]]:
 
 
 def _templates(servers: Object) -> Iterator[tuple[str, Object]]:
-    """Names and templates of the pods that there should be."""
+    """Names and templates of the desired pods."""
     name, spec = servers["metadata"]["name"], servers["spec"]
     for number in range(spec.get("replicas", 1)):
         if servers["kind"] == "Deployment":

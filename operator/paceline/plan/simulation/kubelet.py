@@ -1,4 +1,4 @@
-"""What a simulated node reports of its pods: that they run, are ready, or have ended."""
+"""A simulated node's reports on its pods: running, ready or ended."""
 
 from paceline.core.manifest import Manifest
 from paceline.plan.objects import finished
@@ -11,7 +11,7 @@ _READY = ("PodScheduled", "Ready")
 
 
 def start_rounds(cluster: Cluster) -> bool:
-    """Every round's pod that has a node and no report of its containers yet. False if there is none."""
+    """Start every round's pod that has a node but no container status yet. False if there is none."""
     starting = [
         pod
         for pod in cluster.of("Pod")
@@ -26,7 +26,7 @@ def start_rounds(cluster: Cluster) -> bool:
 
 
 def end_pulls(cluster: Cluster) -> bool:
-    """Every Job that pulls an image, and has a node. False if nothing changed."""
+    """Finish every Job with a node that pulls an image. False if nothing changed."""
     jobs = [job for job in cluster.of("Job", component=COMPONENT) if not finished(job)]
     changes = [
         _pull(cluster, job, pod) for job in jobs for pod in cluster.owned("Pod", job) if "nodeName" in pod["spec"]
@@ -45,13 +45,13 @@ def _pull(cluster: Cluster, job: Manifest, pod: Manifest) -> bool:
 
 
 def mark_ready(pod: Manifest) -> None:
-    """The server in it answers its readiness probe."""
+    """The pod's server answers its readiness probe."""
     pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in _READY]}
 
 
 def end_job(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
-    """The Job and its pod, with the termination message of the container that decides; a client that ends well has
-    written its result into its log."""
+    """End the Job and its pod, with the termination message of the decisive container; a successful client's message is
+    its log."""
     (pod,) = cluster.owned("Pod", job)
     if container == "client" and not exit_code:
         cluster.logs[pod["metadata"]["name"]], message = message, ""

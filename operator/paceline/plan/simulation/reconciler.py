@@ -1,4 +1,4 @@
-"""The operator in a simulated cluster: what its planners are given, and how their actions are carried out."""
+"""The operator in a simulated cluster: gives the planners their snapshots and carries out their actions."""
 
 from paceline import api
 from paceline.core import source_run
@@ -14,7 +14,7 @@ from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
 _OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *PROTECTION, *ROUTES)
-"""Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
+"""Kinds of which the planner also sees foreign objects, because their names or targets matter."""
 LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun", "ResourceClaimTemplate")
 SETTINGS = Settings(image="paceline")
 
@@ -24,7 +24,7 @@ def owned_handles(cluster: Cluster) -> list[Handle]:
 
 
 def plan_of(cluster: Cluster, key: Handle) -> Plan:
-    """What the planner of this object's kind wants now."""
+    """The present plan for this object."""
     kind, name = key
     if kind == "BenchmarkRun":
         return run.plan(run_snapshot(cluster, name), cluster.now)
@@ -77,7 +77,7 @@ def _round(cluster: Cluster, job: Manifest, pod: Manifest | None) -> RoundJob:
 
 
 def apply_action(cluster: Cluster, action: Action) -> bool:
-    """False if nothing changed."""
+    """Carry out the action. False if nothing changed."""
     if isinstance(action, Apply):
         return cluster.apply(action.manifest)
     key = handle_of(action.item)

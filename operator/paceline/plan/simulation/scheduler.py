@@ -1,4 +1,4 @@
-"""Where a simulated cluster's pods go: to the node they prefer, else to the emptiest that has room for them."""
+"""Places a simulated cluster's pods: on their preferred node, else on the emptiest one with room."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,19 +12,19 @@ from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 
 ALIVE = ("Pending", "Running")
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
-"""kube-scheduler's message of a pod that a queue such as Kueue holds back."""
+"""kube-scheduler's message for a pod held back by a queue such as Kueue."""
 
 
 def schedule_pods(cluster: Cluster) -> bool:
-    """Every pod without a node, servers first: they have the higher priority. False if nothing changed."""
+    """Place every pod without a node, servers first: they have the higher priority. False if nothing changed."""
     waiting = [pod for pod in cluster.of("Pod") if "nodeName" not in pod["spec"]]
     changes = [_place(cluster, pod) for pod in sorted(waiting, key=is_round)]
     return any(changes)
 
 
 def accelerators(pod: Object, objects: Mapping[Handle, Object]) -> int:
-    """Limits on extended resources, whose names have a domain, and devices that it claims by a template among the
-    `objects`; `pod` is a pod or its template."""
+    """Number of accelerators: limits on extended resources, whose names have a domain, and devices claimed by a
+    template in `objects`; `pod` is a pod or its template."""
     return sum(_limits(pod).values()) + sum(_claimed(pod, objects))
 
 
@@ -36,7 +36,7 @@ def _claimed(pod: Object, objects: Mapping[Handle, Object]) -> Iterator[int]:
 
 
 def _lacking(pod: Object) -> str:
-    """In kube-scheduler's words: of its limits or its claims."""
+    """kube-scheduler's message about the pod's limits or claims."""
     return next((f"Insufficient {name}" for name in _limits(pod)), UNALLOCATED)
 
 
@@ -64,7 +64,7 @@ def _place(cluster: Cluster, pod: Manifest) -> bool:
 
 
 def _why(cluster: Cluster, pod: Object) -> str:
-    """In kube-scheduler's words. Of each node it tells the first obstacle, and looks at resources before affinity."""
+    """kube-scheduler's message: the first obstacle of each node, resources before affinity."""
     full = sum(accelerators(pod, cluster.objects) > free(cluster, node) for node in cluster.nodes)
     crowded = len(cluster.nodes) - full
     obstacles = [
@@ -75,13 +75,13 @@ def _why(cluster: Cluster, pod: Object) -> str:
 
 
 def _since(cluster: Cluster, pod: Object) -> Mapping[str, str]:
-    """The time of the condition's last change: it stays while the pod waits."""
+    """The time of the condition's last change, which stays while the pod waits."""
     before = [c for c in pod["status"].get("conditions", ()) if c["type"] == "PodScheduled" and c["status"] == "False"]
     return {"lastTransitionTime": before[0].get("lastTransitionTime", "") if before else timestamp(cluster.now)}
 
 
 def _report(pod: Manifest, scheduled: Mapping[str, Any]) -> bool:
-    """Set the pod's condition PodScheduled. False if it was the same before."""
+    """Set the pod's condition PodScheduled. False if it is unchanged."""
     before = pod["status"].get("conditions")
     pod["status"]["conditions"] = [{"type": "PodScheduled", **scheduled}]
     return bool(pod["status"]["conditions"] != before)

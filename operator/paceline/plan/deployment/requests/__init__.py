@@ -1,7 +1,7 @@
 """Requests of people: annotations `VERB.paceline.dev/POOL: VALUE` of the SpeculativeDeployment.
 
-Each value is carried out once. It changes the pool's memory before any step, and `handled` repeats the value in the
-same status: an operator that crashes has written both or neither.
+Each value is carried out once. It changes the pool's entry before any step, and `handled` records the value in the same
+status, so a crashed operator has written both or neither.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ VERBS: Mapping[str, Callable[[Pool, Request, datetime], StatusChange | RefusalTe
 
 
 def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
-    """The pool with its requests in its memory; and why others cannot be carried out."""
+    """The pool with its requests applied to its entry, and why other requests cannot be carried out."""
     refused = []
     for request in requests_by_name(pool.snapshot):
         if request.pool != pool.name or request.verb not in VERBS:
@@ -47,7 +47,7 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
 
 
 def waiting_requests(snapshot: Snapshot, pool: str, results: Iterable[StepResult]) -> tuple[str, ...]:
-    """Requests to a pool that one of these steps of the deployment blocks, with its reason."""
+    """Requests to a pool that one of the deployment's steps blocks, with the reason."""
     blocking = (result for result in results if result.blocks or pool in result.blocked_pools)
     causes = [cause for result in blocking for cause in result.causes]
     condition = f"{causes[0].reason.value.condition} ({causes[0].reason.text})" if causes else "the download"
@@ -60,7 +60,7 @@ def waiting_requests(snapshot: Snapshot, pool: str, results: Iterable[StepResult
 
 
 def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
-    """Why requests to no pool, or with an unknown verb, cannot be carried out."""
+    """Why requests to an unknown pool, or with an unknown verb, cannot be carried out."""
     if snapshot.spec is None:
         return ()
     pools = [pool.name for pool in snapshot.spec.pools]
@@ -79,5 +79,5 @@ def _is_handled(request: Request, handled: Handled | None) -> bool:
 
 
 def _field(request: Request) -> str:
-    """Of `handled`."""
+    """The verb's field in `handled`."""
     return request.verb.replace("-", "_")

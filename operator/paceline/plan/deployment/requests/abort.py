@@ -1,4 +1,4 @@
-"""`abort.paceline.dev/POOL: TOKEN`: end the run, or the roll-out of a candidate, that is under way."""
+"""`abort.paceline.dev/POOL: TOKEN`: end the present run, or the present roll-out of a candidate."""
 
 from datetime import datetime
 from typing import Any
@@ -14,9 +14,9 @@ from paceline.plan.step import timestamp
 
 
 def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
-    """Hold the question: `stop_runs` then ends its run, and no other is made. A candidate that is being rolled out
-    gives way to what served before. With nothing under way the request is handled all the same: it must not lie in wait
-    for the next run."""
+    """Hold the question: `stop_runs` then ends its run, and no other is created. A candidate that is being rolled out
+    is replaced by what served before. With nothing under way the request still counts as handled, so that it does not
+    end the next run."""
     rolling = _rolled_out(pool)
     if rolling is None and not _asks(pool):
         return {}
@@ -35,8 +35,8 @@ def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
 
 
 def _rolled_out(pool: Pool) -> Target | None:
-    """The candidate that is being rolled out. A way back is not among them: what it left does not run, or a person has
-    gone back from it."""
+    """The candidate that is being rolled out. A return to a previous revision does not count: the other one does not
+    run, or a person rolled it back."""
     target = pool.remembered.target
     if target is None or target.arm == BASELINE or target.reason in UNDONE or has_served(pool, target.revision):
         return None
@@ -44,7 +44,7 @@ def _rolled_out(pool: Pool) -> Target | None:
 
 
 def _asks(pool: Pool) -> bool:
-    """Whether a question is open that a run decides, or would: it may still wait for accelerators or prompts."""
+    """Whether a question is open for a present or future run, which may still wait for accelerators or prompts."""
     if held_by_a_person(pool) or baseline_failure(pool):
         return False
     open_ = pool.decided is None and not unmeasurable(pool.server)
@@ -52,7 +52,7 @@ def _asks(pool: Pool) -> bool:
 
 
 def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Target:
-    """What served before the roll-out; else the baseline."""
+    """The target before the roll-out; else the baseline."""
     last, why = pool.remembered.serving, f"a person has ended the roll-out of {rolling.arm}"
     if last is None or last.revision == rolling.revision or last.revision not in pool.kept:
         return intent(baseline(pool, why, "Aborted"), timestamp(now), request.in_short)

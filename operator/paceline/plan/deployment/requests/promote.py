@@ -1,4 +1,4 @@
-"""`promote.paceline.dev/POOL: [REVISION]@TOKEN`: a person chooses what is served, within what was shown."""
+"""`promote.paceline.dev/POOL: [REVISION]@TOKEN`: a person chooses what to serve, as far as verdicts allow."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,9 +19,9 @@ from paceline.plan.step import timestamp
 
 
 def promote(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
-    """The pool's next target, which also ends a hold RolledBack or Aborted; or why there is none, and the requests that
-    would be carried out. Without a revision the verdict's winner is meant. In Automatic mode it is of use only against
-    what a person has asked before."""
+    """The pool's next target, which also ends a hold RolledBack or Aborted; or why there is none, and the valid
+    requests. Without a revision it means the verdict's winner. In Automatic mode it only undoes an earlier request by a
+    person."""
     target, by_a_person = pool.remembered.target, held_by_a_person(pool)
     if not (manual(pool) or by_a_person or overridden(pool)):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
@@ -50,8 +50,8 @@ def _nothing_waits(pool: Pool) -> str:
 
 
 def promotable(pool: Pool) -> Iterator[Choice]:
-    """Choices that a person may request now: the winner, and the baseline in place of something else. Where the mode is
-    Automatic and there is a winner, that would replace the baseline at once."""
+    """Choices that a person may request now: the winner, and the baseline in place of something else. In Automatic mode
+    with a winner the baseline is excluded, because the winner would replace it at once."""
     shown, by_a_person = winner(pool), held_by_a_person(pool)
     target = promoted_before(pool) or (pool.remembered.target if by_a_person else None)
     if shown and not (failure(pool, shown.revision) or (target and target.revision == shown.revision)):

@@ -1,7 +1,7 @@
-"""`promote-anyway.paceline.dev/POOL: [REVISION]@TOKEN`: a person promotes a candidate whatever the verdict.
+"""`promote-anyway.paceline.dev/POOL: [REVISION]@TOKEN`: a person promotes a candidate regardless of the verdict.
 
-The verdict stays what it is, and the candidate serves without evidence. As the person knew that verdict, none on the
-same measurement takes the candidate off again; one on another does (decision 0043).
+The verdict stands, and the candidate serves without evidence. Because the person knew that verdict, later verdicts on
+the same measurement do not remove the candidate; a verdict on another measurement can (decision 0043).
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from paceline.plan.step import timestamp
 
 
 def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
-    """The pool's next target; or why there is none. Without a revision the only candidate is meant."""
+    """The pool's next target; or why there is none. Without a revision it means the only candidate."""
     candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
     named, target = request.value.partition("@")[0], pool.remembered.target
     if pool.suspended:
@@ -28,7 +28,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange 
         valid = " or ".join(f"{one}@TOKEN ({arm.name})" for one, arm in candidates.items())
         return f"{f'no candidate has revision {named}' if named else 'it names no candidate'}; write {valid}"
     held = failure(pool, revision)
-    if held and held.reason == "Fallback":  # it does run
+    if held and held.reason == "Fallback":  # the candidate runs, it only stopped paying
         held = None
     if held := held or baseline_failure(pool):
         return f"{held.revision} is held: {held.reason}: {held.message}; {way_out(pool)}, then ask again"
@@ -52,7 +52,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange 
 
 
 def _fingerprint(pool: Pool) -> str:
-    """Of the verdict that is overridden; of the one to come if there is none."""
+    """Fingerprint of the overridden verdict; without a verdict, of the coming one."""
     return pool.decided.fingerprint if pool.decided else pool.fingerprint
 
 

@@ -9,13 +9,13 @@ from paceline.plan.deployment.snapshot import Snapshot
 DOMAIN = ".paceline.dev/"
 REFUSED_WHILE_SUSPENDED = "nothing is promoted while spec.suspend is set; remove that first"
 _LONGEST = 253
-"""Characters of a value that count: the limit of a run's `trigger.token`."""
+"""Characters of a value that count: the maximum of a run's `trigger.token`."""
 
 StatusChange = Mapping[str, Any]
-"""What a request changes: new fields of the pool's memory, None to remove one. Empty if there is nothing to do."""
+"""The effect of a request: new fields of the pool's entry; None removes one. Empty if there is nothing to do."""
 RefusalText = str
-"""Why a request cannot be carried out, with the way out. It is then not handled: each pass tries it again, until it can
-be carried out or is removed."""
+"""Why a request cannot be carried out, and what to do. It is then not handled: each pass retries it until it succeeds
+or is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +29,12 @@ class Request:
 
     @property
     def in_short(self) -> str:
-        """As status keeps it: an entry of a pool need not name the pool."""
+        """The form in status, without the pool, because a pool's entry need not name it."""
         return f"{self.verb}={self.value}"
 
     @property
     def revision(self) -> str:
-        """Before the `@`; "" if the value has none."""
+        """The part before the `@`; "" if the value has none."""
         return self.value.partition("@")[0] if "@" in self.value else ""
 
 
@@ -43,7 +43,7 @@ def annotation(verb: str, pool: str) -> str:
 
 
 def requests_by_name(snapshot: Snapshot) -> tuple[Request, ...]:
-    """All requests, by name; an annotation with an empty value is none."""
+    """All requests, by name; annotations with an empty value do not count."""
     parts = ((key.partition(DOMAIN), value) for key, value in sorted(snapshot.annotations.items()) if value)
     return tuple(
         Request(verb=verb, pool=pool, value=value[:_LONGEST])

@@ -1,4 +1,4 @@
-"""`retry.paceline.dev/POOL: TOKEN`: try again what is held, and what came to no decision."""
+"""`retry.paceline.dev/POOL: TOKEN`: release holds, and repeat a run without a decision."""
 
 from datetime import datetime
 
@@ -8,11 +8,11 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Request, StatusChange
 
 _UNDECIDED = ("Error", "Inconclusive")
-"""Outcomes that a person may ask to repeat: they decide no candidate."""
+"""Outcomes that a person may ask to repeat: they decide nothing."""
 
 
 def retry(pool: Pool, request: Request, _: datetime) -> StatusChange:
-    """Release every hold, and repeat a run without a decision. Without either the request is handled all the same."""
+    """Release every hold, and repeat a run without a decision. Without either, the request still counts as handled."""
     without = released(pool) if holds(pool) else {}
     last = _to_repeat(pool)
     if last is None:
@@ -21,8 +21,8 @@ def retry(pool: Pool, request: Request, _: datetime) -> StatusChange:
 
 
 def _to_repeat(pool: Pool) -> int | None:
-    """The attempt at the present question that came to no decision or was aborted. Its rounds are not used again: a
-    person who asks anew doubts them."""
+    """The attempt at the present question that had no decision or was aborted. Its rounds are not reused: a person who
+    asks for a repetition doubts them."""
     if pool.decided:
         return pool.decided.attempt if pool.decided.outcome in _UNDECIDED else None
     held = held_by_a_person(pool)

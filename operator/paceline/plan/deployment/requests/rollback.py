@@ -1,6 +1,6 @@
 """`rollback.paceline.dev/POOL: [REVISION]@TOKEN`: back to a revision that has served and whose rendering is kept.
 
-Nothing is measured for it: the revision has the evidence on which it served then, or it is a baseline.
+No measurement is needed: the revision keeps the evidence on which it served, or it is a baseline.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from paceline.plan.step import timestamp
 
 
 def rollback(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
-    """The pool's next target, and a hold on what it replaces; or why there is none, and what can be had. Without a
-    revision, what served before the present one is meant, unless it was rolled back from, or then did not run or
-    stopped paying itself. It does not wait while suspended: `suspend` stops the operator, and not the way back. Where
-    there is nothing to go back to, only a named revision is refused: without one the request is handled, as it must not
-    lie in wait for the next promotion."""
+    """The pool's next target, and a hold on the present one; or why there is none, and the valid choices. Without a
+    revision it means the one served before the present one, except those rolled back from, not running or no longer
+    paying. It works while suspended: `suspend` stops the operator, not a rollback. If there is no revision to return
+    to, only a named revision is refused; without one the request counts as handled, so that it does not undo the next
+    promotion."""
     present, choices = pool.remembered.target, _to_be_had(pool)
-    # A token may be any word, so without `@` only a known revision is one.
+    # A token may be any word, so without `@` only a known revision counts as a revision.
     known = {*pool.kept, *choices, present.revision if present else ""}
     named = request.revision or (request.value if request.value in known else "")
     if present is None:
@@ -64,7 +64,7 @@ def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
 
 
 def _to_be_had(pool: Pool) -> Mapping[str, Change]:
-    """Revision → when it served last; the latest first. Only what is kept, and can run as far as is known."""
+    """Revision → when it last served, latest first; only kept revisions without a known failure."""
     present = pool.remembered.target
     choices: dict[str, Change] = {}
     for change in past(pool):

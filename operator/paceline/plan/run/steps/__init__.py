@@ -1,2 +1,2 @@
-"""One module for each step of a run, named as its step. A step imports no other step (`make lint`): what two of them
-share is a module of `paceline.plan.run`."""
+"""One module per step of a run, named after it. A step imports no other step (`make lint`): shared code is in
+`paceline.plan.run`."""

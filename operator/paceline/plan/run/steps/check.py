@@ -1,4 +1,4 @@
-"""Step 1: a run that cannot be carried out ends before it takes a GPU. One made by hand may ask for anything."""
+"""Step 1: end a run with an invalid spec before it takes a GPU. A run created by hand may contain anything."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,13 +14,13 @@ ANEW = "a spec cannot be changed: make another BenchmarkRun"
 
 
 def check(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusion | None:
-    """Ends a run whose spec cannot be carried out. A superseded run ends without: its spec does not matter any more."""
+    """Ends a run whose spec cannot be carried out. A superseded run ends anyway, so its spec is not checked."""
     why = None if snapshot.superseded else fault(evidence.spec)
     return error(why) if why else None
 
 
 def fault(spec: RunSpec) -> str | None:
-    """The fields in question and the way out."""
+    """The faulty fields, and what to do."""
     faults = (
         *(message for _, message in unpinned(spec)),
         *(f"{refusal.path}: {refusal.message}" for refusal in refusals_of_spec.refused(spec, {})),
@@ -29,8 +29,8 @@ def fault(spec: RunSpec) -> str | None:
 
 
 def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
-    """Models and datasets of the hub without a known commit, each with a message. An example may have zeros for a
-    commit that its reader fills in."""
+    """Models and datasets of the hub without a known commit, each with a message. Examples have zeros for commits that
+    the reader must fill in."""
     drafts = ((i, arm.draft.model) for i, arm in enumerate(spec.arms) if arm.draft and arm.draft.model)
     artifacts: tuple[tuple[str, Model | Dataset], ...] = (
         ("spec.target", spec.server.target),

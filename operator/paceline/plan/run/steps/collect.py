@@ -1,4 +1,4 @@
-"""Step 4: the results of Jobs that have ended, each once."""
+"""Step 4: collect the results of Jobs that have ended, each once."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -15,11 +15,11 @@ from paceline.plan.run.next_round import next_try
 from paceline.plan.run.snapshot import End, RoundJob, Snapshot
 
 LONGEST_REASON = 600
-"""Characters of an error."""
+"""Maximum characters of an error."""
 
 
 def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
-    """The evidence with the rounds that have ended since the last pass, or never will, in order."""
+    """The evidence with the rounds that ended since the last pass or will never end, in order."""
     records = list(evidence.records)
     recorded = {record.job for record in records}
     for round in snapshot.jobs:
@@ -35,15 +35,15 @@ def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
 
 
 def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
-    """The unrecorded Job that existed in the last pass and was deleted since, not by us; "" if there is none. A Job
-    that had only been planned is planned again."""
+    """The unrecorded Job that existed in the last pass and was deleted since, but not by us; "" if there is none. A Job
+    that was only planned is planned again."""
     progress = snapshot.status.progress or run_status.RunProgress()
     existing = {job.name for job in snapshot.jobs}
     return progress.job if progress.seen and progress.job not in recorded and progress.job not in existing else ""
 
 
 def image_moved(image: str, before: Sequence[Round]) -> str | None:
-    """Message if this is not the image of the run's first round; None if it is, or the two cannot be compared."""
+    """Message if this is not the image of the run's first round; None if it is, or they cannot be compared."""
     first = next((record.image for record in before if record.image), "")
     if not differ(image, first):
         return None
@@ -54,8 +54,8 @@ def image_moved(image: str, before: Sequence[Round]) -> str | None:
 
 
 def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: datetime) -> Round:
-    """A round that has ended, or that `end` gives up. A client that had written its result counts, no matter what
-    became of its node afterwards."""
+    """A round that has ended, or that `end` gives up. If its client wrote a result, that counts, regardless of what
+    happened to its node later."""
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
     plan = round.plan
@@ -94,7 +94,7 @@ def _lost(round: RoundJob, end: End, before: Sequence[Round], now: datetime) -> 
 
 
 def _deleted(job: str, before: Sequence[Round], now: datetime) -> Round:
-    """Counts as a try: what deleted this Job (a janitor, a TTL) will delete the next one too."""
+    """Counts as a try, because the cause (a janitor, a TTL) will delete the next Job, too."""
     number, try_ = next_try(before)
     return failed_round(
         round=number,

@@ -1,4 +1,4 @@
-"""Step 6: whether the run is over, and with which verdict."""
+"""Step 6: decide whether the run is over, and with which verdict."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -29,7 +29,7 @@ _REASONS = {
 
 
 def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusion | None:
-    """None while another round is wanted."""
+    """The run's end; None while another round is needed."""
     if snapshot.aborted:
         return Conclusion(reason=Reason.RunAborted, message=f"a person has ended it: {snapshot.aborted}")
     if snapshot.superseded:
@@ -42,7 +42,7 @@ def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusio
 def _gate(evidence: Evidence) -> Conclusion | None:
     verdict = evidence.verdict
     if why := given_up(evidence):
-        # What was shown so far stands; Error is for a run that never came to a look.
+        # Earlier findings stand; Error is only for a run that never reached a look.
         return error(*why) if verdict.outcome is Outcome.ERROR else _gate_verdict(evidence, verdict, why[0])
     if evidence.results and (verdict.final or not in_question(evidence)):
         return _gate_verdict(evidence, verdict)
@@ -54,7 +54,7 @@ def _gate(evidence: Evidence) -> Conclusion | None:
 
 
 def _not_enough(evidence: Evidence) -> Conclusion:
-    """Of a run that may measure nothing itself."""
+    """End of a run that may not measure: its rounds do not decide."""
     looks = evidence.spec.gate.decide_after_rounds
     measured = len(evidence.results)
     look = next((look for look in looks if look > measured), looks[-1])
@@ -97,8 +97,8 @@ def _no_candidate(evidence: Evidence) -> tuple[str, str]:
 
 
 def _gate_verdict(evidence: Evidence, verdict: Verdict, why: str = "", spent: str = "") -> Conclusion:
-    """The gate's verdict as it stands. `why`: what ends the run before the verdict is final. `spent`: the reason of a
-    run that could have gone on with a larger budget; its Error becomes Inconclusive."""
+    """The gate's present verdict. `why`: the reason for ending before the verdict is final. `spent`: the reason of a
+    run that a larger budget would have continued; its Error becomes Inconclusive."""
     failures = {name: evidence.failures(name) for name in undecided(verdict)}
     failing = {name: latest[0] for name, latest in failures.items() if keeps_failing(latest)}
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
@@ -132,19 +132,19 @@ def _joined(*sentences: str) -> str:
 
 
 def _limits(evidence: Evidence) -> tuple[str, ...]:
-    """What the verdict is limited to: the candidates' own arguments, the sampling, the prompts, the machine."""
+    """Limits of the verdict: the candidates' own arguments, the sampling, the prompts, the machine."""
     return own_args_note(evidence), scope(evidence.spec, evidence.results), without_a_cluster(evidence)
 
 
 def _speedup(verdict: Verdict) -> float | None:
-    """The winner's mean over workloads, for `kubectl get`."""
+    """The winner's mean speed-up over workloads, for `kubectl get`."""
     mean = verdict.arms[verdict.winner].mean if verdict.winner else None
     return mean.ratio if mean else None
 
 
 def _reason(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
-    """The winner's reason; without a winner that of the candidate that came closest: the last to be decided, or one
-    still open. The reason of an Error is the first failure of those that kept failing."""
+    """The winner's reason; without a winner, the reason of the candidate that came closest: one still open, or else the
+    last one decided. The reason of an Error is the first failure among the arms that kept failing."""
     if verdict.winner:
         return verdict.arms[verdict.winner].reason
     if verdict.outcome is Outcome.ERROR:
@@ -155,7 +155,7 @@ def _reason(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
 
 
 def _sentence(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
-    """Every candidate in a few words, the winner first; for those that kept failing, why."""
+    """Every candidate in a few words, the winner first; for repeated failures, the cause."""
     winner = [verdict.winner] if verdict.winner else []
     names = [*winner, *(name for name in verdict.arms if name != verdict.winner)]
     return "; ".join(
@@ -175,7 +175,7 @@ def _summary(arm: ArmVerdict) -> str:
 
 
 def _tries_without_result(evidence: Evidence) -> str:
-    """How many, and why; no arm is to blame for them."""
+    """Number of tries without a result, and their reasons; no arm is to blame for them."""
     reasons = [record.reason for record in evidence.records if record.error]
     if not reasons:
         return ""

@@ -1,4 +1,4 @@
-"""Step 7: the next round, one Job, preferably on the node where the run measured last."""
+"""Step 7: start the next round, one Job, preferably on the node of the last one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
 
 
 def _outside_window(snapshot: Snapshot, evidence: Evidence, active: RoundJob | None) -> StepResult:
-    """No round starts; the Job of one that has no node yet goes, so that it gets none."""
+    """Start no round; delete the Job of one without a node, so that it does not get one."""
     message = f"the next round of {len(evidence.results)} so far starts at {snapshot.opens_at} or later"
     stop = (Delete(active.job, "benchmark.window has closed before it had a node"),) if active else ()
     progress = replace(_progress(evidence, message), step="WaitingForWindow")
@@ -59,7 +59,7 @@ def _outside_window(snapshot: Snapshot, evidence: Evidence, active: RoundJob | N
 
 
 def _clear(evidence: Evidence, active: RoundJob) -> StepResult:
-    """Remove the Job of a round that was recorded before the Job ended; the next try starts once it is gone."""
+    """Delete the Job of a round that was recorded before the Job ended; the next try starts once it is gone."""
     error = next(record.error for record in evidence.records if record.job == active.name)
     measured = len(evidence.results)
     message = (
@@ -104,13 +104,13 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: RoundJob, now: dateti
 
 
 def _again(active: RoundJob, now: datetime) -> datetime | None:
-    """When a log that could not be read is asked for again: nothing tells when its kubelet is back."""
+    """When to request an unreadable log again: no event reports that the kubelet is back."""
     return now + ASK_AGAIN if active.unread else None
 
 
 def _has_begun(snapshot: Snapshot, active: RoundJob) -> bool:
-    """Whether this Job, if it disappears, was a try: it has had a node. One that never had may be made again. Written
-    with the node, which saves a write a round."""
+    """Whether this Job counts as a try if it disappears: it has had a node. Otherwise it may be created again. Recorded
+    together with the node, which saves a write per round."""
     before = snapshot.status.progress
     return bool(active.node) or bool(before and before.seen and before.job == active.name)
 
@@ -161,7 +161,7 @@ def _isolate(snapshot: Snapshot, spec: RunSpec) -> tuple[Apply, ...]:
 
 
 def _wait(evidence: Evidence, due: datetime) -> StepResult:
-    """Wait between two tries: the cause of the failure may pass."""
+    """Wait between two tries, because the cause of the failure may disappear."""
     last = evidence.records[-1]
     message = f"round {last.round + 1}{_looks(evidence)} is tried again at {timestamp(due)}; {last.error}"
     return StepResult(
@@ -172,13 +172,13 @@ def _wait(evidence: Evidence, due: datetime) -> StepResult:
 
 
 def _searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm, ...]:
-    """The arms of a search's round, in its order."""
+    """The arms of a search's round, in the search's order."""
     arms = {arm.name: arm for arm in spec.arms}
     return tuple(arms[name] for name in cells)
 
 
 def _in_turn(evidence: Evidence) -> tuple[Arm, ...]:
-    """The arms of the next round of a comparison, in the order that is due."""
+    """The arms of a comparison's next round, in rotated order."""
     spec = evidence.spec
     candidates = in_question(evidence) if evidence.results else None
     names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
@@ -188,9 +188,9 @@ def _in_turn(evidence: Evidence) -> tuple[Arm, ...]:
 def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
     """The baseline and the candidates still in question, rotated so that drift affects all arms alike.
 
-    `first`: the arms that earlier rounds began with. The next round begins with the arm that was first least often; of
-    several, with the one that follows the latest. So each is first once per turn, and turns go on when other arms drop
-    out or a round was no evidence.
+    `first`: the first arms of earlier rounds. The next round starts with the arm that was first least often; of
+    several, with the one after the latest. So each arm is first once per turn, even if other arms drop out or a round
+    was invalid.
     """
     remaining = [arm for arm in arms if candidates is None or arm.name == BASELINE or arm.name in candidates]
     names = [arm.name for arm in arms]
@@ -201,12 +201,12 @@ def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Se
 
 
 def came_first(records: Iterable[Round]) -> list[str]:
-    """The first arm of each round that is evidence of that arm: of the baseline, or of a candidate beside it."""
+    """The first arm of each round that is valid evidence for it: the baseline, or a candidate with the baseline."""
     return [first for record in records if (first := record.replicates[0].arm) in _compared(record)]
 
 
 def _arms(record: Round) -> set[str]:
-    """The arms of a round. A round of another run may lack a candidate; it then has no part in that one's turns."""
+    """The arms of a round. A round of another run may lack a candidate, and then is not counted in its turns."""
     return {replicate.arm for replicate in record.replicates}
 
 
@@ -217,8 +217,8 @@ def _compared(record: Round) -> set[str]:
 
 
 def _looks(evidence: Evidence) -> str:
-    """` of 3, 5 or 8`: rounds after which the gate is asked, per candidate if some rounds were taken over; "" for a
-    search, which asks none."""
+    """` of 3, 5 or 8`: numbers of rounds at which the gate looks; per candidate if some rounds were taken over. "" for
+    a search, which has no gate."""
     if evidence.searches:
         return ""
     looks = [str(look) for look in evidence.spec.gate.decide_after_rounds]
@@ -227,8 +227,8 @@ def _looks(evidence: Evidence) -> str:
 
 
 def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
-    """`round` counts the rounds measured; `secondsPerRound` is their mean, so that a reader can tell when the next look
-    comes. `job` is empty between two tries."""
+    """`round`: number of measured rounds; `secondsPerRound`: their mean duration, from which readers can estimate the
+    time of the next look. `job` is empty between two tries."""
     lengths = [_seconds(record) for record in evidence.results]
     return RunProgress(
         step="Measuring",
@@ -240,5 +240,5 @@ def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
 
 
 def _seconds(record: Round) -> float:
-    """Duration by the node's clock; 0 if that was set back in between."""
+    """Duration by the node's clock; 0 if the clock was set back in between."""
     return max(0.0, (parse_time(record.completion_time) - parse_time(record.start_time)).total_seconds())

@@ -1,4 +1,4 @@
-"""Step 5: a round that has ended, or was taken over, becomes a BenchmarkRound. It counts from the next pass on."""
+"""Step 5: write finished or taken-over rounds as BenchmarkRounds. They count from the next pass on."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from paceline.plan.step import Apply, Delete, StepResult
 
 
 def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult | None:
-    """None if all rounds of the evidence are recorded."""
+    """Write the new rounds. None if all rounds of the evidence are recorded."""
     new = rounds.new(evidence.records, snapshot.rounds)
     if not new:
         return None
@@ -23,7 +23,7 @@ def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult 
     actions = tuple(Apply(rounds.manifest(snapshot.owner, snapshot.manifest, one), why, once=True) for one in new)
     if refused := last_refusal(snapshot, actions):
         if snapshot.superseded:
-            return None  # it ends without a verdict; its rounds would count for nothing
+            return None  # the run ends without a verdict, so its rounds are not needed
         message = f"round {new[0].round + 1} cannot be recorded: {refused}"
         progress = replace(snapshot.status.progress or RunProgress(), message=message)
         return StepResult(
@@ -35,7 +35,7 @@ def record(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult 
 
 
 def _given_up(snapshot: Snapshot, new: Sequence[Round]) -> tuple[Delete, ...]:
-    """The Job of a try that gives no result holds accelerators for nothing while it waits to be recorded."""
+    """Delete the Job of a try without a result, so that it holds no accelerators while waiting to be recorded."""
     active = snapshot.active
     if active is None or not any(one.error and one.job == active.name for one in new):
         return ()

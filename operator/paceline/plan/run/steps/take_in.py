@@ -1,4 +1,4 @@
-"""Step 2: the rounds that the run brings along, measured without a cluster. It starts no round."""
+"""Step 2: accept rounds measured without a cluster. Such a run starts no round."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,12 +15,12 @@ _ASK = (
     "this run and apply it again; to have them measured here, apply it without spec.measured"
 )
 APPLIED_WITHIN, AGAIN = timedelta(minutes=5), timedelta(seconds=2)
-"""A file has the run first: its rounds follow in the same apply."""
+"""Time for the rest of a file: the run comes first, and its rounds follow in the same apply."""
 
 
 def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | StepResult | None:
-    """The evidence with these rounds; or the end of a run whose rounds do not count here. It has no verdict then: no
-    pool may take it for an answer."""
+    """The evidence with these rounds; or the end of a run whose rounds do not count here, without a verdict, so that no
+    pool uses it as an answer."""
     measured = evidence.spec.measured
     if measured is None or snapshot.superseded:
         return None

@@ -1,4 +1,4 @@
-"""Step 3: the rounds of another run, to be judged by this run's gate (0033)."""
+"""Step 3: take over the rounds of another run, to be judged by this run's gate (0033)."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -18,8 +18,8 @@ from paceline.plan.run.snapshot import Snapshot
 
 
 def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | None:
-    """Before this run measures, the rounds of the run that gate.roundsOf names, if it still exists. Ends
-    a run whose roundsOf names rounds that cannot be judged here; the operator itself never asks for those."""
+    """Before this run measures, take over the rounds of the run in gate.roundsOf, if it still exists. Ends a run whose
+    roundsOf does not fit; the operator itself never creates such a run."""
     source = snapshot.source
     if source is None or own(evidence.records) or snapshot.jobs:
         return None
@@ -30,7 +30,7 @@ def take_over(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence
 
 
 def unlike(run: Object, source: Object) -> str | None:
-    """Why the rounds of `source` cannot be judged by `run`, and the way out."""
+    """Why `run` cannot judge the rounds of `source`, and what to do."""
     name = source["metadata"]["name"]
     if surroundings(run["spec"]) != surroundings(source["spec"]):
         return (
@@ -50,8 +50,8 @@ def _rounds_of(source: Object, objects: Iterable[Object], run: Object) -> tuple[
 
 
 def _narrowed(record: Round, source: Object, arms: Collection[str]) -> Round:
-    """The round without the arms that this run does not have. A round of the baseline only stays too: the number of
-    rounds gives the next one its number, and with it its prompts."""
+    """The round without the arms that this run lacks. A round with only the baseline stays too, because the number of
+    rounds determines the next round's number and thus its prompts."""
     return replace(
         record,
         replicates=tuple(replicate for replicate in record.replicates if replicate.arm in arms),
