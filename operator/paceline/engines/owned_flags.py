@@ -1,4 +1,4 @@
-"""Flags that Paceline renders from the resource, by the names that engines give them, with the way out."""
+"""Flags that Paceline renders from the resource, by their names in the engines, with the way out."""
 
 from collections.abc import Mapping
 

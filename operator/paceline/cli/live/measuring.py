@@ -86,8 +86,7 @@ def known_so_far(
 
 
 def intervals(candidates: Sequence[CandidateView], least: float) -> Iterator[str]:
-    """For each candidate its ratio and its bounds on a ruler; then the requirement, and whether the intervals decide.
-    """
+    """Each candidate's ratio and its bounds on a ruler; then the requirement, and whether the intervals decide."""
     means = {one.name: one.mean.bounds for one in candidates if one.mean}
     if not means:
         return
