@@ -71,7 +71,7 @@ def round_plan(
     try_: int,
     cells: Mapping[str, tuple[str, ...]] = NO_CELLS,
 ) -> RoundPlan:
-    """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in running order. `cells`: of a search."""
+    """The plan of a round of the BenchmarkRun `owner` for its client; `arms` in run order. `cells`: of a search."""
     server, adapter = run.server, ENGINES[run.server.engine.type]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     usual = run.timeouts.workload or WORKLOAD_SECONDS

@@ -37,7 +37,7 @@ class Keys:
         return without_secrets(self.hidden_in(text))
 
     def fit_to_show(self, text: str) -> str:
-        """A text that a server may have influenced, made safe for messages: one line, no secrets or control characters."""
+        """A text that a server may have influenced, safe for messages: one line, no secrets or control characters."""
         return self.hidden_anyway(printable(self.hidden_in(text)))
 
     def masked(self, result: RoundResult, known: Collection[Scalar] = ()) -> RoundResult:
