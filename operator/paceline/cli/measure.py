@@ -211,7 +211,7 @@ def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Mani
         tell(f"{file}: it has its end already; remove it to measure it again")
     else:
         rounds.check()
-        if not machine.mark:  # an emulated run prints its mark anyway
+        if not machine.mark:  # an emulated run shows its mark anyway
             tell(machine.note)
         watch(rounds)
     return rounds.run

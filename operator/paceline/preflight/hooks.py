@@ -1,4 +1,4 @@
-"""Checks that a target provides the hidden states that a head reads, if the engine's own list has exceptions."""
+"""Checks that a target provides the hidden states that a head reads, by the engine's list of those without."""
 
 from collections.abc import Iterator
 

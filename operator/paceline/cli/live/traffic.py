@@ -129,7 +129,7 @@ def _expected(pool: ObservedPool) -> Iterator[TrafficMeasured]:
 
 
 def _load(workload: Object) -> float | None:
-    """The concurrency of a closed loop with one; at a rate, the number of requests that are in flight on average."""
+    """The concurrency of a closed loop; None at a rate and on a ramp, where it varies."""
     return float(workload["concurrency"]) if read.at_one_load(workload) else None
 
 

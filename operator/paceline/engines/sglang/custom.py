@@ -92,7 +92,7 @@ def _fault(parsed: ParsedFlag, arm: Arm, flags: FlagList) -> str:
     if way_out := OWN_WORDS.get(parsed.name):
         return f"{written} is set by Paceline from the resource; {way_out}"
     elsewhere = "move it to spec.engine.args, where it is the same on all arms"
-    # An algorithm's first word may be a flag's name (`load`, `max`).
+    # A server's flag may begin with the algorithm's first word (`load`, `max`).
     if parsed.flag and not parsed.name.startswith((SPECULATIVE, *BUILT_IN)):
         return f"{written} is a flag of the server and not of {name}; {elsewhere}"
     if not written.startswith((SPECULATIVE, own)):
