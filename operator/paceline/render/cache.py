@@ -140,7 +140,7 @@ def _container(server: Server, request: FetchRequest, settings: Settings) -> Man
 
 
 def _environment(server: Server, settings: Settings) -> list[Manifest]:
-    """Variables of the installation and of the resource, which take precedence. Python libraries read SSL_CERT_FILE,
+    """The installation's variables and the resource's, which override them. Python libraries read SSL_CERT_FILE,
     like OpenSSL."""
     bundle = [{"name": "SSL_CERT_FILE", "value": f"{CA_DIRECTORY}/ca.crt"}] if settings.ca_bundle else []
     by_name = {variable["name"]: dict(variable) for variable in (*bundle, *settings.fetch_env, *server.cache.env)}

@@ -1,4 +1,4 @@
-"""Hides literal secrets of a Deployment, found by the name before them or by their shape."""
+"""Finds literal secrets of a Deployment, by the name before them or by their shape. None is printed."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
