@@ -1,4 +1,4 @@
-"""The `paceline` command: one module a subcommand, each with `add(subparsers)` and `run(args) -> int`."""
+"""The `paceline` command. Each subcommand is a module with `add(subparsers)` and `run(args) -> int`."""
 
 import argparse
 import importlib
@@ -15,12 +15,12 @@ from paceline.cli import options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subcommand:
-    """`module` of this package is imported only when it is asked for: `paceline validate` must not wait for Kopf."""
+    """`module` is imported only when its subcommand runs: `paceline validate` must not wait for Kopf."""
 
     module: str
     summary: str
     plugin: bool = False
-    """Whether it is `kubectl paceline …`, too."""
+    """Whether `kubectl paceline` has it too."""
 
 
 DESK = {
@@ -90,18 +90,18 @@ COMMANDS: Mapping[str, Subcommand] = {**DESK, **CLUSTER, **_REQUESTS, **OTHERS, 
 PLUGIN: Mapping[str, Subcommand] = {name: command for name, command in COMMANDS.items() if command.plugin}
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as a shell tells SIGINT."""
+"""Exit code after Ctrl-C, like a shell's for SIGINT."""
 CLOSED_PIPE = 141
-"""Exit code where the reader has gone, as a shell tells SIGPIPE."""
+"""Exit code after the reader closed the pipe, like a shell's for SIGPIPE."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code of the subcommand; 2 for a wrong command line."""
+    """Returns the subcommand's exit code; 2 for a wrong command line."""
     return _run("paceline", COMMANDS, argv)
 
 
 def plugin(argv: Sequence[str] | None = None) -> int:
-    """`kubectl paceline`: kubectl runs the program kubectl-paceline of the PATH."""
+    """`kubectl paceline`: kubectl runs the program kubectl-paceline on the PATH."""
     return _run("kubectl paceline", PLUGIN, argv)
 
 
@@ -137,14 +137,14 @@ def _run(program: str, commands: Mapping[str, Subcommand], argv: Sequence[str] |
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # `paceline plan FILE | head`; Python would try to flush once more at its end
+    except BrokenPipeError:  # `paceline plan FILE | head`; Python would flush once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     return code
 
 
 class _Parsers(argparse._SubParsersAction):  # type: ignore[type-arg]
-    """Each command's summary stands at the head of its help, and beside it in a shell's completion."""
+    """Shows each command's summary at the top of its help, and next to its name in shell completion."""
 
     def add_parser(self, name: str, **settings: Any) -> Any:
         summary = COMMANDS[name].summary
@@ -153,13 +153,13 @@ class _Parsers(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 
 def parsers(program: str) -> Any:
-    """Where subcommands add theirs."""
+    """Returns the object to which subcommands add their parsers."""
     parser = argparse.ArgumentParser(prog=program, description="Speculative decoding, on measured evidence.")
     return parser.add_subparsers(dest="command", required=True, metavar="COMMAND", action=_Parsers)
 
 
 def overview(program: str, commands: Mapping[str, Subcommand]) -> str:
-    """The commands by what they are for."""
+    """The commands, grouped by purpose."""
     lines = [f"usage: {program} COMMAND …", "", "Speculative decoding, on measured evidence."]
     for title, group in COMMAND_GROUPS.items():
         if shown := {name: command for name, command in group.items() if name in commands}:

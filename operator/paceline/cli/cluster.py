@@ -14,19 +14,19 @@ from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.kube import Transport, connect
 
 _TRIES = 5
-"""An API server that has just learnt of a kind refuses the first lists of it, and asks for a second each time."""
+"""An API server that has just learnt of a kind rejects its first lists and asks to retry after a second."""
 config: Any = kubernetes.aio.config
 """Any: half of its functions are untyped."""
 _UNREADABLE = (
     *(config.ConfigException, yaml.YAMLError, OSError),
     *(LookupError, TypeError, ValueError, AttributeError, RecursionError),
 )
-"""What the library ends with at a file that is no kubeconfig; an empty one is a TypeError."""
+"""Errors of the library for a file that is not a kubeconfig; an empty one causes a TypeError."""
 
 
 @asynccontextmanager
 async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport, str]]:
-    """The API server and the namespace that are meant. Raises ValueError where no kubeconfig says so."""
+    """The selected API server and namespace. Raises ValueError if no kubeconfig names them."""
     if missing := _missing(args.kubeconfig):
         raise ValueError(f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG")
     try:
@@ -47,14 +47,14 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
 
 
 def _missing(kubeconfig: str | None) -> str:
-    """The files of a kubeconfig, if none of them is there."""
+    """The kubeconfig files, if none of them exists."""
     files = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     there = any(Path(file).expanduser().exists() for file in files.split(os.pathsep))
     return "" if there else files
 
 
 def _namespace(kubeconfig: str | None, context: str | None) -> str:
-    """Of the context, as kubectl takes it."""
+    """The context's namespace, chosen as kubectl does."""
     contexts, current = config.list_kube_config_contexts(kubeconfig or os.environ.get("KUBECONFIG"))
     meant = next((one for one in contexts if one["name"] == context), current)
     return str(meant["context"].get("namespace") or "default")

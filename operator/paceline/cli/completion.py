@@ -1,4 +1,4 @@
-"""`paceline completion SHELL`, and what kubectl asks to complete `kubectl paceline …`."""
+"""`paceline completion SHELL`, and the program that kubectl runs to complete `kubectl paceline …`."""
 
 import argparse
 import importlib
@@ -11,7 +11,7 @@ from paceline import cli
 
 _NEEDS = "completion needs shtab: pip install shtab"
 NO_FILES = 4
-"""Of the protocol that kubectl speaks with kubectl_complete-NAME (cobra's ShellCompDirectiveNoFileComp)."""
+"""From kubectl's protocol with kubectl_complete-NAME: cobra's ShellCompDirectiveNoFileComp."""
 KUBECTL_SECONDS = 3.0
 
 _NOTES = """\
@@ -47,7 +47,7 @@ def _whole(program: str, commands: Mapping[str, cli.Subcommand]) -> argparse.Arg
 
 
 def _completes_files(parser: argparse.ArgumentParser, complete: Any) -> None:
-    """For each argument that takes words of any kind: most of them are files."""
+    """Completes file names for each argument with free text: most of them are files."""
     for subparsers in (action for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
         for command in subparsers.choices.values():
             for action in command._actions:
@@ -57,7 +57,7 @@ def _completes_files(parser: argparse.ArgumentParser, complete: Any) -> None:
 
 
 def kubectl() -> int:
-    """The words that may stand in place of the last one, a line each, and kubectl's directive."""
+    """Prints the candidates for the last word, one per line, then kubectl's directive."""
     *before, last = sys.argv[1:] or [""]
     for word in _candidates(before, last):
         if word.startswith(last):

@@ -1,4 +1,4 @@
-"""`paceline datasets`: look at the built-in prompts and take them elsewhere."""
+"""`paceline datasets`: show and export the built-in prompts."""
 
 import json
 import sys

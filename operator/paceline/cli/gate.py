@@ -1,4 +1,4 @@
-"""`paceline gate FILE`: the operator's rule on measurements of your own (docs/gate.md#measurements-of-your-own)."""
+"""`paceline gate FILE`: apply the gate to your own measurements (docs/gate.md#measurements-of-your-own)."""
 
 import argparse
 import gc
@@ -20,7 +20,7 @@ _EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLU
 RUN_KIND = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
 _DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
 SEARCH = re.compile(rb'^\s*"?search"?:', re.MULTILINE)
-"""In its YAML or JSON."""
+"""Finds the field in YAML or JSON."""
 
 _NOTES = """\
 FILE is {"gate": {...as spec.gate, decideAfterRounds too}, "arms": ["baseline", ...],
@@ -66,7 +66,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the verdict; the exit code tells it too."""
+    """Print the verdict, which also sets the exit code."""
     if not _is_file(args.file):
         from paceline.cli import gate_live
 
@@ -74,10 +74,10 @@ def run(args: argparse.Namespace) -> int:
     if args.pool or args.wait:
         print(f"{args.file}: --pool and --wait are for the NAME of a SpeculativeDeployment", file=sys.stderr)
         return 1
-    gc.disable()  # A hundred thousand measurements are read in a third of the time, and hold no cycles.
+    gc.disable()  # reading a hundred thousand measurements takes a third of the time without it, and makes no cycles
     try:
         return _run(Path(args.file))
-    except BrokenPipeError:  # Whoever reads has seen enough.
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
@@ -122,17 +122,16 @@ def _run(file: Path) -> int:
 
 
 def judged(text: bytes) -> core.Verdict:
-    """The verdict on one case in JSON. ValueError says what is wrong with it, and where."""
+    """The verdict on one case in JSON. Raises ValueError with the fault and its place."""
     case = read_case(text)
     weights, rated = {w.name: w.weight for w in case.workloads}, [w.name for w in case.workloads if w.rate]
     return gate.decide(_gate(case), case.arms, weights, _measurements(case), rated=rated)
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
-    """As docs/gate.md#measurements-of-your-own, and for each candidate its margin, the mean at a rate beside that of
-    closed loops (`rated`), the length of its answers (`tokens`, by workload) and its lost rounds. Without a look
-    `mean`, `rated` and the margin are null, `workloads` is empty.
-    """
+    """The result in the form of docs/gate.md#measurements-of-your-own. Each candidate also has its margin, its mean at
+    a rate next to its mean in closed loops (`rated`), the length of its answers (`tokens`, by workload) and its lost
+    rounds. Before the first look, `mean`, `rated` and the margin are null and `workloads` is empty."""
     return {
         "outcome": verdict.outcome,
         "winner": verdict.winner,
@@ -158,7 +157,7 @@ def _bounds(bounds: core.Bounds) -> dict[str, float | None]:
 
 
 def _finite(value: float | None) -> float | None:
-    """JSON has no infinity: what overflows is null."""
+    """None for infinities, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""A case of `paceline gate FILE`: its fields, and what is wrong with one, said by its place."""
+"""A case of `paceline gate FILE`: its fields, and its faults with their places."""
 
 import json
 import math
@@ -42,20 +42,20 @@ LIGHTEST, HEAVIEST = 1e-6, 1e6
 
 
 def _weight(value: float) -> float:
-    """Weights outside these bounds are refused: the weighted mean would not be finite."""
+    """Refuses weights outside these bounds: the weighted mean would not be finite."""
     if value == 0 or LIGHTEST <= value <= HEAVIEST:
         return value
     raise PydanticCustomError("weight", "a weight is 0 or from 0.000001 to 1000000, as only their proportions count")
 
 
 SLOWEST, FASTEST = 1e-6, 1e9
-"""Tokens per second: far beyond what a server gives, and a quotient of two is still a number that one can read."""
+"""Tokens per second: far beyond any server, but quotients of two are still readable."""
 LEAST, MOST = 1e-9, 1e12
-"""Of a metric: seconds or tokens."""
+"""Bounds of a metric, in seconds or tokens."""
 
 
 def _throughput(value: float) -> float:
-    """NaN and infinities pass: the gate counts them as invalid."""
+    """NaN and infinities pass; the gate counts them as invalid."""
     if not 0 < value < math.inf or SLOWEST <= value <= FASTEST:
         return value
     raise PydanticCustomError("throughput", "tokens per second are from 0.000001 to 1000000000")
@@ -72,7 +72,7 @@ InputShare = Annotated[FiniteFloat, BeforeValidator(_share)]
 Finite = Annotated[FiniteFloat, BeforeValidator(_number)]
 """JSON numbers and decimal strings; booleans are refused."""
 InputNumber = Annotated[float, BeforeValidator(_number)]
-"""NaN and infinities pass; the reader of the field decides about them."""
+"""NaN and infinities pass; the field's reader handles them."""
 
 
 class InputPart(BaseModel):
@@ -96,23 +96,23 @@ FORMER = {
     "maximumDecrease": "maxDecrease",
     "maximum": "max",
 }
-"""Names in files that were written before the API had its own → the API's."""
+"""Names in files older than the API's names → the API's names."""
 
 
 class RuleInput(InputPart):
-    """Read with the API's names and percentages, or with former names and decimals."""
+    """Accepts the API's names with percentages, or former names with decimals."""
 
     @model_validator(mode="before")
     @classmethod
     def _former_names(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        former = {name: now for name, now in FORMER.items() if now not in given}  # with both, the former is refused
+        former = {name: now for name, now in FORMER.items() if now not in given}  # if both are given: refused
         return {former.get(name, name): value for name, value in given.items()}
 
 
 class LimitInput(RuleInput):
-    """One of the three bounds: a latency may rise by a fraction, kvTokens fall by one, a count be at most so large."""
+    """One of three bounds: a latency may rise by a fraction, kvTokens may fall by a fraction, a count has a maximum."""
 
     metric: Annotated[str, AfterValidator(_limited)]
     max_increase: Annotated[InputShare, Field(ge=0, lt=10)] | None = None
@@ -132,7 +132,7 @@ class LimitInput(RuleInput):
 
 
 def _once(limits: tuple[LimitInput, ...]) -> tuple[LimitInput, ...]:
-    """Else the laxer of two would do nothing, or be all there is."""
+    """Refuses two limits for one metric: the laxer one would have no effect, or would replace the other."""
     metrics = [limit.metric for limit in limits]
     if twice := next((metric for i, metric in enumerate(metrics) if metric in metrics[:i]), None):
         raise PydanticCustomError("twice", "{metric} is limited twice; keep one", {"metric": twice})
@@ -140,7 +140,7 @@ def _once(limits: tuple[LimitInput, ...]) -> tuple[LimitInput, ...]:
 
 
 class Thresholds(RuleInput):
-    """As spec.gate, with its bounds: percentages, decimal strings, or numbers."""
+    """Like spec.gate, with its bounds: percentages, decimal strings, or numbers."""
 
     min_improvement: Annotated[InputShare, Field(ge=0, lt=10)] = _DEFAULT.min_improvement
     max_regression: Annotated[InputShare, Field(ge=0, lt=1)] = _DEFAULT.max_regression
@@ -153,7 +153,7 @@ class WorkloadInput(InputPart):
     name: str
     weight: Annotated[Finite, AfterValidator(_weight)] = 1.0
     rate: Annotated[Finite, Field(gt=0)] | None = None
-    """Requests a second; None: a closed loop."""
+    """Requests per second; None for a closed loop."""
 
 
 class MeasurementInput(InputPart):
@@ -166,14 +166,14 @@ class MeasurementInput(InputPart):
     ended: str = ""
     saturated: StrictBool = False
     metrics: dict[str, InputNumber | None] = Field(default_factory=dict)
-    """By a factory: of a default in place pydantic makes a deep copy for each measurement, half of their parsing."""
+    """A factory, because pydantic deep-copies a default for each measurement, which is half of the parsing time."""
 
 
 LOOKS = "decideAfterRounds"
 
 
 class CaseInput(BaseModel):
-    """One question. Further fields, such as a title, are ignored unless they look like one of these."""
+    """One question. Unknown fields, such as a title, are ignored unless they resemble a known field."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="allow")
 
@@ -186,7 +186,7 @@ class CaseInput(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_in_a_spec(cls, given: Any) -> Any:
-        """decideAfterRounds is taken from within the gate, where a spec has it, too."""
+        """Accepts decideAfterRounds inside the gate too, where a spec has it."""
         gate = given.get("gate") if isinstance(given, dict) else None
         if not isinstance(gate, dict) or LOOKS not in gate or LOOKS in given:
             return given
@@ -194,7 +194,7 @@ class CaseInput(BaseModel):
 
 
 def read_case(text: bytes) -> CaseInput:
-    """One case in JSON. ValueError says what is wrong with it, and where."""
+    """One case in JSON. Raises ValueError with the fault and its place."""
     try:
         case = CaseInput.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -215,7 +215,7 @@ def _misspelt(case: CaseInput) -> Iterator[str]:
 
 
 def _ends(case: CaseInput) -> Iterator[str]:
-    """What counts against a candidate is what its own server came to, by a name that is known to be that."""
+    """Refuse unknown ends of a candidate: only a known failure of its own server counts against it."""
     of_any = sorted(failure.name for failure in Failure)
     for i, m in enumerate(case.measurements):
         known = of_any if (m.arm,) == case.arms[:1] else OWN_ENDS
@@ -241,7 +241,7 @@ def _metrics(case: CaseInput) -> Iterator[str]:
 
 @cache
 def _known_metrics() -> tuple[str, ...]:
-    """Imported when first needed: the models of the API are most of what this command could import."""
+    """Imported on first use: the API's models are most of this command's import time."""
     from paceline.evidence.round_status import METRICS
 
     return tuple(dict.fromkeys((*BOUNDED_BY, *METRICS)))
@@ -255,7 +255,7 @@ def _rates(case: CaseInput) -> Iterator[str]:
 
 
 def _places(error: ValidationError) -> Iterator[str]:
-    """`measurements[3].round: what is wrong`, one a fault, at most five."""
+    """One line per fault, at most five: `measurements[3].round: what is wrong`."""
     faults = error.errors(include_url=False)
     for fault in faults[:5]:
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"]).lstrip(".")
@@ -285,7 +285,7 @@ EXPECTED = {
 
 
 def _wrong(fault: Mapping[str, Any]) -> str:
-    """What was found, and what belongs there."""
+    """The value found, and the value expected."""
     kind, value = fault["type"], json.dumps(fault["input"], default=str)
     if kind == "missing":
         return "is missing"

@@ -1,4 +1,4 @@
-"""`kubectl paceline gate NAME`: the verdicts on a deployment as it is in the cluster, waited for if asked to."""
+"""`kubectl paceline gate NAME`: a deployment's verdicts in the cluster; can wait for them."""
 
 import argparse
 import asyncio
@@ -34,8 +34,8 @@ async def _gate(api: Api, namespace: str, args: argparse.Namespace) -> int:
 async def wait(
     seen: AsyncIterator[ObservedDeployment], pool: str | None, longest: float, tell: Callable[[str], None]
 ) -> ObservedDeployment | None:
-    """The deployment once every pool that is asked for has its result, or as it was last seen when so many seconds have
-    passed; None if it was not. `tell` hears what is waited for, each time that it changes."""
+    """The deployment once every requested pool has its result, or its last state after `longest` seconds; None if it
+    was not seen. `tell` gets each new description of what is awaited."""
     last: ObservedDeployment | None = None
     told: tuple[PoolResult, ...] = ()
     try:

@@ -1,4 +1,4 @@
-"""`kubectl paceline history NAME`: every change of what a pool serves, the latest first."""
+"""`kubectl paceline history NAME`: all changes of what a pool serves, newest first."""
 
 import argparse
 

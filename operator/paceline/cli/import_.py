@@ -1,4 +1,4 @@
-"""`paceline import`: Deployments that run SGLang or vLLM, of a file or of a cluster, as SpeculativeDeployments."""
+"""`paceline import`: convert Deployments of SGLang or vLLM, from a file or a cluster, to SpeculativeDeployments."""
 
 import argparse
 import re
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _KINDS = {**dict.fromkeys(("pod", "pods", "po"), "Pod"),
           **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment")}  # fmt: skip
 RUNNING = re.compile(rf"({'|'.join(_KINDS)})/([a-z0-9][a-z0-9.-]*)")
-"""An object of the cluster. A file of such a name is ./pod/NAME."""
+"""An object in the cluster. A file with such a name is written ./pod/NAME."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -69,7 +69,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     if RUNNING.fullmatch(args.file):
-        from paceline.cli.live import command  # a file needs no client of a cluster
+        from paceline.cli.live import command  # a file needs no cluster client
 
         return command.run(_running, args)
     try:
@@ -112,7 +112,7 @@ def _print(engines: Sequence[Mapping[str, Any]], args: argparse.Namespace, notes
             for line in str(unanswered).splitlines():
                 failed = bool(_failed(at, line))
             continue
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # never seen by the API server
             failed = bool(_failed(at, f"is not as kubectl prints it: {masked(repr(error)):.200}"))
             continue
         printed.append(text(deployment, replace(outcome, notes=tuple(dict.fromkeys((*notes, *outcome.notes))))))
@@ -128,7 +128,7 @@ def _failed(where: str, why: str) -> int:
 
 
 def _deployments(text: str) -> Iterator[Mapping[str, Any]]:
-    """Those that have what `kubectl get` prints of every one."""
+    """The Deployments with the fields that `kubectl get` always prints."""
     for one in documents(text):
         is_one = one.get("kind") == "Deployment" and str(one.get("apiVersion", "")).startswith("apps/")
         if is_one and isinstance(one.get("spec"), dict) and isinstance(one.get("metadata"), dict):
@@ -138,7 +138,7 @@ def _deployments(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def text(deployment: Mapping[str, Any], outcome: Imported) -> str:
-    """The resource, and above it what a person has to read."""
+    """The resource, preceded by comments that a person must read."""
     metadata = deployment["metadata"]
     whole = "/".join(filter(None, (str(metadata.get("namespace", "")), metadata["name"])))
     problems = [f"To do: {problem}" for problem in outcome.problems]
@@ -150,7 +150,7 @@ def text(deployment: Mapping[str, Any], outcome: Imported) -> str:
 
 
 def _comment(line: str) -> str:
-    """One line, however long: a person looks for what stands in it."""
+    """One comment line of any length, so that a search finds its words."""
     return f"# {printable(' '.join(line.split()))}".rstrip() + "\n"
 
 

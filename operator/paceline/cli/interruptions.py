@@ -1,4 +1,4 @@
-"""The part of `paceline plan` about what clients notice: which servers are away, and for how long."""
+"""The part of `paceline plan` about interruptions: which servers are away, and for how long."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -19,8 +19,8 @@ def interruptions(
     free: int | None,
     now: datetime,
 ) -> Iterator[str]:
-    """Of a deployment, if every pool's candidate wins: once quickly, once slowly. `free` accelerators are free beside
-    its servers; None: there is room for everything."""
+    """Interruptions if every pool's candidate wins: once quickly, once slowly. `free`: accelerators free beside the
+    deployment's servers; None if there is room for everything."""
     if manifest["kind"] == RUN:
         return
     least, most = (

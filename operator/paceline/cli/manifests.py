@@ -1,4 +1,4 @@
-"""The deployments and runs of a file, for commands that go on with them. A deployment has the values of its profile."""
+"""Reads deployments and runs from a file for other commands. Deployments have their profile's values filled in."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -15,7 +15,7 @@ RUN = "BenchmarkRun"
 
 
 class RefusedError(ValueError):
-    """A file that cannot be gone on with; the lines that `paceline validate` would print."""
+    """Raised for a file with errors; has the lines that `paceline validate` would print."""
 
 
 def is_deployment_or_run(one: Any) -> bool:
@@ -24,13 +24,13 @@ def is_deployment_or_run(one: Any) -> bool:
 
 
 def ours(file: str) -> tuple[Manifest, ...]:
-    """As `everything`, without others."""
+    """The deployments and runs of `everything`."""
     return tuple(manifest for manifest in everything(file) if is_deployment_or_run(manifest))
 
 
 def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
-    """All objects, and all of ours are good; `-` is stdin. At least one is ours, or a profile if objects of a cluster
-    are `beside` the file: among these, too, deployments find their profile. Raises RefusedError."""
+    """All objects of a file (`-` is stdin); all deployments and runs are valid. The file must have at least one, or a
+    profile if `beside` has objects of a cluster, where deployments also find their profile. Raises RefusedError."""
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
     try:
@@ -47,7 +47,7 @@ def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
 
 
 def concerned(manifests: Collection[Any], beside: Collection[Any]) -> list[Manifest]:
-    """Deployments beside a file that name a profile in it, and are not in it. Raises RefusedError."""
+    """The deployments in `beside` that name a profile in the file and are not in the file. Raises RefusedError."""
     there = {_name(one) for one in manifests if is_a(DEPLOYMENT_KIND, one)}
     profiles = [one for one in manifests if is_a(PROFILE, one)]
     found = [one for one in naming(profiles, beside) if _name(one) not in there]

@@ -1,4 +1,4 @@
-"""`paceline measure FILE`: the run of a pool, or a BenchmarkRun, on this machine and without a cluster."""
+"""`paceline measure FILE`: measure a pool's run, or a BenchmarkRun, on this machine without a cluster."""
 
 import argparse
 import os
@@ -50,7 +50,7 @@ _CANNOT = (
     RecordError,
     UnsetVariableError,
 )
-"""What keeps FILE from being measured here, in a sentence."""
+"""Errors that prevent measuring FILE here, each with a sentence."""
 
 _NOTES = """\
 The rounds are those of the operator: the same wrapper, client, checks, order of arms, gate and records. FILE may be
@@ -64,7 +64,7 @@ Exit: 0 Promote, a measured sweep, or a BenchmarkRun with `search` that has foun
 """
 
 _OF_THE_CLUSTER = {Scheme.CLAIM: "on a claim of the cluster", Scheme.IMAGE: "in an image"}
-"""Where models are that cannot be downloaded from here."""
+"""Sources of models that cannot be downloaded from here."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -127,18 +127,18 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """The exit code by the verdict; 1 with a sentence on stderr for what cannot be measured here."""
+    """The verdict's exit code; 1 with a sentence on stderr if FILE cannot be measured here."""
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
         return _measure(args)
     except (RefusedError, QuestionError) as refused:
         return _failed(*(f"{args.file}: {line}" if isinstance(refused, QuestionError) else line
                          for line in str(refused).splitlines()))  # fmt: skip
-    except DownloadError as error:  # by then the program itself has told it
+    except DownloadError as error:  # the program has already printed it
         return _failed(f"paceline measure: {error}") if args.emulated else 1
     except _CANNOT as error:
         return _failed(f"paceline measure: {error}")
-    except BrokenPipeError:  # who reads has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _interrupted(args, 1)
     except OSError as error:
@@ -193,7 +193,7 @@ def _measure(args: argparse.Namespace) -> int:
 
 
 def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
-    """Raises RecordError for a file that is there before there is something to compare: it is of another question."""
+    """Raises RecordError if the file already exists before the search has a winner: it belongs to another question."""
     there, search = record.load_run(file), record.load_run(beside)
     if there and not (search and found_by(search)):
         raise RecordError(
@@ -203,7 +203,7 @@ def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
 
 
 def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Manifest:
-    """The run with its end, as the file has it. Each file has a folder of logs of its own beside it."""
+    """The finished run, as in the file. Each file has its own folder for logs next to it."""
     machine = replace(machine, folder=record.folder_of(file).resolve())
     going = record.gone_on_with(record.load_run(file), wanted, machine.note, file)
     rounds = LocalRun(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
@@ -211,14 +211,14 @@ def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Mani
         tell(f"{file}: it has its end already; remove it to measure it again")
     else:
         rounds.check()
-        if not machine.mark:  # its mark stands above all
+        if not machine.mark:  # an emulated run shows its mark anyway
             tell(machine.note)
         watch(rounds)
     return rounds.run
 
 
 def _page(args: argparse.Namespace) -> Path:
-    """Where the page is written. Raises CannotError for files that would overwrite each other, or cannot be."""
+    """The report's path. Raises CannotError if files would overwrite each other or cannot be written."""
     run: Path = args.output
     page: Path = args.report or run.with_name("report.html") if run.name else run
     if not run.name or run.is_dir() or run.suffix == ".d":
@@ -242,7 +242,7 @@ def _only(objects: tuple[Manifest, ...]) -> Manifest:
 def _found(
     args: argparse.Namespace, question: PoolQuestion, objects: tuple[Manifest, ...], folder: Path, lock: int
 ) -> LocalModels:
-    """The question's models, and its prompts that are not built in."""
+    """The question's models and its prompts, unless built in."""
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
     files = prompts.local_prompt_files(others, dict(args.prompts), objects, args.models, folder)
@@ -265,7 +265,7 @@ def _downloaded(
     if args.emulated:
         kinds = emulated.kinds_on_hub(question.server.target, question.arms)
         with emulated.hub(folder, lock, kinds, _size_of(args, question)) as environ:
-            # Which commits the emulator invents is nobody's business.
+            # The emulator's invented commits are not worth showing.
             log = folder / "fetch.log"
             return models.downloaded(question.models, datasets, folder / "models", environ, lock, **options, log=log)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -273,7 +273,7 @@ def _downloaded(
 
 
 def _emulated(args: argparse.Namespace, question: PoolQuestion, found: LocalModels) -> tuple[str, Mapping[str, str]]:
-    """The mark of an emulated run, and variables for its servers that an invented target needs."""
+    """The mark of an emulated run, and the server variables that an invented target needs."""
     if not args.emulated:
         return "", {}
     target = question.server.target

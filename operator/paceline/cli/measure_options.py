@@ -1,4 +1,4 @@
-"""What `paceline measure` is told of the machine: engine, variables, GPUs. Checked before anything is downloaded."""
+"""The machine's options for `paceline measure`: engine, variables, GPUs. Checked before any download."""
 
 import argparse
 import os
@@ -12,12 +12,12 @@ from paceline.measure import devices, emulated
 
 
 class CannotError(RuntimeError):
-    """What keeps a file from being measured here, in a sentence."""
+    """Why a file cannot be measured here, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """What of `measure.machine.Machine` a person chooses."""
+    """The fields of `measure.machine.Machine` that a person chooses."""
 
     command: tuple[str, ...] | None
     variables: Mapping[str, str]

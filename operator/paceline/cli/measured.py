@@ -1,4 +1,4 @@
-"""What a person sees while a file is measured, and at its end."""
+"""Output of a measurement, while it runs and at its end."""
 
 import math
 import sys
@@ -14,9 +14,9 @@ from paceline.measure.applying import applying
 from paceline.measure.rounds import LocalRun
 
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
-"""As `paceline gate`. A Sweep decides nothing, and a search that has found something neither: 0."""
+"""As in `paceline gate`. 0 also for a Sweep, which decides nothing, and for a search that found something."""
 DRAW_SECONDS = 1.0
-"""Between two pictures: what draws them must not take the processor from what is measured."""
+"""Between two redraws: drawing must not take CPU from the measurement."""
 _PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
 
 
@@ -25,7 +25,7 @@ def tell(text: str) -> None:
 
 
 def watch(rounds: LocalRun) -> None:
-    """Drawn in place on a terminal; elsewhere a line for what has happened since."""
+    """Redraws in place on a terminal; elsewhere prints a line per event."""
     from paceline.cli.live.screen import draws_in_place
 
     if not draws_in_place():
@@ -69,7 +69,8 @@ def _lines(rounds: LocalRun) -> Iterator[str]:
 
 
 def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
-    """The exit code, by the verdict of the last of `runs`, which is in `file`; before it the search that led to it."""
+    """The exit code for the verdict of the last of `runs`, stored in `file`; an earlier run is the search that led to
+    it."""
     from paceline.cli.live.measuring import verdict_lines
     from paceline.cli.live.screen import print_styled
     from paceline.report import FORMATS, build_report

@@ -1,8 +1,8 @@
-"""Preflight at the desk: `paceline validate --models DIR` holds manifests against models that are on this machine.
+"""Offline preflight: `paceline validate --models DIR` checks manifests against models on this machine.
 
 DIR is a hub client's cache (`models--OWNER--NAME/snapshots/COMMIT`, as in ~/.cache/huggingface/hub), or has the folders
-OWNER/NAME, and for pvc://CLAIM/PATH the folder PATH. config.json and the headers of the safetensors files are read,
-no weights.
+OWNER/NAME, and for pvc://CLAIM/PATH the folder PATH. It reads config.json and the headers of the safetensors files, no
+weights.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,7 @@ from paceline.pods.fetch.request import FetchError
 
 
 def preflight(spec: DeploymentSpec, written: Mapping[str, Any], models: Path) -> Iterator[Problem]:
-    """What the operator would find once the prefetch is done: problems, and notes, which do not block. A model that is
-    not here is a problem, too."""
+    """The operator's preflight findings: problems, and notes, which do not block. A missing model is a problem, too."""
     known = {}
     for model in models_of(spec):
         place = folder(model, models)

@@ -1,4 +1,4 @@
-"""`paceline operator`: what the operator's pod runs."""
+"""`paceline operator`: the process in the operator's pod."""
 
 import argparse
 import logging
@@ -19,7 +19,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when told to stop, 1 when the Lease was lost."""
+    """0 after a stop signal, 1 if the Lease was lost."""
     settings = from_environment()
     logs("debug" if args.verbose else settings.log_level, settings.log_format)
     goes_directly()
@@ -29,15 +29,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def goes_directly() -> None:
-    """No proxy stands between an operator and its API server, pods and Prometheus. The API's client reads variables of
-    the environment, which a webhook of the cluster may add, and their exceptions know no ranges of addresses."""
+    """Removes proxy variables: the operator reaches the API server, pods and Prometheus directly. The API's client
+    reads variables that a webhook of the cluster may add, and their exceptions do not support address ranges."""
     for name in [name for name in os.environ if name.lower() in _PROXIES]:
         del os.environ[name]
         logging.getLogger(__name__).info("%s is not used: all that the operator speaks to is in the cluster", name)
 
 
 def logs(level: str, form: str) -> None:
-    """`form`: text, or json, Kopf's: one object a line with timestamp, severity and message."""
+    """`form`: text, or json, which is Kopf's format: one object per line with timestamp, severity and message."""
     if form == "json":
         kopf.configure(log_format=kopf.LogFormat.JSON)
     else:

@@ -1,4 +1,4 @@
-"""Options of several subcommands."""
+"""Options shared by several subcommands."""
 
 import argparse
 import re
@@ -8,19 +8,19 @@ _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def add_file(parser: argparse.ArgumentParser, help: str) -> None:
-    """One file, as `FILE` or, as kubectl has it, as `-f FILE`: args.file."""
+    """One file, as `FILE` or `-f FILE` like kubectl, in args.file."""
     parser.add_argument("file", nargs="?", metavar="FILE", help=help)
     parser.add_argument("-f", "--filename", dest="filenames", action="append", default=[], help=argparse.SUPPRESS)
 
 
 def add_files(parser: argparse.ArgumentParser, help: str) -> None:
-    """One file or more, as `FILE…` or as `-f FILE`, again for more: args.files."""
+    """One or more files, as `FILE…` or repeated `-f FILE`, in args.files."""
     parser.add_argument("files", nargs="*", metavar="FILE", help=help)
     parser.add_argument("-f", "--filename", dest="filenames", action="append", default=[], help=argparse.SUPPRESS)
 
 
 def with_filenames(args: argparse.Namespace) -> str:
-    """Puts the values of `-f` where the others are. What is wrong with them; "" if nothing is."""
+    """Moves the values of `-f` to the positional ones. Returns an error message, or ""."""
     if not hasattr(args, "filenames"):
         return ""
     if hasattr(args, "files"):
@@ -34,7 +34,7 @@ def with_filenames(args: argparse.Namespace) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Why a file cannot be read, without its name."""
+    """Why a file cannot be read, without the file's name."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, OSError) and error.strerror:
@@ -43,7 +43,7 @@ def reason(error: Exception) -> str:
 
 
 def add_kubectls(parser: argparse.ArgumentParser) -> None:
-    """Which cluster and namespace, as kubectl is told."""
+    """kubectl's options for cluster and namespace."""
     parser.add_argument("-n", "--namespace", help="namespace to look in")
     parser.add_argument("--kubeconfig", metavar="FILE", help="[$KUBECONFIG, ~/.kube/config]")
     parser.add_argument("--context", help="context of the kubeconfig")

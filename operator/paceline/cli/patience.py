@@ -1,4 +1,4 @@
-"""What a plan takes longer for than its rounds wait: sure to end in Error, hours later."""
+"""Starts and workloads of a plan that exceed its timeouts: their rounds would end in Error, hours later."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from paceline.plan.costs import Assumptions
 
 
 def too_slow(pools: Sequence[PoolSettings], timeouts: Timeouts, at: str, slowest: Assumptions) -> Iterator[str]:
-    """A line for each start and workload that may not end in time if all is as slow as `slowest`; `at` is the field of
+    """One line per start and workload that may not finish in time if all is as slow as `slowest`. `at` is the path of
     the timeouts."""
     if slowest.start_seconds > timeouts.start:
         yield (
@@ -30,5 +30,5 @@ def _minutes(seconds: float) -> str:
 
 
 def _more(seconds: float) -> str:
-    """A Go duration with a quarter to spare."""
+    """A Go duration with a quarter added."""
     return f"{math.ceil(seconds * 1.25 / 60)}m"

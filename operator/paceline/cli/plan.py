@@ -1,7 +1,7 @@
-"""`paceline plan FILE`: what an apply would do and what it would cost, before anything is applied.
+"""`paceline plan FILE`: the effects and the cost of an apply, before it is applied.
 
-It runs the operator's own planners in a simulated cluster (`paceline.plan.forecast`). Twice: likely, all candidates are
-plainly faster; at worst, no candidate is ever decided, servers start slowly and answer at half of the speed.
+It runs the operator's own planners in a simulated cluster (`paceline.plan.forecast`), twice. Likely: all candidates are
+plainly faster. At worst: no candidate is ever decided, servers start slowly and answer at half of the speed.
 """
 
 import argparse
@@ -52,12 +52,12 @@ STREAMS = (171.0, 48.0)
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
 _PUBLISHED = "Qwen/Qwen3-Coder-Next"
 NO_ROOM = 3
-"""Exit code where something would wait for GPUs for ever."""
+"""Exit code if something would wait for GPUs forever."""
 
 
 SPREADS = (0.05, None)
-"""Between the baseline's requests, a standard deviation of ln(speed): a guess, of which later rounds send fewer; and so
-large a one that they do not."""
+"""Between the baseline's requests, a standard deviation of ln(speed): a guess at which later rounds send fewer
+requests, and None for one so large that they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
 def _cases(
     args: argparse.Namespace, manifest: Manifest, existing: Sequence[Manifest], now: datetime
 ) -> tuple[list[Manifest], CostRange, Forecast, Forecast]:
-    """What there is in its namespace, what is assumed, and the likely and the worst case."""
+    """The namespace's existing objects, the assumptions, and the likely and the worst case."""
     there = [one for one in existing if may_meet(one, manifest)]
     bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
     lower = forecast(manifest, there, ALL_FASTER, bounds.lower, None, now)
@@ -144,7 +144,7 @@ def _cases(
 
 
 def spec_of(manifest: Manifest) -> DeploymentSpec:
-    """Of a run, the spec of a deployment with one pool that serves nothing."""
+    """The deployment's spec; for a run, the spec of a deployment with one pool that serves nothing."""
     if manifest["kind"] != RUN:
         return api.deployment(manifest)
     run = api.run(manifest)
@@ -161,14 +161,14 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
 
 
 def _in_full(workload: Workload) -> Workload:
-    """All of its requests in every round."""
+    """With all of its requests in every round."""
     return replace(workload, dataset=replace(workload.dataset, min_requests=None))
 
 
 def costs(
     manifest: Manifest, lower: Forecast, upper: Forecast, bounds: CostRange, existing: Sequence[Manifest] = ()
 ) -> Iterator[str]:
-    """The table of costs, what they buy, the steps, and what they assume."""
+    """The table of costs, what they buy, the steps, and the assumptions."""
     spec, purpose = spec_of(manifest), purpose_of(manifest["spec"])
     yield f"{manifest['metadata']['name']}: {_in_short(spec, lower, upper, bounds, purpose)}\n"
     yield f"{'POOL':<20} {HEAD}"
@@ -213,7 +213,7 @@ def costs(
 
 
 def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: CostRange, purpose: Purpose) -> str:
-    """The answer in a sentence."""
+    """The answer in one sentence."""
     if not any(cost.jobs for cost in upper.pools.values()):
         return "nothing is measured"
     looks = sorted({cost.jobs for cost in lower.pools.values() if cost.jobs})
@@ -226,13 +226,13 @@ def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: Co
 
 
 def _too_few(pool: PoolSettings, lower: Forecast) -> bool:
-    """Whether no round is left for the first look: a budget alone can take one away."""
+    """Whether the rounds do not reach the first look, for example because of a budget."""
     cost = lower.pools[pool.name]
     return not (cost.search or cost.reused) and 0 < cost.jobs < pool.gate.decide_after_rounds[0]
 
 
 def _hours(forecast: Forecast) -> str:
-    """GPU-hours, and hours by the clock if rounds of pools run one after another."""
+    """GPU-hours, and wall-clock hours if the pools' rounds run one after another."""
     costs = [cost for cost in forecast.pools.values() if cost.accelerators]
     seconds = sum(cost.accelerator_seconds / cost.accelerators for cost in costs)
     return f"{sum(cost.accelerator_seconds for cost in costs) / 3600:.1f} GPU-hours ({seconds / 3600:.1f} h)"
@@ -246,7 +246,7 @@ def _way_out(
     free: int | None,
     now: datetime,
 ) -> Iterator[str]:
-    """What to change where something would wait for ever: tried before it is said."""
+    """Changes that avoid waiting forever; each is tried in a simulation first."""
     if crowded is None or not crowded.waiting:
         return
     spec = manifest["spec"]
@@ -268,7 +268,7 @@ def _shown(
     existing: Sequence[Manifest],
     spread: float | None,
 ) -> dict[str, Detectable]:
-    """Of each pool that is measured for a verdict, which a Sweep has none of."""
+    """For each pool that is measured for a verdict; not for a Sweep, which has none."""
     if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
     measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
@@ -297,13 +297,13 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
 
 
 def _servers(spec: DeploymentSpec) -> int:
-    """GPUs of all servers: one server where an autoscaler decides, as a Deployment begins that names no number."""
+    """GPUs of all servers: one server if an autoscaler decides, like a Deployment without a number."""
     servers = sum(1 if pool.replicas is None else pool.replicas for pool in spec.pools)
     return servers * spec.server.accelerator.count * spec.server.accelerator.nodes
 
 
 def _steps(forecast: Forecast) -> Iterator[str]:
-    """Changes with the same reason are one step."""
+    """Consecutive changes with the same reason are one step."""
     for why, group in groupby(forecast.steps, key=lambda step: step[1]):
         keys = [key for key, _ in group]
         kinds = ", ".join(dict.fromkeys(kind for kind, _ in keys))
@@ -334,7 +334,7 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
 
 
 def enough(workload: Workload, pool: PoolSettings, spread: float | None) -> int | None:
-    """Requests of rounds after the first, at this spread of the baseline's; None if they send as many."""
+    """Requests of rounds after the first, for this spread of the baseline; None if they send as many."""
     weights = [one.weight for one in pool.workloads if not one.rate]
     fewer = (
         with_enough_requests(workload, spread, weights).dataset.requests
@@ -354,7 +354,7 @@ def _again(workload: Workload, rounds: int) -> str:
 
 
 def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
-    """What clients lose."""
+    """What clients lose after a promotion."""
     changes = losses(spec.server, [arm for pool in spec.pools for arm in pool.arms])
     yield from (["\nOnce a candidate is promoted:", *(f"  {change}." for change in changes)] if changes else ())
 
@@ -387,7 +387,7 @@ def _bounds(
 
 
 def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float, float], str, bool]:
-    """Tokens a second of one request, likely and at worst; their source; and whether they are of a request alone."""
+    """Tokens per second of one request, likely and at worst; their source; and whether the request runs alone."""
     if tokens_per_second is not None:
         return (float(tokens_per_second), float(tokens_per_second)), "as you say", False
     size, source = size_in_name(server.target.source), server.target.source
@@ -400,7 +400,7 @@ def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float
 
 
 def _number(text: str) -> int:
-    """argparse's type: zero, too."""
+    """argparse's type: allows zero."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number; got {text}")
     return int(text)

@@ -1,4 +1,4 @@
-"""The part of `paceline plan` about what its cost buys: the smallest difference that a verdict can show, and when."""
+"""The part of `paceline plan` about what the cost buys: the smallest difference that a verdict can show, and when."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ ASSUMED = (
 
 
 AFTER_A_SEARCH = 1
-"""Candidates of the gate that follows a search: what it has found. A schedule that it writes makes them three."""
+"""Candidates of the gate after a search: the search's winner. If a schedule is written, there are three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detectable:
-    """What a pool's verdict can show, with the noise that this holds for and its source."""
+    """The smallest difference that a pool's verdict can show, with the assumed noise and its source."""
 
     noise: Noise
     source: str
     cut: int | None
-    """Rounds after which a budget ends it at worst; None where it reaches the last look."""
+    """Rounds after which a budget ends the run at worst; None if it reaches the last look."""
     looks: tuple[tuple[int, float, RoundCost, RoundCost], ...]
-    """The first and the last look: rounds, smallest advantage, and the cost until then, best and worst case."""
+    """The first and the last look: rounds, smallest advantage, and the cost up to there, best and worst case."""
 
 
 def smallest(
@@ -42,8 +42,8 @@ def smallest(
     existing: Collection[Manifest],
     spread: float | None = None,
 ) -> Detectable:
-    """`least` is the cost of a verdict at the first look, `most` of one at the last. `spread` decides how many requests
-    rounds send."""
+    """`least` is a verdict's cost at the first look, `most` at the last. `spread` decides how many requests rounds
+    send."""
     noise, source = _observed(pool, existing) or (_assumed(pool, spread), ASSUMED)
     looks = pool.gate.decide_after_rounds
     candidates = AFTER_A_SEARCH if pool.search else sum(arm.name != BASELINE for arm in pool.arms)
@@ -64,8 +64,8 @@ def smallest(
 
 
 def smallest_table(shown: Mapping[str, Detectable]) -> Iterator[str]:
-    """The smallest differences, and beside each the physical floor: no verdict at that look costs less than the starts
-    of its servers and the tokens of its answers."""
+    """The smallest differences, each with its physical minimum: a verdict at that look costs at least its servers'
+    starts and its answers' tokens."""
     if not shown:
         return
     yield "\nWhat a verdict can show, and the least that it costs by then, in GPU-hours:"
@@ -84,7 +84,7 @@ def smallest_table(shown: Mapping[str, Detectable]) -> Iterator[str]:
 
 
 def noises(shown: Mapping[str, Detectable]) -> Iterator[str]:
-    """Of what is assumed: how much a speed-up varies between rounds."""
+    """The assumed variation of a speed-up between rounds."""
     for source in dict.fromkeys(of_pool.source for of_pool in shown.values()):
         yield f"  Between rounds a speed-up varies (standard deviations), {source}:"
         for pool, of_pool in shown.items():
@@ -94,7 +94,7 @@ def noises(shown: Mapping[str, Detectable]) -> Iterator[str]:
 
 
 def _assumed(pool: PoolSettings, spread: float | None) -> Noise:
-    """Of the rounds after the first, which may send fewer requests."""
+    """For the rounds after the first, which may send fewer requests."""
     judged = _judged(pool.workloads)
     weights = [workload.weight for workload in pool.workloads if not workload.rate]
     sent = [with_enough_requests(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
@@ -110,7 +110,7 @@ def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
 
 
 def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
-    """From runs of a pool of this name that measured the same workloads."""
+    """From runs of a pool with this name and the same workloads."""
     names = {workload.name for workload in pool.workloads}
     rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == ROUND_KIND]
     for stored in existing:
@@ -118,7 +118,7 @@ def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise
             continue
         try:
             run = api.run(stored)
-        except api.InvalidManifestError:  # of another release
+        except api.InvalidManifestError:  # written by another release
             continue
         if {workload.name for workload in run.workloads} == names:
             weights = {workload.name: workload.weight for workload in _judged(run.workloads)}

@@ -1,4 +1,4 @@
-"""The profiles at the desk: that of a deployment among the objects of a file, and the deployments that name one."""
+"""Profiles without a cluster: finds a deployment's profile in a file's objects, and the deployments that name one."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ def is_a(kind: str, one: Any) -> bool:
 
 
 def profile_for(deployment: Object, objects: Collection[Any]) -> Object | None:
-    """The first good one of that name; a namespace that is not written may be any."""
+    """The first valid profile with that name; an unwritten namespace matches any."""
     found = (one for one in objects if is_a(PROFILE, one) and _is_of(one, deployment) and not problems(one))
     return next(found, None)
 
@@ -29,18 +29,18 @@ def naming(profiles: Collection[Object], objects: Collection[Any]) -> Iterator[d
 
 
 def resolved_profile(deployment: Object, profile: Object) -> dict[str, Any]:
-    """With the values of its profile. Raises InvalidManifestError for a lock that it contradicts."""
+    """The deployment with its profile's values. Raises InvalidManifestError if it contradicts a lock."""
     return api.with_profile(api.stored(deployment), api.stored(profile))
 
 
 def missing(name: str) -> Problem:
-    """The note that a profile was not looked at."""
+    """The note that a profile was not checked."""
     message = f"not checked: the values of BenchmarkProfile {name}, which is in none of the files"
     return Problem(path="spec.benchmark.profileRef", message=message, note=True)
 
 
 def may_meet(one: Object, other: Object) -> bool:
-    """Whether they are of one namespace, as far as both say so."""
+    """Whether they are in one namespace, or one of them does not say."""
     spaces = {(each.get("metadata") or {}).get("namespace") for each in (one, other)} - {None}
     return len(spaces) <= 1
 

@@ -1,9 +1,9 @@
-"""`paceline render FILE`: the objects that the operator would make, server argv included, without a cluster.
+"""`paceline render FILE`: the objects that the operator would make, including server argv, without a cluster.
 
 For each SpeculativeDeployment of the file: the cache claim, if it asks for one, and the prefetch; then for each pool
 the ControllerRevision that keeps the rendering, the Deployment (a LeaderWorkerSet for several nodes) and the Service.
-For each BenchmarkRun: the Job of its first round, and before it each arm's command as a comment. Where they claim
-devices, the ResourceClaimTemplate of servers or rounds goes before them.
+For each BenchmarkRun: each arm's command as a comment, then the Job of its first round. If servers or rounds claim
+devices, their ResourceClaimTemplate comes first.
 """
 
 import argparse
@@ -48,11 +48,11 @@ from paceline.report.text import count
 _UNKNOWN = "0" * 40
 _SETTINGS = Settings(image="paceline")
 MOST_NAMES = 12
-"""Arms that a sentence names."""
+"""Arms that a sentence lists."""
 
 
 class Plain(yaml.SafeDumper):
-    """Without anchors, and a script as its lines: what is printed is meant to be read and applied."""
+    """Without anchors, and with scripts as separate lines: the output should be readable and appliable."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -98,13 +98,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def rendered_objects(manifest: Manifest, pool: str | None = None, arm: str | None = None) -> Iterator[Manifest]:
-    """The objects of one of ours. Raises LookupError for a pool or an arm that is not there, RefusedError for a run
-    that does not say its commits."""
+    """The objects of a deployment or run. Raises LookupError for an unknown pool or arm, RefusedError for a run without
+    commits."""
     return (_round if manifest["kind"] == RUN else _served)(manifest, pool, arm)
 
 
 def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:
-    """Of all pools that have this arm."""
+    """The objects of all pools with this arm."""
     spec, arm = api.deployment(manifest), arm or BASELINE
     snapshot = Snapshot(manifest=_created(manifest), spec=spec, invalid="", children={}, settings=_SETTINGS)
     pinned = pin(spec, {(one.source, one.revision): _UNKNOWN for one in artifacts_of(spec)})
@@ -123,14 +123,14 @@ def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[M
 
 
 def _named(arms: Iterable[str]) -> str:
-    """A search has dozens."""
+    """Shortened, because a search has dozens."""
     names = list(arms)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
 
 
 def _searches(manifest: Manifest, pool: str | None) -> Iterator[str]:
-    """Of each pool that searches, among which arms; each can be rendered by its name."""
+    """For each pool with a search, its arms; each can be rendered by name."""
     if manifest["kind"] == RUN:
         return
     for one in api.deployment(manifest).pools:
@@ -158,7 +158,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
 
 
 def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:
-    """The first round's Job; with an arm, as of a later round in which it is the only one still in question."""
+    """The first round's Job; with an arm, a later round in which only that arm is undecided."""
     spec, owner = api.run(manifest), _owner(manifest)
     if pool not in (None, spec.pool):
         raise LookupError(f"no pool {pool}; the run {owner.name} is of {spec.pool}")
@@ -186,7 +186,7 @@ def _printed(manifest: Manifest, one: Manifest) -> str:
 
 
 def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
-    """What is still to be filled in, and the servers' commands as a person would type them."""
+    """Which values are still missing, and the servers' commands as typed in a shell."""
     asked = RoundJob(job=job, pod=None).plan
     number = count(len(asked.arms), "server")
     yield f"The first round of {asked.run}: {number}, one after another on the same accelerators."
@@ -195,6 +195,6 @@ def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
 
 
 def _created(manifest: Manifest) -> Manifest:
-    """As the API server would name it."""
+    """With the name that the API server would give it."""
     metadata: dict[str, Any] = {"namespace": "default", "uid": "not-yet-created", **manifest["metadata"]}
     return {**manifest, "metadata": metadata}

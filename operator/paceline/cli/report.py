@@ -1,4 +1,4 @@
-"""`paceline report NAME…`: runs and deployments as one self-contained page, or as Markdown or JSON."""
+"""`paceline report NAME…`: runs and deployments as one self-contained page, as Markdown or as JSON."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from paceline.report import FORMATS, Report, build_report, runs
 _NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
 
 _ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What comes of a file whose fields have other types than the API server lets in: a report believes them."""
+"""Errors for a file with field types that the API server would refuse: a report does not check them."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> Report:
-    """Deployments with those of their runs that matter, then the runs that were named."""
+    """Deployments with their relevant runs, then the runs that were named."""
     found = report_source.read_sources(args.names, args)
     manifests, deployments = [], []
     for one in found.deployments:

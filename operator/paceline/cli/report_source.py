@@ -1,4 +1,4 @@
-"""Where `paceline report` finds runs and deployments: in files, on stdin, in the cluster."""
+"""Finds runs and deployments for `paceline report`: in files, on stdin, in the cluster."""
 
 import argparse
 import asyncio
@@ -32,13 +32,13 @@ _KINDS: dict[str, tuple[Resource, ...]] = {
     **dict.fromkeys(("bench", "benchmarkrun", "benchmarkruns"), (BENCHMARK_RUN,)),
     **dict.fromkeys(("specdep", "speculativedeployment", "speculativedeployments"), (SPECULATIVE_DEPLOYMENT,)),
 }
-"""What stands before a name's slash → where the name is looked for."""
+"""Prefix before a name's slash → kinds to look in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A deployment with what belongs to it. `revisions`: those of which a ControllerRevision is kept, None if they
-    could not be read. `traffic` by pool; `unread`: why there is none."""
+    """A deployment and its objects. `revisions`: those with a ControllerRevision, None if they could not be read.
+    `traffic` by pool; `unread`: why there is no traffic."""
 
     deployment: ObservedDeployment
     runs: Sequence[Manifest]
@@ -49,14 +49,14 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSources:
-    """`runs` are those that were named themselves."""
+    """`runs` are those that were named directly."""
 
     deployments: tuple[Served, ...] = ()
     runs: tuple[Manifest, ...] = ()
 
 
 def read_sources(names: Sequence[str], args: argparse.Namespace) -> ReportSources:
-    """What is meant, at least one run or deployment. Raises OSError, ValueError, ApiError."""
+    """The requested runs and deployments, at least one. Raises OSError, ValueError, ApiError."""
     found = [of_file(name) if _is_file(name) else of_cluster(name, args) for name in names]
     deployments = tuple(one for each in found for one in each.deployments)
     runs = tuple(run for each in found for run in each.runs)
@@ -70,8 +70,8 @@ def _is_file(name: str) -> bool:
 
 
 def of_file(name: str) -> ReportSources:
-    """The BenchmarkRuns and SpeculativeDeployments of a file, those of a List too; other kinds are passed over. A run
-    of one of these deployments is no run that was named itself."""
+    """The BenchmarkRuns and SpeculativeDeployments of a file, including those in a List; other kinds are ignored. Runs
+    of these deployments do not count as named directly."""
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     try:
         documents = [json.loads(text)] if text.lstrip().startswith("{") else of_yaml(text)
@@ -123,8 +123,8 @@ def of_cluster(name: str, args: argparse.Namespace) -> ReportSources:
 
 
 async def source_named(api: Transport, namespace: str, name: str, interval: float = 0) -> ReportSources:
-    """The run of that name, else the deployment of that name; its servers are read twice, `interval` seconds apart, or
-    not at all if that is 0."""
+    """The run with that name, else the deployment. Its servers are read twice, `interval` seconds apart; not at all if
+    0."""
     kind, _, bare = name.rpartition("/")
     if kind.lower() not in _KINDS:
         raise ValueError(f"{name}: must be an existing file, NAME, bench/NAME or specdep/NAME")
@@ -155,7 +155,7 @@ async def _served(api: Transport, namespace: str, name: str, interval: float) ->
 async def _traffic(
     api: Transport, found: ObservedDeployment, runs: Sequence[Manifest], interval: float
 ) -> tuple[Mapping[str, Traffic], str]:
-    """What the servers do now, and why that is not known: a page about the past needs no server."""
+    """The servers' current traffic, or why it is not known: a page about the past needs no server."""
     if not interval:
         return {}, ""
     try:

@@ -1,4 +1,4 @@
-"""Rows of `paceline plan`: what pools measure, likely and at worst."""
+"""Rows of `paceline plan`: the cost of pools, likely and at worst."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,11 +7,11 @@ from paceline.plan.forecast import Forecast
 
 HEAD = f"{'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
 POOL = 40
-"""Characters of a deployment's name and a pool's."""
+"""Width of a deployment's and a pool's name."""
 
 
 def by_pool(cases: Sequence[tuple[str, Forecast, Forecast]]) -> Iterator[str]:
-    """A table of the pools of several deployments: of each its name, the likely and the worst case."""
+    """A table of the pools of several deployments: name, likely and worst case."""
     yield f"{'DEPLOYMENT/POOL':<{POOL}} {HEAD}"
     for name, lower, upper in cases:
         for pool, cost in lower.pools.items():
@@ -24,7 +24,7 @@ def by_pool(cases: Sequence[tuple[str, Forecast, Forecast]]) -> Iterator[str]:
 
 
 def row(least: EvidenceCost, most: EvidenceCost, prefetches: int = 0) -> str:
-    """Each round is a Job, and so is each prefetch."""
+    """Each round and each prefetch is a Job."""
     rounds, jobs = cost_span(least.jobs, most.jobs), cost_span(least.jobs + prefetches, most.jobs + prefetches)
     hours = cost_span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
     return f"{rounds:>7} {jobs:>7} {cost_span(least.server_starts, most.server_starts):>14} {hours:>14}"
@@ -39,7 +39,7 @@ def total(costs: Sequence[EvidenceCost]) -> EvidenceCost:
 
 
 def cost_span(least: float, most: float, digits: int = 0) -> str:
-    """In order: a search may need fewer rounds where nothing is clear."""
+    """In ascending order: a search may need fewer rounds if nothing is clear."""
     least, most = sorted((least, most))
     first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"
     return first if first == last else f"{first}-{last}"

@@ -1,7 +1,7 @@
-"""`kubectl paceline promote | promote-anyway | abort | retry | rollback`: requests that are no spec.
+"""`kubectl paceline promote | promote-anyway | abort | retry | rollback`: one-time requests, outside the spec.
 
-Each writes an annotation with a fresh token and, unless told not to, waits until the operator has carried it out or
-refused it. A request that is refused is taken back: else it would lie in wait for the day on which it can be done.
+Each writes an annotation with a fresh token and, by default, waits until the operator has executed or refused it. A
+refused request is withdrawn: otherwise it would take effect later, when it becomes possible.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from paceline.cli.live.request import (
 from paceline.kube import Api
 
 EVERY = 0.5
-"""Seconds between two looks for an answer."""
+"""Seconds between two polls for an answer."""
 _LONGEST_TOKEN = 200
 KNOWINGLY = "--against-the-verdict"
 
@@ -39,7 +39,7 @@ KNOWINGLY = "--against-the-verdict"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
     revision: str = ""
-    """What REVISION means; empty if the request names none."""
+    """The revision that REVISION resolves to; empty if the request names none."""
 
 
 _VERBS = {
@@ -89,7 +89,7 @@ async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
 
 
 def one_pool(deployment: ObservedDeployment, name: str | None) -> ObservedPool:
-    """A request is for one pool."""
+    """A request needs exactly one pool."""
     found = deployment.chosen(name)
     if len(found) > 1:
         raise ValueError(f"--pool: {deployment.name} has several; name one of {', '.join(pool.name for pool in found)}")
@@ -97,7 +97,7 @@ def one_pool(deployment: ObservedDeployment, name: str | None) -> ObservedPool:
 
 
 def request(pool: ObservedPool, args: argparse.Namespace) -> Asked:
-    """Raises ValueError for what must be said first."""
+    """Raises ValueError if the request needs more information."""
     verb, token = args.command, args.token
     if verb == "promote-anyway" and not args.knowingly:
         verdict = pool.status.verdict
@@ -113,7 +113,7 @@ def request(pool: ObservedPool, args: argparse.Namespace) -> Asked:
 
 
 async def heard(seen: AsyncIterator[ObservedDeployment], asked: Asked, longest: float) -> ObservedDeployment | None:
-    """The deployment with its answer; None if there was none in so many seconds."""
+    """The deployment with its answer; None after `longest` seconds without one."""
     try:
         async with asyncio.timeout(longest):
             return await answer(seen, asked)
@@ -135,7 +135,7 @@ async def _answered(
     why = refusal_reason(found, asked)
     await take_back(api, found, asked)
     again = await load_deployment(api, found.namespace, found.name)
-    if handled(again, asked):  # in between
+    if handled(again, asked):  # answered in the meantime
         return await _answered(api, args, asked, before, again)
     if args.output == "json":
         command.print_json({"request": asked.key, "value": asked.value, "handled": False, "refused": why})

@@ -43,7 +43,7 @@ async def _status(api: Api, namespace: str, args: argparse.Namespace) -> int:
 
 
 async def _list(api: Api, args: argparse.Namespace) -> int:
-    """A line for each deployment, as `kubectl get` has it, with what it serves."""
+    """One line per deployment, as in `kubectl get`, plus what it serves."""
     found = in_all_texts((await api.list(SPECULATIVE_DEPLOYMENT)).items, printable)
     rows = [
         (one["metadata"]["namespace"], one["metadata"]["name"], status.state or "-", status.summary)

@@ -1,6 +1,6 @@
-"""`kubectl paceline top NAME`: acceptance and speed of each pool now, beside what its evidence measured.
+"""`kubectl paceline top NAME`: current acceptance and speed of each pool, next to its evidence.
 
-Two readings of each server's own counters, by the API server's proxy to pods, some seconds apart.
+Reads each server's counters twice, some seconds apart, through the API server's pod proxy.
 """
 
 import argparse
@@ -67,7 +67,7 @@ async def readings(
     runs: Sequence[Manifest],
     interval: float,
 ) -> list[Traffic]:
-    """Two of every server, so many seconds apart. Raises ValueError if no server of this engine can be read."""
+    """Reads every server twice, `interval` seconds apart. Raises ValueError if no server of this engine can be read."""
     if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
         raise ValueError(cannot)
     pods = await answering_pods(api, deployment.namespace, deployment.name)
@@ -82,7 +82,7 @@ async def readings(
 
 
 async def answering_pods(api: Api, namespace: str, name: str) -> list[Manifest]:
-    """The pods that answer requests now."""
+    """The pods that currently answer requests."""
     labels = selector({DEPLOYMENT_LABEL: name, COMPONENT_LABEL: "server"})
     pods = (await api.list(POD, namespace, labels)).items
     return [pod for pod in pods if condition(pod, "Ready") and _leads(pod["metadata"]["labels"])]

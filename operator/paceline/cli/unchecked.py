@@ -1,4 +1,4 @@
-"""What `paceline validate` cannot check in a file that is right as far as it can see: notes, none of which blocks."""
+"""Notes about what `paceline validate` cannot check in a valid file; none of them blocks."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,11 +10,11 @@ from paceline.plan.run.steps.check import unpinned
 
 NVIDIA_LABEL = "nvidia.com/gpu.product"
 BEGINNINGS = ("NVIDIA-", "Tesla-", "GRID-", "Quadro-")
-"""Of the label's values: the driver's name of a card, with hyphens."""
+"""Beginnings of the label's values: the driver's name of a card, with hyphens."""
 
 
 def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Problem]:
-    """`with_models`: whether the models' files are checked, too."""
+    """`with_models`: whether the models' files are also checked."""
     engine, accelerator = spec.server.engine, spec.server.accelerator
     if not ENGINES[engine.type].reads(engine.version):
         newest = f"{engine.type} {ENGINES[engine.type].newest}"
@@ -42,7 +42,7 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
 
 
 def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:
-    """What a deployment lists and no pool measures."""
+    """Items that a deployment lists and no pool measures."""
     pools, why = written["pools"], "it is neither measured nor checked"
     for i, candidate in enumerate(written.get("candidates", ())):
         if not any(candidate["name"] in pool.get("candidates", [candidate["name"]]) for pool in pools):
@@ -54,7 +54,7 @@ def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def known_of(spec: DeploymentSpec | RunSpec) -> Iterator[str]:
-    """Problems that people have reported of this release with such drafts."""
+    """Reported problems of this release with such drafts."""
     arms = spec.arms if isinstance(spec, RunSpec) else [arm for pool in spec.pools for arm in pool.arms]
     yield from known_problems.found(ENGINES[spec.server.engine.type].known_problems, spec.server, arms)
 

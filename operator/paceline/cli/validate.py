@@ -1,4 +1,4 @@
-"""`paceline validate FILE…`: what the API server and the engine would refuse, without either."""
+"""`paceline validate FILE…`: finds what the API server and the engine would refuse, without either."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ OUTPUTS = ("text", "json", "github")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A file, the kinds of ours in it, and what was found."""
+    """A file, its kinds of ours, and the findings."""
 
     file: str
     kinds: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def line(file: str, problem: Problem) -> str:
-    """`FILE:LINE:COLUMN: spec.path: message`, as compilers write it."""
+    """`FILE:LINE:COLUMN: spec.path: message`, like a compiler."""
     where = f"{file}:{problem.line}:{problem.column}" if problem.line else file
     return f"{where}: {'note: ' if problem.note else ''}{problem}"
 
@@ -104,7 +104,7 @@ def _entry(file: str, problem: Problem) -> dict[str, Any]:
 
 
 def _annotation(file: str, problem: Problem) -> str:
-    """A workflow command of GitHub Actions, which shows it at the line of a pull request."""
+    """A workflow command of GitHub Actions, shown at that line of a pull request."""
     level = "notice" if problem.note else "error"
     escaped = printable(file).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
     where = f",line={problem.line},col={problem.column}" if problem.line else ""
@@ -130,25 +130,25 @@ def _with_profile(
 
 
 def _printable(line: str) -> str:
-    """One line without control characters, which a file may bring; what the terminal's encoding lacks is escaped."""
+    """One line without the file's control characters; characters that the terminal's encoding lacks are escaped."""
     encoding = sys.stdout.encoding or "utf-8"
     return printable(line).encode(encoding, "backslashreplace").decode(encoding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileText:
-    """A file as it was read."""
+    """A file's content."""
 
     file: str
     text: str = ""
     fault: str = ""
-    """Why it could not be."""
+    """Why it could not be read."""
     named: bool = True
-    """By its own name, not by its directory's."""
+    """Whether it was named itself, rather than found in a directory."""
 
 
 def _texts(name: str, recursive: bool) -> Iterator[FileText]:
-    """A file, or the files of a directory."""
+    """The file, or the files of a directory."""
     if not Path(name).is_dir():
         yield _text(name, named=True)
         return
@@ -167,7 +167,7 @@ def _text(file: str, *, named: bool) -> FileText:
 
 
 def _profiles(text: str) -> list[Any]:
-    """Those of a text; of one that is no YAML, none."""
+    """The profiles in a text; empty if it is not YAML."""
     try:
         return [one for one in documents(text) if is_a(PROFILE, one)] if PROFILE in text else []
     except (ValueError, yaml.YAMLError, RecursionError):
@@ -175,7 +175,7 @@ def _profiles(text: str) -> list[Any]:
 
 
 def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> Checked:
-    """Of a named file standard error says so if nothing in it was checked."""
+    """For a file that was named, stderr says if nothing in it was checked."""
     if one.fault:
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
     checked = _of_text(one.file, one.text, models, profiles)
@@ -190,8 +190,8 @@ def read_file(file: str) -> str:
 
 
 def of_text(text: str, beside: Collection[Any] = ()) -> tuple[Problem, ...]:
-    """The problems and notes of all our documents; a text that is no YAML is a problem. Profiles are looked for in the
-    text, then `beside` it."""
+    """The problems and notes of all our documents; invalid YAML is a problem. Profiles are looked up in the text, then
+    in `beside`."""
     return _of_text("", text, None, [*_profiles(text), *beside]).found
 
 
@@ -219,7 +219,7 @@ HINTS = {
     "mapping values are not allowed": ": is it indented like its neighbours, and is a text with `: ` in quotes?",
     "cannot start any token": ": indent with spaces, not with tabs; put a text that begins with @, ` or % in quotes",
 }
-"""Words of the YAML parser → what mostly is the cause."""
+"""Message of the YAML parser → its usual cause."""
 
 
 def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
@@ -231,15 +231,15 @@ def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
 
 
 def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[Problem]:
-    """What the API server refuses; else what the engine would."""
+    """The API server's refusals; if there are none, the engine's."""
     return [problem for problem in findings_of(manifest, None, profiles) if not problem.note]
 
 
 def findings_of(
     manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()
 ) -> list[Problem]:
-    """What is wrong, or, beside what is right, notes; given `models`, with what preflight would find. A deployment that
-    names one of the `profiles` is looked at with its values."""
+    """Problems; for a valid manifest, notes; with `models`, also preflight's findings. A deployment that names one of
+    the `profiles` is checked with its values."""
     if faults := problems(manifest):
         return faults
     if is_a(PROFILE, manifest):
@@ -255,6 +255,6 @@ def findings_of(
     notes = [*unchecked(spec, models is not None), *(() if isinstance(spec, RunSpec) else unnamed(written))]
     if models is None or isinstance(spec, RunSpec):
         return notes
-    from paceline.cli.models import preflight  # takes longer to import than all else here
+    from paceline.cli.models import preflight  # its import takes longer than everything else here
 
     return [*preflight(spec, written, models), *notes]

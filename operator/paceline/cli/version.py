@@ -1,4 +1,4 @@
-"""`paceline version`: which Paceline this is."""
+"""`paceline version`: print the version."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`kubectl paceline watch NAME`: `status` again and again, drawn in place on a terminal."""
+"""`kubectl paceline watch NAME`: repeat `status`, drawn in place on a terminal."""
 
 import argparse
 import json
@@ -39,7 +39,7 @@ async def _watch(api: Api, namespace: str, args: argparse.Namespace) -> int:
 
 
 async def differing(seen: AsyncIterator[ObservedDeployment]) -> AsyncIterator[ObservedDeployment]:
-    """Those that differ from the one before in more than the time that has passed."""
+    """The states that differ from the previous one in more than elapsed time."""
     before: object = None
     async for deployment in seen:
         runs = [

@@ -37,7 +37,7 @@ async def _why(api: Api, namespace: str, args: argparse.Namespace) -> int:
 
 
 def _wrapped(text: str) -> str:
-    """On a terminal only."""
+    """Wraps only on a terminal."""
     if not sys.stdout.isatty():
         return text
     width = min(100, shutil.get_terminal_size().columns)

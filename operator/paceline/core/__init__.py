@@ -1,4 +1,4 @@
-"""The domain as frozen types. It imports nothing of Paceline; every other package but `kube` builds on it."""
+"""The domain as frozen types. It imports nothing of Paceline; all other packages except `kube` build on it."""
 
 from paceline.core.algorithms import ALGORITHMS, CUSTOM, SHAPES, SPECULATORS, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm

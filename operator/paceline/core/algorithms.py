@@ -1,9 +1,9 @@
-"""The algorithms that the API knows by name, and the shape of their drafts."""
+"""The algorithms with a name in the API, and the shapes of their drafts."""
 
 from collections.abc import Mapping
 
 CUSTOM = "Custom"
-"""The algorithm for engine algorithms that the API does not know by name."""
+"""Stands for an engine's algorithms without a name in the API."""
 
 SHAPES: Mapping[str, str] = {
     "EAGLE": "tree",
@@ -16,10 +16,9 @@ SHAPES: Mapping[str, str] = {
     "DSPARK": "blockSize",
     CUSTOM: "custom",
 }
-"""Algorithm → the field of an arm that gives the shape of its drafts."""
+"""Algorithm → the arm's field with the shape of its drafts."""
 ALGORITHMS = tuple(SHAPES)
 WITH_A_HEAD = tuple(algorithm for algorithm in ALGORITHMS if algorithm not in ("NGRAM", CUSTOM))
 """Algorithms that draft with a model: a trained head, layers of the target or a small model."""
 SPECULATORS: Mapping[str, str] = {"eagle3": "EAGLE3", "dflash": "DFLASH", "dflash2": "DFLASH", "dspark": "DSPARK"}
-"""Type of a head in the speculators format → the algorithm that it is made for
-(github.com/vllm-project/speculators c05b95b)."""
+"""Type of a head in the speculators format → its algorithm (github.com/vllm-project/speculators c05b95b)."""

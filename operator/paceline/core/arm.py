@@ -19,21 +19,21 @@ class Arm:
     ngram: Ngram | None = None
     adaptive: Adaptive | None = None
     depth_by_batch_size: tuple[Depth, ...] = ()
-    """Chain depths by batch size, which rises from 1; empty without a schedule."""
+    """Chain depths by batch size, ascending from 1; empty without a schedule."""
     custom: Custom | None = None
     args: tuple[str, ...] = ()
 
     @property
     def deepest(self) -> int:
-        """The largest number of draft tokens in a step of the schedule; 0 without one."""
+        """The most draft tokens in a step of the schedule; 0 without one."""
         return max((depth.num_steps for depth in self.depth_by_batch_size), default=0)
 
     @property
     def moving_depth(self) -> str:
-        """The field by which the engine changes the depth while it serves; "" if it does not."""
+        """The field with which the engine changes the depth while serving; "" if the depth is fixed."""
         return "adaptive" if self.adaptive else "depthByBatchSize" if self.depth_by_batch_size else ""
 
     @property
     def engine_chooses_depth(self) -> bool:
-        """The engine may stop drafting at some loads; a custom algorithm is assumed to."""
+        """Whether the engine may stop drafting at some loads; assumed for a custom algorithm."""
         return bool(self.adaptive or self.depth_by_batch_size or self.custom)

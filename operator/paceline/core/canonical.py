@@ -1,8 +1,8 @@
-"""What a hash is taken of: values in one form, without what equals its default.
+"""The canonical form of hashed values, without fields that equal their default.
 
-A field that a later release adds must move no hash of those who do not use it, so a default is never part of one. Every
-hash that outlives a process goes through here: `evidence/fingerprint.py` (a run's spec, where a default is left empty)
-and `render/revision.py` (records of `core`, whose fields have defaults).
+A field added by a later release must not change the hash of objects that do not use it, so hashes exclude defaults.
+Every hash that outlives a process goes through here: `evidence/fingerprint.py` (a run's spec, where a default is left
+empty) and `render/revision.py` (records of `core`, whose fields have defaults).
 """
 
 import dataclasses
@@ -15,16 +15,15 @@ from typing import Any
 def digest(value: Any, length: int = 10, *, ensure_ascii: bool = True) -> str:
     """The first hex digits of the SHA-256 of canonical JSON: sorted keys, no spaces, other types as `str`.
 
-    `ensure_ascii` is part of a hash's form and must never change for one that is in use: revisions escape what is not
-    ASCII, fingerprints do not.
+    `ensure_ascii` is part of a hash's form and must never change for existing hashes: revisions escape non-ASCII
+    characters, fingerprints do not.
     """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=ensure_ascii, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def without_empty(value: Any) -> Any:
-    """`value` without the keys of maps whose value is empty (None, "", {} or []), at any depth. Items of lists all
-    stay."""
+    """`value` without map entries that are empty (None, "", {} or []), at any depth. List items all stay."""
     if isinstance(value, Mapping):
         inner = {key: without_empty(item) for key, item in value.items()}
         return {key: item for key, item in inner.items() if item is not None and item not in ({}, [], "")}
@@ -32,8 +31,8 @@ def without_empty(value: Any) -> Any:
 
 
 def without_defaults(value: Any) -> Any:
-    """A dataclass as the map of its fields that differ from their default, at any depth of dataclasses; any other value
-    as it is."""
+    """A dataclass as a map of its fields that differ from their default, recursively through dataclasses; any other
+    value unchanged."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     return {
@@ -44,6 +43,6 @@ def without_defaults(value: Any) -> Any:
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:
-    """MISSING, which equals nothing, for a field without one."""
+    """The field's default; MISSING, which equals nothing, if it has none."""
     factory = field.default_factory
     return field.default if factory is dataclasses.MISSING else factory()

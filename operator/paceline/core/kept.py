@@ -1,7 +1,7 @@
-"""Results of pure functions, kept for the next pass: most of what a pass computes, the last one has computed too.
+"""Caches results of pure functions: consecutive passes compute mostly the same.
 
-What is kept is shared by all who ask, so it must not be edited. It is bounded: objects that are at work are asked for
-again and again, and what thousands of others came to would fill the memory for nothing.
+Cached values are shared by all callers and must not be edited. Caches are bounded: active objects are requested again
+and again, and results for thousands of others would fill the memory for nothing.
 """
 
 import hashlib
@@ -14,8 +14,8 @@ _Result = TypeVar("_Result")
 
 
 def by_value(most: int) -> Callable[[Callable[Given, _Result]], Callable[Given, _Result]]:
-    """Keep the results of `most` different calls, by a hash of the arguments' content: equal bytes are equal values,
-    whoever holds them. Arguments must be what pickle can write; they take some 50 µs per 10 kB."""
+    """Cache the results of `most` different calls, by a hash of the arguments' content. Arguments must be picklable;
+    hashing takes some 50 µs per 10 kB."""
 
     def keep(function: Callable[Given, _Result]) -> Callable[Given, _Result]:
         results: dict[bytes, _Result] = {}
@@ -32,8 +32,9 @@ def by_value(most: int) -> Callable[[Callable[Given, _Result]], Callable[Given, 
 
 
 def by_identity(most: int) -> Callable[[Callable[Given, _Result]], Callable[Given, _Result]]:
-    """Keep the results of the last `most` different calls, by which objects the arguments are: for frozen objects that
-    one pass asks about many times. They are kept, too, so that no other object can take the place of one."""
+    """Cache the results of the last `most` different calls, by the identity of the arguments: for frozen objects that
+    one pass asks about many times. The cache keeps the arguments alive, so that no other object can take their
+    identity."""
 
     def keep(function: Callable[Given, _Result]) -> Callable[Given, _Result]:
         results: dict[tuple[int, ...], tuple[Any, _Result]] = {}
@@ -50,7 +51,7 @@ def by_identity(most: int) -> Callable[[Callable[Given, _Result]], Callable[Give
 
 
 def _keep(results: dict[Any, Any], most: int, key: Any, result: Any) -> None:
-    """The oldest make room."""
+    """Evicts the oldest."""
     results[key] = result
     if len(results) > most:
         del results[next(iter(results))]

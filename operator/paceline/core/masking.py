@@ -1,6 +1,6 @@
-"""Hides secrets in foreign text: those whose values are known, and those that look like secrets.
+"""Hides secrets in foreign text: known values, and text that looks like a secret.
 
-Who asks, in an address (`://user:password@`), is hidden too. A text may have been cut in the middle of a secret.
+User names in addresses (`://user:password@`) are hidden too. A text may be cut in the middle of a secret.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 HIDDEN = "***"
 _SHORTEST = 6
-"""Characters of a part of a known secret that is hidden where a text begins or ends with it."""
+"""Minimum characters of a known secret's part that is hidden at the beginning or end of a text."""
 _NAME = r"[\w-]*(?:api[_-]?key|(?:hf|access|auth|hub)[_-]?token|password|passwd|secret|authorization)"
 _NAMED = re.compile(
     rf"""(?P<name>{_NAME}["']?\s*=\s*["']?|{_NAME}["']?\s*:\s*["']|--{_NAME}["',]*\s+["']?)"""
@@ -19,16 +19,16 @@ _SHAPED = re.compile(
     r"\bhf_[A-Za-z0-9]{8,}|\bsk-[\w-]{8,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bAKIA[0-9A-Z]{12,}|\beyJ[\w-]{8,}\.[\w.-]+"
     r"|(?<=Bearer )[^\s\"',]+|(?<=://)[^/@\s]+(?=@)"
 )
-"""Tokens of hubs and clouds, JSON web tokens, and what stands behind a name that says so."""
+"""Tokens of hubs and clouds, JSON web tokens, and values after a name that suggests a secret."""
 
 
 def without_secrets(text: str) -> str:
-    """The text with "***" for all that looks like a secret. For a text of somebody whose secrets are not known here."""
+    """The text with "***" for everything that looks like a secret. For foreign text with secrets not known here."""
     return _SHAPED.sub(HIDDEN, _NAMED.sub(rf"\g<name>{HIDDEN}", text))
 
 
 def without(text: str, secrets: Collection[str]) -> str:
-    """The text with "***" for each of the secrets, and for what is left of one that was cut at an end of the text."""
+    """The text with "***" for each of the secrets, and for a secret's part at either end of a cut text."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
         for length in range(min(len(secret) - 1, len(text)), _SHORTEST - 1, -1):

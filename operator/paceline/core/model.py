@@ -1,7 +1,7 @@
-"""What the domain and the API have in common: frozen records of which a spec's objects are made.
+"""Shared by the domain and the API: frozen records from which a spec's objects are made.
 
-A record is a dataclass. pydantic reads it from JSON and writes it, by what is said of its fields in their types and
-docstrings; made in Python, nothing is checked, and it costs no more than any other dataclass.
+A record is a dataclass. pydantic reads and writes it as JSON, guided by its fields' types and docstrings. Created in
+Python, it is not checked, and costs no more than any other dataclass.
 """
 
 import dataclasses
@@ -14,13 +14,13 @@ from pydantic_core import CoreSchema
 
 _Class = TypeVar("_Class")
 CLASS = "x-paceline-class"
-"""In a JSON schema: the name of the class that it is of."""
+"""In a JSON schema: the name of its class."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def model(cls: type[_Class]) -> type[_Class]:
-    """A frozen dataclass with camelCase names in JSON, where nothing but its fields may stand. A field's docstring is
-    its description."""
+    """A frozen dataclass with camelCase names in JSON, where unknown fields are refused. A field's docstring is its
+    description."""
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     made.__pydantic_config__ = ConfigDict(  # type: ignore[attr-defined]
         alias_generator=to_camel, extra="forbid", strict=True, use_attribute_docstrings=True
@@ -35,7 +35,7 @@ def is_model(kind: object) -> bool:
 
 
 def _json_schema(cls: type[Any], schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    """With defaults in the form that JSON has of them."""
+    """With defaults in their JSON form."""
     json = handler.resolve_ref_schema(handler(schema))
     for field in dataclasses.fields(cls):
         of = json["properties"][to_camel(field.name)]

@@ -13,29 +13,29 @@ RUN_LABEL = "paceline.dev/run"
 COMPONENT_LABEL = "paceline.dev/component"
 CACHE_LABEL = "paceline.dev/cache"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""Kueue's: the LocalQueue that a Job waits in."""
+"""Kueue's: the LocalQueue in which a Job waits."""
 
 SUPERSEDED = "paceline.dev/superseded"
 SUSPENDED = "paceline.dev/suspended"
 OUTSIDE_WINDOW = "paceline.dev/outside-window"
 ABORTED = "paceline.dev/aborted"
-"""Annotations that a deployment sets on its run: end it because its question is not asked any more, suspend it, or end
-it at a person's request, which is the value."""
+"""Annotations that a deployment sets on its run: end it because its question is obsolete, suspend it, or end it at a
+person's request, which is the value."""
 ATTEMPT = "paceline.dev/attempt"
 TRIGGER = "paceline.dev/trigger"
 TOKEN = "paceline.dev/token"
-"""Annotations with which a deployment makes a run: 1 + the highest attempt so far for this pool and fingerprint; a
-`Trigger`; and the token of the request that asked for it or, for another image, its digest."""
+"""Annotations that a deployment sets on a new run: 1 + the highest attempt so far for this pool and fingerprint; a
+`Trigger`; and the token of its request or, for a new image, the image's digest."""
 
 MODELS = "/models"
 IMAGES = "/paceline/images"
-"""Where a container has the models of images (`oci://`), each in a directory of its `image_key`."""
+"""A container's directory for models from images (`oci://`), each in a subdirectory named by its `image_key`."""
 FILES = "/paceline/files"
-"""Where a server's container has the files that its arguments name and the resource holds (`Adapter.files`)."""
+"""A server container's directory for files that its arguments name and the resource contains (`Adapter.files`)."""
 
 
 def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:
-    """The parts joined by "-". A longer name than `longest` is cut and ends in a hash of the whole."""
+    """The parts joined by "-". A name longer than `longest` is cut and ends in a hash of the whole."""
     name = "-".join(str(part) for part in parts)
     if len(name) <= longest:
         return name
@@ -44,24 +44,24 @@ def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:
 
 
 def round_name(run: str, round: int, try_: int) -> str:
-    """Of a round's Job, and of the BenchmarkRound that it leaves."""
+    """Name of a round's Job and of its BenchmarkRound."""
     return child_name(run, round, try_)
 
 
 def image_key(reference: str) -> str:
-    """Ten hex digits: of two registries' equal digests each may be there."""
+    """Ten hex digits of a hash of the reference: two registries may have the same digest."""
     return hashlib.sha256(reference.encode()).hexdigest()[:10]
 
 
 def image_path(reference: str) -> str:
-    """Where a container has the files of an image."""
+    """A container's directory with the files of an image."""
     return f"{IMAGES}/{image_key(reference)}"
 
 
 def snapshot_path(source: str, commit: str) -> str:
-    """Where a model, or a dataset's file, is on the cache volume: a download has the layout of the hub's own cache, a
-    model that is on the volume already keeps its path. A model of an image is in a volume of its own. Raises ValueError
-    for prompts that are not on the volume."""
+    """Path of a model, or a dataset's file, on the cache volume: a download has the layout of the hub's own cache, a
+    model already on the volume keeps its path. A model of an image has its own volume. Raises ValueError for prompts
+    that are not on the volume."""
     address = Source.parse(source)
     snapshot = f"{MODELS}/hub/{address.cache_folder}/snapshots/{commit}"
     match address.scheme:

@@ -9,7 +9,7 @@ from pydantic import Field
 from paceline.core.model import model
 
 NEAR_TIE = 0.25
-"""A divergence counts as rounding if the baseline's token is at most so many nats likelier than the other arm's (why:
+"""A divergence counts as rounding if the baseline's token is at most this many nats likelier than the other arm's (why:
 docs/decisions/0018)."""
 
 
@@ -19,7 +19,7 @@ class Parity:
     the first dataset, one at a time, at temperature 0. A candidate that differs by more than rounding explains is
     rejected; if the comparison is not possible, no candidate is promoted."""
 
-    # No default: an empty `parity` would leave the fingerprint as it was. More answers tell nothing more.
+    # No default: an empty `parity` would not change the fingerprint. More answers add no information.
     samples: Annotated[int, Field(ge=1, le=32)]
     """Number of prompts."""
     max_tokens: Annotated[int, Field(ge=1, le=4096)] = 128
@@ -28,8 +28,8 @@ class Parity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """The answers of one round. `baseline` has a digest of each of its answers, in order; `diverged` maps a
-    candidate to the prompts on which it left the baseline's answer by more than a near tie."""
+    """The answers of one round. `baseline` has a digest of each of its answers, in order; `diverged` maps a candidate
+    to the prompts on which it differed from the baseline's answer by more than a near tie."""
 
     round: int
     baseline: tuple[str, ...]

@@ -1,11 +1,11 @@
-"""The codec of status: a frozen record for each of its objects, read from and written to the JSON of the API server.
+"""The codec of status: a frozen record for each of its objects, read from and written to the API server's JSON.
 
-A field is written once, in the record: its name on the wire follows from its own (`p95_ttft` is `p95TTFT`), the CRD's
-schema from its type and its docstring. Kubernetes has no floats in a schema, so a fraction is a decimal string there
-and a float here.
+A field is defined once, in the record: its JSON name follows from its own (`p95_ttft` is `p95TTFT`), the CRD's schema
+from its type and its docstring. Kubernetes has no floats in a schema, so a fraction is a decimal string there and a
+float here.
 
-Reading is lenient, as any release may have written a status: an unknown field is skipped, a missing one is the record's
-default, and a number that is none is NaN, so that "not a number" is told apart from "not there".
+Reading is lenient, because any release may have written a status: an unknown field is skipped, a missing one gets the
+record's default, and an invalid number is NaN, so that "not a number" differs from "missing".
 """
 
 import math
@@ -32,19 +32,19 @@ from paceline.core.kept import by_value
 
 _Class = TypeVar("_Class")
 LARGEST_WHOLE = 2**53
-"""A larger number is not read: a float, and JSON in many a program, has it as another one."""
+"""Larger numbers are not read: floats, as JSON has them in many programs, cannot represent them exactly."""
 LONGEST_NUMBER = 32
 """Characters of a decimal string."""
 UPPER = {
     "cpu": "CPU", "e2e": "E2E", "itl": "ITL", "mhz": "MHz", "sha256": "SHA256", "sm": "SM", "tpot": "TPOT",
     "ttft": "TTFT",
 }  # fmt: skip
-"""Words that are written so on the wire, unless a name begins with them."""
+"""Words with this spelling in JSON, unless a name begins with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """Marks a field that is written whatever it is; others are left out where they are as by default."""
+    """Marks a field that is always written; others are omitted at their default."""
 
 
 ALWAYS = Always()
@@ -52,7 +52,7 @@ ALWAYS = Always()
 
 @dataclass(frozen=True, slots=True)
 class Internal:
-    """Marks a field of the operator's memory: on the wire it stands in `internal` of its object, which is no API."""
+    """Marks a field of the operator's memory: in JSON it is in its object's `internal`, which is no part of the API."""
 
 
 INTERNAL = Internal()
@@ -62,8 +62,7 @@ _MEMORY = "The operator's memory, and that of `kubectl paceline`. No API: it cha
 
 @dataclass(frozen=True, slots=True)
 class Decimals:
-    """Marks a float that stands in status as a decimal string: with `places` after the point, or of six significant
-    digits."""
+    """Marks a float that is a decimal string in status: with `places` after the point, or six significant digits."""
 
     places: int | None = None
 
@@ -81,7 +80,7 @@ Number2 = Annotated[float, Decimals(2)]
 Number3 = Annotated[float, Decimals(3)]
 Number4 = Annotated[float, Decimals(4)]
 Number5 = Annotated[float, Decimals(5)]
-"""With so many digits after the point."""
+"""With this many digits after the point."""
 
 
 def decimal(value: float) -> str:
@@ -90,19 +89,19 @@ def decimal(value: float) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """The number, if it is one."""
+    """The number if it is finite, else None."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def to_camel(name: str) -> str:
-    """The name on the wire: `rest_sha256` is `restSHA256`, `try_` is `try`."""
+    """The JSON name: `rest_sha256` is `restSHA256`, `try_` is `try`."""
     first, *others = name.rstrip("_").split("_")
     return first + "".join(UPPER.get(word, word.capitalize()) for word in others)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def record(cls: type[_Class]) -> type[_Class]:
-    """A frozen dataclass of which a status is made."""
+    """A frozen dataclass for a part of status."""
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     made.__pydantic_config__ = ConfigDict(alias_generator=to_camel, use_attribute_docstrings=True)  # type: ignore[attr-defined]
     made.__get_pydantic_json_schema__ = classmethod(_json_schema)  # type: ignore[attr-defined]
@@ -110,7 +109,7 @@ def record(cls: type[_Class]) -> type[_Class]:
 
 
 def _json_schema(cls: type, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    """With the docstrings of inherited fields, which pydantic reads of a class's own only; memory stands inside."""
+    """Adds the docstrings of inherited fields, which pydantic does not read, and nests the operator's memory."""
     json = handler.resolve_ref_schema(handler(schema))
     for base in filter(is_record, cls.__bases__):
         for name, inherited in adapter(base).json_schema()["properties"].items():
@@ -123,12 +122,12 @@ def _json_schema(cls: type, schema: CoreSchema, handler: GetJsonSchemaHandler) -
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One field: its name here and on the wire, and how it is read and written. A missing one is `default()`."""
+    """One field: its name here and in JSON, and how it is read and written. A missing one becomes `default()`."""
 
     name: str
     wire: str
     type: Any
-    """With what is said of it."""
+    """The type with its annotations."""
     default: Callable[[], Any]
     always: bool
     internal: bool
@@ -137,7 +136,7 @@ class Slot:
 
 
 def from_status(kind: type[_Class], value: object) -> _Class:
-    """The record, from what the API server holds; never an exception."""
+    """The record from the API server's value; never raises."""
     entries = _mapping(value)
     memory = _mapping(entries.get(INSIDE))
     read: dict[str, Any] = {}
@@ -153,12 +152,12 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 @by_value(128)
 def kept_status(kind: type[_Class], value: object) -> _Class:
-    """`from_status` of an object's whole status, which every pass asks for."""
+    """`from_status` for an object's whole status, cached for all passes."""
     return from_status(kind, value)
 
 
 def to_status(of: object) -> dict[str, Any]:
-    """JSON: without what is None, and without what is as by default, unless it is marked ALWAYS."""
+    """JSON without None and without defaults, unless marked ALWAYS."""
     entry: dict[str, Any] = {}
     memory: dict[str, Any] = {}
     for slot in slots(type(of)):
@@ -172,7 +171,7 @@ _KNOWN: dict[type, tuple[Slot, ...]] = {}
 
 
 def slots(kind: type) -> tuple[Slot, ...]:
-    """The fields of a record, in order, memory included."""
+    """The fields of a record, in order, including memory."""
     if kind not in _KNOWN:
         _KNOWN[kind] = tuple(_slots(kind))
     return _KNOWN[kind]
@@ -204,7 +203,7 @@ def adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def inner(annotation: Any) -> Any:
-    """The type, without what is said of it and without None."""
+    """The type without annotations and without None."""
     while True:
         if get_origin(annotation) is Annotated:
             annotation = get_args(annotation)[0]
@@ -215,7 +214,7 @@ def inner(annotation: Any) -> Any:
 
 
 def is_record(kind: object) -> bool:
-    """Of a status; objects of a spec refuse what they do not know."""
+    """Whether it is a record of status; a spec's objects refuse unknown fields."""
     config = getattr(kind, "__pydantic_config__", None)
     return isinstance(kind, type) and config is not None and "extra" not in config
 
@@ -225,7 +224,7 @@ def _constant(value: Any) -> Callable[[], Any]:
 
 
 def _marks(annotation: Any) -> list[Any]:
-    """What is said of the type itself, not of what is in it."""
+    """Annotations of the type itself, not of its content."""
     if get_origin(annotation) is Annotated:
         of, *marks = get_args(annotation)
         return [*marks, *_marks(of)]
@@ -235,7 +234,7 @@ def _marks(annotation: Any) -> list[Any]:
 
 
 Codec = tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[], Any]]
-"""How a value is read and written, and what stands for a missing one that is required."""
+"""Read and write functions for a value, and the default for a missing required one."""
 
 
 def _codec(annotation: Any) -> Codec:
@@ -271,7 +270,7 @@ def _codec(annotation: Any) -> Codec:
 
 
 def number(value: object) -> float:
-    """From a number or its text; NaN for anything else."""
+    """Parses a number or its text; NaN for anything else."""
     try:
         read = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Structured output: the `response_format` of a request, and whether an answer has the form that it asks for."""
+"""Structured output: the `response_format` of a request, and whether an answer has that form."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,12 +7,12 @@ from typing import Any
 
 TYPES = ("json_object", "json_schema")
 DEEPEST_SCHEMA = 50
-"""Levels of lists and objects in a schema: the library goes down several calls a level, and Python 1,000 calls in all.
-OpenAI's API takes 10 levels of objects."""
+"""Levels of lists and objects in a schema: the library uses several calls per level, and Python allows 1,000 nested
+calls. OpenAI's API allows 10 levels of objects."""
 
 
 def problem(format: Any) -> str:
-    """What is wrong with a request's `response_format`, from its name on; "" if nothing is."""
+    """What is wrong with a request's `response_format`, starting with its name; "" if nothing is."""
     if not isinstance(format, dict) or format.get("type") not in TYPES:
         return f"type must be one of {', '.join(TYPES)}"
     if format["type"] == "json_object":
@@ -37,7 +37,7 @@ def problem(format: Any) -> str:
 
 
 def problem_of_text(text: str) -> str:
-    """The same of its JSON."""
+    """`problem` for its JSON text."""
     try:
         format = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -57,12 +57,13 @@ def fits(answer: str, format: Mapping[str, Any]) -> bool:
 
     try:
         return bool(_validator(json.dumps(format["json_schema"]["schema"])).is_valid(value))
-    except (Unresolvable, RecursionError, ArithmeticError):  # of a number that no float can be made of
+    except (Unresolvable, RecursionError, ArithmeticError):  # a number that does not fit in a float
         return False
 
 
 def _references_to_nowhere(schema: Mapping[str, Any]) -> Iterator[str]:
-    """No engine follows them to other documents. A schema with an `$id` may name its own parts by it: not looked at."""
+    """References that no engine resolves, to other documents. A schema with an `$id` may refer to itself by it: not
+    checked."""
     from referencing import Registry
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012
@@ -79,7 +80,7 @@ def _references_to_nowhere(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _within(value: Any, levels: int) -> bool:
-    """Whether lists and objects are nested in `value` at most so deep."""
+    """Whether lists and objects in `value` are nested at most this deep."""
     level = [value]
     for _ in range(levels):
         level = [
@@ -92,7 +93,7 @@ def _within(value: Any, levels: int) -> bool:
 
 
 def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The objects in it, itself first."""
+    """All objects in it, starting with itself."""
     if isinstance(value, dict):
         yield value
         value = list(value.values())
@@ -102,7 +103,7 @@ def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
 
 @cache
 def _validator(schema: str) -> Any:
-    """References to other documents are not followed: a schema is a stranger's."""
+    """Does not follow references to other documents: a schema is foreign input."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry

@@ -26,7 +26,7 @@ class SecretKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`version` is the engine's version in the image; it decides which flags are emitted and checked."""
+    """`version` is the engine's version in the image; it decides which flags are rendered and checked."""
 
     type: str
     version: str
@@ -75,23 +75,22 @@ class Accelerator:
 
     @property
     def claims(self) -> bool:
-        """Whether pods get their accelerators by a ResourceClaim."""
+        """Whether pods get their accelerators through a ResourceClaim."""
         return bool(self.device_class_name)
 
     @property
     def counted_as(self) -> str:
-        """What the cluster counts them as: the class of devices, or the extended resource."""
+        """The name by which the cluster counts them: the device class, or the extended resource."""
         return self.device_class_name or self.resource_name
 
     @property
     def toleration(self) -> dict[str, str]:
-        """Of the usual taint of nodes that have them."""
+        """For the usual taint of their nodes."""
         return {"key": self.resource_name, "operator": "Exists", "effect": "NoSchedule"}
 
     @property
     def node_labels(self) -> dict[str, str]:
-        """Labels of the nodes that have them. Where devices are selected themselves, a node need not tell its
-        product."""
+        """Labels of their nodes. If devices are selected directly, a node need not have the product label."""
         product = {} if self.device_selectors else {self.product_label: self.product}
         return product | ({TOPOLOGY_LABEL: self.topology} if self.topology else {})
 
@@ -110,7 +109,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """The part of a server that every arm of a pool has in common."""
+    """The part of a server that all arms of a pool share."""
 
     engine: Engine
     target: Model
@@ -118,8 +117,8 @@ class Server:
     accelerator: Accelerator
     cache: Cache
     max_concurrency: int = 1
-    """The pool's largest concurrency, from which max-running-requests is pinned on every arm."""
+    """The pool's largest concurrency, which determines max-running-requests on every arm."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    """Beside the accelerator's labels."""
+    """In addition to the accelerator's labels."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    """core/v1 Tolerations, beside that of the accelerator's taint."""
+    """core/v1 Tolerations, in addition to the one for the accelerator's taint."""

@@ -1,4 +1,4 @@
-"""The address of a model or of prompts: what holds it, and where in that."""
+"""The address of a model or of prompts: where it is stored, and its path there."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 class Scheme(StrEnum):
-    """What holds it, by the beginning of its address."""
+    """The kind of storage, by the prefix of the address."""
 
     HUB = "hf://"
     HUB_DATASET = "hf://datasets/"
@@ -21,8 +21,8 @@ class Scheme(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """`name` is the repository (OWNER/NAME), the claim, the ConfigMap, the image with its digest or the built-in set;
-    `path` what lies in it: a model's directory, a dataset's file, a key. "" for all of a repository or an image, and
-    for a built-in set."""
+    `path` is a model's directory, a dataset's file or a key in it; "" for an entire repository or image, and for a
+    built-in set."""
 
     scheme: Scheme
     name: str
@@ -33,18 +33,18 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """Of an image: 64 hex digits, which are its commit; "" for all else."""
+        """An image's digest: 64 hex digits, which serve as its commit; "" for all others."""
         return self.name.partition("@sha256:")[2] if self.scheme is Scheme.IMAGE else ""
 
     @property
     def cache_folder(self) -> str:
-        """What the hub's client calls the repository's folder in its cache."""
+        """Name of the repository's folder in the hub client's cache."""
         kind = "datasets" if self.scheme is Scheme.HUB_DATASET else "models"
         return f"{kind}--{self.name.replace('/', '--')}"
 
     @classmethod
     def parse(cls, text: str) -> "Source":
-        """The inverse of str(). Raises ValueError for every other text: names and paths become parts of file names."""
+        """The inverse of str(). Raises ValueError for any other text: names and paths become parts of file names."""
         return _parsed(text)
 
 
@@ -52,7 +52,7 @@ _REPOSITORY = r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)"
 _PATH = r"(?P<path>[A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)"
 _OBJECT = r"(?P<name>[a-z0-9][a-z0-9.-]*)"
 IMAGE = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)+@sha256:[0-9a-f]{64}"
-"""An image by its registry, repository and digest, in RE2 and in Python."""
+"""An image as registry, repository and digest, in RE2 and in Python."""
 _PATTERNS: Mapping[Scheme, str] = {
     Scheme.HUB_DATASET: rf"{_REPOSITORY}/{_PATH}",
     Scheme.HUB: _REPOSITORY,
@@ -61,7 +61,7 @@ _PATTERNS: Mapping[Scheme, str] = {
     Scheme.CONFIG_MAP: rf"{_OBJECT}/(?P<path>[-\w][-.\w]*)",
     Scheme.BUILTIN: _OBJECT,
 }
-"""A dataset of the hub comes first: a model's repository could be called datasets/NAME."""
+"""Datasets of the hub come first: a model's repository could be called datasets/NAME."""
 
 
 @lru_cache(maxsize=1024)
@@ -82,4 +82,4 @@ FORMS: Mapping[Scheme, str] = {
     Scheme.CONFIG_MAP: "configMap://NAME/KEY",
     Scheme.BUILTIN: "builtin://NAME",
 }
-"""How an address is written."""
+"""The written form of an address."""

@@ -1,4 +1,4 @@
-"""The specs of the two kinds as planners read them, with every default filled in."""
+"""The specs of the two kinds for planners, with every default filled in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from paceline.core.workload import Workload
 
 LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
 MOST_ROUNDS = 64
-"""Rounds that a run may bring along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
+"""Rounds that a run may import: as many as `decideAfterRounds` allows, plus replaced ones."""
 
 
 class Purpose(StrEnum):
@@ -32,16 +32,16 @@ class Purpose(StrEnum):
 
 
 MAIN = "main"
-"""The pool of a deployment that names none."""
+"""The pool of a deployment without named pools."""
 
 
 def purpose_of(spec: Mapping[str, Any]) -> Purpose:
-    """What a BenchmarkRun with this spec is for, whoever wrote it."""
+    """The purpose of a BenchmarkRun with this spec, whoever wrote it."""
     return next((purpose for purpose in Purpose if purpose.value.lower() in spec), Purpose.GATE)
 
 
 def source_run(spec: Mapping[str, Any]) -> str:
-    """The run whose rounds the gate of this BenchmarkRun's spec judges; "" if it measures its own."""
+    """The run whose rounds this BenchmarkRun's gate judges; "" if it measures its own."""
     return (spec.get("gate") or {}).get("roundsOf") or ""
 
 
@@ -104,15 +104,15 @@ class PoolSettings:
 
     name: str
     replicas: int | None
-    """None leaves it to an autoscaler."""
+    """None if an autoscaler decides."""
     arms: tuple[Arm, ...]
-    """The baseline, then the candidates by rising number of draft tokens; those that a search may find among them."""
+    """The baseline, then the candidates in order of draft tokens, including those generated for a search."""
     workloads: tuple[Workload, ...]
     gate: Gate
     search: Search | None = None
-    """None: all arms are compared by the gate. Otherwise a search chooses the candidate that the gate compares."""
+    """None: the gate compares all arms. Otherwise a search chooses the candidate for the gate."""
     header_value: str | None = None
-    """Of the gateway's header; None stands for the pool's name."""
+    """Value of the gateway's header; None stands for the pool's name."""
     endpoint_picker_ref: EndpointPickerReference | None = None
 
 
@@ -170,7 +170,7 @@ class GuardSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentSpec:
-    """A SpeculativeDeployment's spec. `server.target.commit` is None until the prefetch has pinned it."""
+    """A SpeculativeDeployment's spec. `server.target.commit` is None until the prefetch has resolved it."""
 
     suspend: bool
     server: Server
@@ -182,11 +182,11 @@ class DeploymentSpec:
     max_evidence_age: timedelta = timedelta(hours=720)
     capacity_policy: CapacityPolicy = CapacityPolicy.WAIT
     min_serving: int = 1
-    """Replicas that a pool keeps while it lends one to its run."""
+    """Replicas that a pool keeps while its run borrows one."""
     window: Window | None = None
-    """When rounds may start; None: at any time."""
+    """When rounds may start; None: any time."""
     keep_revisions: int = 2
-    """How many unused revisions of each model stay on the cache volume."""
+    """Number of unused revisions of each model that stay on the cache volume."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)
     run_queue_name: str = ""
     run_gpu_hours: float | None = None
@@ -223,7 +223,7 @@ class RunSpec:
     purpose: Purpose = Purpose.GATE
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     queue_name: str = ""
-    """The LocalQueue (Kueue) in which rounds wait; "" for none."""
+    """The LocalQueue (Kueue) in which rounds wait; "" if none."""
     gpu_hours: float | None = None
     """Budget in accelerator hours; None sets no limit."""
     parity: Parity | None = None
@@ -232,4 +232,4 @@ class RunSpec:
     rounds_of: str = ""
     """The run whose rounds this run's gate judges instead of measuring; "" measures all."""
     measured: Measured | None = None
-    """Rounds that were measured without a cluster; this run then measures none."""
+    """Rounds that were measured without a cluster; this run then measures none itself."""

@@ -1,5 +1,5 @@
-"""Text: foreign text made safe to show (a server's error, a hub's response, a note on a shared volume), percentages,
-durations and decimals."""
+"""Text functions: foreign text made safe to show (a server's error, a hub's response, a note on a shared volume),
+percentages, durations and decimals."""
 
 import dataclasses
 import re
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 def printable(text: str) -> str:
     """One line without control characters, which could move a terminal's cursor, rename its window or reverse the
-    direction of writing. Every white space becomes a space."""
+    direction of writing. All white space becomes spaces."""
     return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in text)
 
 
@@ -23,7 +23,7 @@ def printable_lines(text: str) -> str:
 
 
 def in_all_texts(value: T, change: Callable[[str], str]) -> T:
-    """`value` (JSON or frozen dataclasses) with `change` applied to every string, keys of maps included."""
+    """`value` (JSON or frozen dataclasses) with `change` applied to every string, including keys of maps."""
     changed: Any = value
     match value:
         case str():
@@ -41,34 +41,34 @@ def in_all_texts(value: T, change: Callable[[str], str]) -> T:
 
 
 def fraction(text: str) -> float:
-    """Of a percentage, or of a decimal."""
+    """Parses a percentage or a decimal."""
     return float(Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1))
 
 
 def percentage(value: float) -> str:
-    """Plain digits, at most four of them after the point."""
+    """Plain digits, at most four after the point."""
     return f"{Decimal(repr(value)) * 100:.4f}".rstrip("0").rstrip(".") + "%"
 
 
 def plain_decimal(value: float) -> str:
-    """Plain digits, at most six of them after the point."""
+    """Plain digits, at most six after the point."""
     return f"{Decimal(repr(value)):.6f}".rstrip("0").rstrip(".")
 
 
 _UNITS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-"""Milliseconds."""
+"""In milliseconds."""
 _MOST = 99_999
-"""Of a unit: `Duration` has five digits of each, and may have a unit twice."""
+"""Maximum number of a unit: `Duration` has five digits per unit, and may repeat a unit."""
 
 
 def duration(text: str) -> timedelta:
-    """Of a sum of units, such as 1h30m."""
+    """Parses a sum of units, such as 1h30m."""
     parts = re.findall(r"([0-9]+)(ms|h|m|s)", text)
     return timedelta(milliseconds=sum(int(number) * _UNITS[unit] for number, unit in parts))
 
 
 def duration_text(seconds: float) -> str:
-    """The largest units first, as few as say it."""
+    """The shortest form, largest units first."""
     left, text = round(1000 * seconds), ""
     for unit, size in _UNITS.items():
         while left >= size:

@@ -11,8 +11,8 @@ START_SECONDS = 1800.0
 WORKLOAD_SECONDS = 1800.0
 """The shortest timeout of a workload, in seconds."""
 LEAST_SPEED = 5.0
-"""Tokens per second of one request among others; a slower server counts as hung. Half of the slowest speed published
-for any example: 10, a chain of sglang-jax on a TPU v5e."""
+"""Tokens per second of one request among others; a slower server counts as hung. Half of the slowest published speed of
+any example: 10, a chain of sglang-jax on a TPU v5e."""
 
 
 @model
@@ -27,7 +27,7 @@ class Timeouts:
     least 30m."""
 
     def of(self, workload: Workload) -> float:
-        """Seconds for one workload; by default, enough for every answer to reach maxTokens at the least speed."""
+        """Seconds for one workload; by default, enough for every answer to reach maxTokens at the minimum speed."""
         if self.workload is not None:
             return self.workload
         answer = workload.dataset.max_tokens / LEAST_SPEED

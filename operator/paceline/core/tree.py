@@ -28,7 +28,7 @@ class Tree:
 
     @property
     def widest(self) -> int:
-        """The most tokens that this depth and branching can fill: the root, then top_k, then top_k² per level."""
+        """The most tokens for this depth and branching: the root, then top_k, then top_k² per level."""
         return 1 + self.top_k + (self.num_steps - 1) * self.top_k**2
 
 

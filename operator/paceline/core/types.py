@@ -1,5 +1,4 @@
-"""The strings, lists and maps of the API: each with its bound, its pattern and the message for a value that does not
-match."""
+"""The strings, lists and maps of the API: each with its bound, its pattern and the message for a mismatch."""
 
 import re
 from collections.abc import Callable
@@ -20,13 +19,13 @@ VALIDATIONS = "x-kubernetes-validations"
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """A string type: the whole of it matches `pattern` (RE2 and Python alike), or `must` is what the user reads."""
+    """A string type: the entire string matches `pattern` (RE2 and Python alike); otherwise the user reads `must`."""
 
     pattern: str
     must: str
 
     def check(self, value: str) -> str:
-        # Not search: Python's $ lets a line end follow, and RE2's does not.
+        # Not search: Python's $ allows a trailing line end, RE2's does not.
         if not re.fullmatch(self.pattern, value, re.ASCII):
             raise PydanticCustomError("matches", "{must}", {"must": f"must {self.must}"})
         return value
@@ -44,7 +43,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A value that is a string in JSON, of this form and at most so long: how it is read and written."""
+    """A value that is a string of this form and maximum length in JSON: how it is read and written."""
 
     form: Matches
     longest: int
@@ -68,7 +67,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """A list in which no two items are the same, or the same in these fields: those of a list-map, which is merged."""
+    """A list without duplicate items, or without items that agree in these fields: the keys of a list-map, which is
+    merged."""
 
     keys: tuple[str, ...] = ()
 
@@ -93,7 +93,7 @@ class Unique:
 
 @dataclass(frozen=True, slots=True)
 class KeysLike:
-    """A map whose keys match `pattern`. The desk alone checks it: a key has no bound, so CEL's estimate forbids it."""
+    """A map whose keys match `pattern`. Only the CLI checks it: keys are unbounded, so CEL's estimate forbids it."""
 
     pattern: str
     must: str
@@ -113,7 +113,7 @@ NAME = Matches(
     "be lower-case letters, digits and '-', a letter first: the names of Services are made of it",
 )
 LONGEST_NAME = 63
-"""Of an object of ours, in characters: the name is the value of a label."""
+"""Maximum characters of our objects' names: the name is also a label value."""
 
 ObjectName = Annotated[
     str,
@@ -180,7 +180,7 @@ DatasetSource = Annotated[
     ),
 ]
 _DOTTED = r"(\.[A-Za-z0-9_-]+)*"
-"""As Git has it: no name has two dots in a row, or begins or ends with one."""
+"""As in Git: a name must not have two dots in a row, or begin or end with one."""
 Revision = Annotated[
     str,
     Field(max_length=200),
@@ -244,7 +244,7 @@ Duration = Annotated[
 Seconds = Annotated[
     float, Text(form=_DURATION, longest=28, read=lambda text: duration(text).total_seconds(), write=duration_text)
 ]
-"""A duration, as a number of seconds."""
+"""A duration in seconds."""
 Quantity = Annotated[
     str,
     Field(max_length=20),

@@ -12,7 +12,7 @@ from paceline.core.types import Percentage, PercentageBelow100
 
 
 class Outcome(StrEnum):
-    """The outcome of a run. Error is a failure to measure and no statement about the candidates."""
+    """The outcome of a run. Error is a failure to measure and says nothing about the candidates."""
 
     PROMOTE = "Promote"
     REJECT = "Reject"
@@ -40,11 +40,11 @@ class Limit:
 
 
 def default_looks(arms: int) -> tuple[int, ...]:
-    """The default numbers of rounds after which the gate decides, for this number of arms, baseline included.
+    """The default numbers of rounds after which the gate decides, for this number of arms, including the baseline.
 
-    Every round starts with another arm, so after a multiple of the number of arms each has been first equally often:
-    with two, three, four or eight arms no look is biased by the first place (0024). With other numbers a full turn
-    would cost too much; each arm is first once or twice in eight rounds.
+    Every round starts with another arm, so after a multiple of the number of arms each was first equally often: with
+    two, three, four or eight arms no look is biased by the first place (0024). With other numbers a full cycle would
+    cost too much; each arm is first once or twice in eight rounds.
     """
     return {2: (4, 6, 8), 3: (3, 6, 9)}.get(arms, (4, 8))
 
@@ -62,14 +62,14 @@ class Gate:
 
     @property
     def retractions(self) -> int:
-        """So many are allowed on any arm."""
+        """The number allowed on any arm."""
         return next((limit.max or 0 for limit in self.limits if limit.metric == "retractions"), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One arm on one workload in one round. `output_throughput` is in output tokens per second: in a closed loop of the
-    steady window (0025), per running request at a request rate (0014)."""
+    """One arm on one workload in one round. `output_throughput` is in output tokens per second: over the steady window
+    in a closed loop (0025), per running request at a request rate (0014)."""
 
     round: int
     arm: str
@@ -82,8 +82,8 @@ class Measurement:
     """Why this arm's own server failed in the round (`ServerCrashed`); "" if it did not, or if the reason is unknown.
     For a candidate only reasons that blame its server; such a round is evidence about the server, not about speed."""
     saturated: bool = False
-    """At a request rate: this arm did not keep it. If the baseline did not, a speed-up depends on the length of the
-    measurement; a candidate that misses a rate that the baseline keeps is rejected."""
+    """At a request rate: this arm did not sustain it. If the baseline did not, a speed-up depends on the length of the
+    measurement; a candidate that misses a rate that the baseline sustains is rejected."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -105,7 +105,7 @@ class ArmOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmVerdict:
-    """Bounds are those of the deciding look, or else of the last one; None if there was no look."""
+    """Bounds are from the deciding look, or else from the last one; None if there was no look."""
 
     outcome: ArmOutcome
     reason: str
@@ -117,15 +117,15 @@ class ArmVerdict:
     """Weighted over workloads at a rate, if there are closed loops too: the two are never averaged (0014)."""
     workloads: Mapping[str, Bounds] = field(default_factory=dict)
     limits: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
-    """Metric → workload ("" for a metric of the server) → bounds of its ratio to the baseline's."""
+    """Metric → workload ("" for a metric of the server) → bounds of its ratio to the baseline."""
     lengths: Mapping[str, Bounds] = field(default_factory=dict)
-    """Workload → bounds of its output tokens as a ratio to the baseline's; absent if a round did not count them."""
+    """Workload → bounds of its output tokens as a ratio to the baseline; absent if a round did not count them."""
     margin: float | None = None
     """Half-width of the mean's interval, as a fraction: the smallest difference from 1x that these rounds could have
     detected at their noise. It is computed, not measured: no round compares the baseline with itself."""
     rounds: int = 0
     last: bool = False
-    """This was the last look: more rounds change nothing."""
+    """Whether this was the last look: more rounds change nothing."""
     lost: str = field(default="", compare=False)
     """How many rounds were lost and why, as a sentence; "" if none was. It is not part of the verdict: lost rounds
     decide `Unreliable` only."""

@@ -29,23 +29,23 @@ class Window:
     """When rounds of the pools' runs may start. One that is under way when the window closes is measured to its end; a
     BenchmarkRun that a person makes has no window."""
 
-    # Around a change to or from summer time it is read as Debian's cron reads it.
+    # Changes to or from summer time are handled as in Debian's cron.
     schedule: Schedule
     """When it opens: minute, hour, day of month, month, day of week."""
-    # Time that passes, whatever clocks say.
+    # Elapsed time, independent of clock changes.
     duration: Duration
     """How long it is open."""
     time_zone: TimeZone = "UTC"
     """Time zone of the schedule."""
 
     def closes(self, now: datetime) -> datetime | None:
-        """When the window that is open ends; None while none is."""
+        """When the current window ends; None outside a window."""
         began = next(CronSim(self.schedule, self._local(now + SECOND), reverse=True)).astimezone(UTC)
         end = began + self.duration
         return end if now < end else None
 
     def opens(self, now: datetime) -> datetime:
-        """The next time of the schedule after `now`."""
+        """The schedule's next time after `now`."""
         return next(CronSim(self.schedule, self._local(now))).astimezone(UTC)
 
     def _local(self, now: datetime) -> datetime:
@@ -55,7 +55,7 @@ class Window:
 def window_faults(
     schedule: str, time_zone: str, now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 ) -> Iterator[tuple[str, str]]:
-    """Fields of a window that cannot be read, each with what to write."""
+    """Fields of a window that cannot be read, each with what to write instead."""
     fields = schedule.split()
     try:
         if len(fields) != _FIELDS:

@@ -8,11 +8,12 @@ from paceline.core.slo import Slo
 from paceline.core.source import Scheme, Source
 
 WAVES = 5
-"""Requests of a closed loop, as a multiple of its concurrency, for which its steady window is right to 0.5 % (0025)."""
+"""Requests of a closed loop, as a multiple of its concurrency, for which its steady window is accurate to 0.5 % (0025).
+"""
 
 
 class Arrivals(StrEnum):
-    """When requests arrive at a rate: at random, or in the pattern of the file's timestamps."""
+    """How requests arrive at a rate: at random, or in the pattern of the file's timestamps."""
 
     RANDOM = "Random"
     REPLAYED = "Replayed"
@@ -26,32 +27,32 @@ class Dataset:
     name: str
     source: str
     requests: int
-    """Of a round. Of the first one, where `min_requests` is set."""
+    """Requests of a round; only of the first one if `min_requests` is set."""
     max_tokens: int
     weight: float = 1.0
     rate: float | None = None
-    """Requests per second, with Poisson arrivals (an open loop). None: a closed loop, in which the next request is sent
-    when one is answered."""
+    """Requests per second, with Poisson arrivals (an open loop). None: a closed loop, which sends the next request when
+    one is answered."""
     temperature: float | None = 0.0
     """The temperature of each request. None sends none, so the server's default applies."""
     ramp_from: int | None = None
-    """A ramp: requests under way rise from this many to the workload's concurrency, and fall back. None: as many all of
-    the time."""
+    """A ramp: concurrent requests rise from this number to the workload's concurrency, and fall back. None: constant.
+    """
     arrivals: Arrivals = Arrivals.RANDOM
     adapter: str = ""
-    """The LoRA adapter that requests name; "": the model itself."""
+    """The LoRA adapter that requests name; "" for the model itself."""
     response_format: str = ""
-    """The `response_format` of each request, as JSON; "": free text."""
+    """The `response_format` of each request, as JSON; "" for free text."""
     slo: Slo | None = None
-    """What an answer must meet to count for goodput; None: goodput is not counted."""
+    """Requirements for an answer to count for goodput; None: goodput is not counted."""
     revision: str = "main"
     commit: str | None = None
     """For a dataset of the hub: the commit to which the prefetch resolved the revision."""
     min_requests: int | None = None
-    """Rounds after the first may send as few, if its baseline shows that more are not worth their time; None: all
-    rounds send as many."""
+    """Minimum requests of later rounds, if the first round's baseline shows that more are not worth their time; None:
+    all rounds send as many."""
     part: int | None = None
-    """Prompts from the beginning of one round's part of the set to that of the next; None: as many as `requests`."""
+    """Prompts from the start of one round's part of the set to the start of the next; None: as many as `requests`."""
 
     @property
     def address(self) -> Source:
@@ -59,7 +60,7 @@ class Dataset:
 
     @property
     def of_the_hub(self) -> bool:
-        """The prefetch downloads it."""
+        """Whether the prefetch downloads it."""
         return self.address.scheme is Scheme.HUB_DATASET
 
 
@@ -67,7 +68,7 @@ class Dataset:
 class Workload:
     """A dataset at a concurrency, on a ramp or at its request rate: the unit of comparison.
 
-    Of a ramp, `concurrency` is its top; at a rate, it is the number of warm-up requests.
+    For a ramp, `concurrency` is its top; at a rate, it is the number of warm-up requests.
     """
 
     dataset: Dataset
@@ -83,13 +84,13 @@ class Workload:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Of a ramp: how many requests are under way once each one is sent (`ramp.under_way`); empty if it is none."""
+        """For a ramp: the number of concurrent requests after each one is sent (`ramp.under_way`); empty otherwise."""
         first = self.dataset.ramp_from
         return () if first is None else ramp.under_way(first, self.concurrency, self.dataset.requests)
 
     @property
     def at_one_load(self) -> bool:
-        """Whether it is a closed loop of as many requests all of the time: no ramp, and not at a rate."""
+        """Whether it is a closed loop with constant concurrency: no ramp, and not at a rate."""
         return self.rate is None and self.dataset.ramp_from is None
 
     @property
@@ -98,7 +99,7 @@ class Workload:
 
 
 def workload_name(dataset: str, concurrency: int, rate: float | None, ramp_from: int | None = None) -> str:
-    """`code@32` has 32 simultaneous requests, `code@1-32` one, then more, up to 32, and back to one; `code@8/s` has 8
+    """`code@32` has 32 concurrent requests, `code@1-32` one, then more, up to 32, and back to one; `code@8/s` has 8
     requests per second."""
     if ramp_from is not None:
         return f"{dataset}@{ramp_from}-{concurrency}"

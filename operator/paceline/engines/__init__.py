@@ -1,4 +1,4 @@
-"""One adapter an engine: how an arm becomes a process, and which arguments that process must report.
+"""One adapter per engine: how an arm becomes a process, and which arguments that process must report.
 
 An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.type].argv(server, arm)`. A new
 engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, "Adding an engine").
@@ -21,7 +21,7 @@ ENGINES: Mapping[str, Adapter] = {
 
 
 def engines_with(ability: Callable[[Capabilities], object]) -> tuple[str, ...]:
-    """Names of the engines whose capabilities have it, in the order of the table."""
+    """Names of the engines with this capability, in the order of the table."""
     return tuple(name for name, adapter in ENGINES.items() if ability(adapter.capabilities))
 
 

@@ -1,4 +1,4 @@
-"""The row that describes an engine to all other code."""
+"""The row that describes an engine to the rest of the code."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFlags:
-    """The flags by which preflight estimates memory; "" if the engine has none."""
+    """The flags from which preflight estimates memory; "" if the engine has none."""
 
     static_share: str = ""
     """Share of the accelerator's memory for weights and caches."""
@@ -35,7 +35,7 @@ class MemoryFlags:
     tokens: str = ""
     """Tokens that the KV cache holds."""
     cache_type: str = ""
-    """Element type of the KV cache."""
+    """Element type in the KV cache."""
     quantization: str = ""
     """Method by which weights are quantised while they are loaded."""
     expert_parallel: str = ""
@@ -43,16 +43,16 @@ class MemoryFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulator:
-    """The engine's stand-in without an accelerator, for `paceline measure --emulated`: a module of a package beside
-    this one."""
+    """The engine's emulator, which needs no accelerator, for `paceline measure --emulated`: a module of a neighbouring
+    package."""
 
     module: str
     words: tuple[str, ...] = ()
     """Its first arguments."""
     profiles: str = "paceline_emulator.profile"
-    """The module that names the profile of a target."""
+    """The module that names a target's profile."""
     releases: tuple[str, ...] = ()
-    """Engine versions that it can be beside its newest."""
+    """Engine versions that it can emulate, besides its newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +61,16 @@ class Adapter:
 
     capabilities: Capabilities
     program: tuple[str, ...]
-    """The first words of every argv: what another command replaces where the engine has no image of its own."""
+    """The first words of every argv, which another command replaces if the engine has no image."""
     port: int
     newest: str
     """The newest release whose flags were read."""
     reads: Callable[[str], bool]
-    """Engine version → whether its flags were read, or those of the releases before and after it."""
+    """Engine version → whether its flags were read, or the flags of both neighbouring releases."""
     argv: Callable[[Server, Arm], tuple[str, ...]]
     """The whole command of an arm's server."""
     running_requests: Callable[[Server], int]
-    """How many requests a server runs at once: all of its argv that follows from the load it is measured at."""
+    """How many requests a server runs at once: the only part of its argv that depends on the measured load."""
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]
     """core/v1 EnvVar objects of the server's container."""
     expected: Callable[[Server, Arm], Mapping[str, Scalar]]
@@ -78,17 +78,17 @@ class Adapter:
     verify_tokens: Callable[[Arm], int]
     """The most tokens that a verify step checks, the root included; 1 without speculation."""
     compared: tuple[str, ...]
-    """Resolved arguments that every server must report. They, and all others but `moved`, are equal on all arms of a
-    round."""
+    """Resolved arguments that every server must report. These, and all others except `moved`, are equal on all arms of
+    a round."""
     moved: Callable[[tuple[Arm, ...]], tuple[str, ...]]
-    """Resolved arguments that speculation changes by itself: a name covers the names below it, and one that ends in an
-    asterisk those that begin so."""
+    """Resolved arguments that speculation changes. A name also covers the names below it; a trailing asterisk matches
+    any ending."""
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
     bounds: Callable[[Server], Mapping[str, Bound]]
-    """Limits in `engine.args`: "requests" at a time, tokens of one request with its answer ("context"), "tokens" of all
-    requests."""
+    """Limits in `engine.args`: concurrent "requests", tokens of one request with its answer ("context"), "tokens" of
+    all requests."""
     eagle3_targets: Callable[[str], frozenset[str] | None]
-    """Engine version → the target architectures that can carry an EAGLE3 head; None if that is unknown."""
+    """Engine version → the target architectures that support an EAGLE3 head; None if unknown."""
     ready_path: Callable[[str], str]
     """Engine version → the path that answers 200 as soon as requests are served."""
     health_path: str
@@ -98,50 +98,50 @@ class Adapter:
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
     importing: Importing
-    """How `paceline import` reads a Deployment that runs it."""
+    """How `paceline import` reads a Deployment of the engine."""
     ignored: Callable[[Server], Iterable[tuple[str, str]]] = lambda _: ()
-    """What of the engine's environment its release does not read: paths below the spec, and messages."""
+    """Environment variables in `engine` that the release does not read: paths below the spec, and messages."""
     parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()
-    """What the arguments of all arms ask for and the accelerators do not give (`engines.parallel`)."""
+    """Arguments of all arms that need more accelerators than the server has (`engines.parallel`)."""
     attention_groups: Callable[[Server], int] = lambda _: 1
-    """Into how many tensor parallelism is divided, each of which has all attention heads."""
+    """Number of groups into which tensor parallelism is divided; each group has all attention heads."""
     interrupted: str = ""
-    """The argument that tells the server's process, as a pattern of grep that does not match itself. It gets SIGINT
-    before SIGTERM, to close the connections that clients keep; "" if it does that on SIGTERM."""
+    """The argument that identifies the server's process, as a grep pattern that does not match itself. It gets SIGINT
+    before SIGTERM, to close kept-alive connections; "" if SIGTERM already closes them."""
     seed_argument: str = ""
     """Resolved argument with the server's random seed; "" if it reports none."""
     ready_timeout_seconds: Callable[[str], int] = lambda _: 2
     """Engine version → how long `ready_path` may take to answer."""
     without_hidden_states: Callable[[Server], frozenset[str]] = lambda _: frozenset()
-    """Target architectures that are known to hand out no hidden states, which some heads read."""
+    """Target architectures known not to provide hidden states, which some heads read."""
     files: Callable[[Arm], Mapping[str, str]] = lambda _: {}
-    """Files that an arm's argv names: path in the server's container, below `core.names.FILES`, → text. A file's name
-    follows from its text, so no two texts have one path."""
+    """Files that an arm's argv names: path in the server's container, below `core.names.FILES`, → text. The text
+    determines the name, so two texts never share a path."""
     loses: Callable[[Arm], str] = lambda _: ""
-    """What requests no longer get from servers of this arm, with its source; "" if nothing is known."""
+    """What requests lose on servers of this arm, with its source; "" if nothing is known."""
     refuses: Callable[[Arm, Workload], Iterable[Refusal]] = lambda *_: ()
-    """What a workload's requests ask for and an arm's servers do not do; `path` is below the dataset."""
+    """Features that a workload's requests ask for and an arm's servers lack; `path` is below the dataset."""
     tools_need: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: ()
-    """Body of a request → flags without which a server refuses it for its tools."""
+    """Body of a request → flags without which a server refuses its tools."""
     eagle3_since: Callable[[str], str | None] = lambda _: None
-    """Target architecture → the first known release that hands its hidden states to an EAGLE3 head."""
+    """Target architecture → the first known release that gives its hidden states to an EAGLE3 head."""
     whole_models: Callable[[str], frozenset[str]] = lambda _: frozenset()
-    """Engine version → classes that are known to be whole models, never a draft head."""
+    """Engine version → classes known to be whole models, never draft heads."""
     known_problems: tuple[KnownProblem, ...] = ()
     variables: tuple[str, ...] = ()
-    """How the names of its own environment variables begin, before an underscore."""
+    """Prefixes of its own environment variables, before an underscore."""
     emulator: Emulator | None = None
     model_rules: tuple[ModelRule[PairFacts], ...] = ()
-    """Preflight's rules of this engine; each replaces the shared rule of its id."""
+    """Preflight's rules of this engine; each replaces the shared rule with its id."""
     memory_flags: MemoryFlags = MemoryFlags()
     monitor: Callable[[str], Monitor] = lambda _: Monitor(cannot="no metrics of this engine are known")
-    """Engine version → how its servers are watched while they serve."""
+    """Engine version → how its servers are monitored while they serve."""
 
     def draft_tokens(self, arm: Arm) -> int | None:
-        """Draft tokens of every verify step, without its root; None without speculation, and if the engine chooses how
-        many."""
+        """Draft tokens of every verify step, without its root; None without speculation, and if the engine chooses the
+        number."""
         return None if arm.draft is None or arm.engine_chooses_depth else self.verify_tokens(arm) - 1
 
     def fewest_drafts_first(self, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-        """The baseline, then the candidates: the gate gives a tie to the earlier arm."""
+        """The baseline, then the candidates in order of draft tokens: in a tie the gate prefers the earlier arm."""
         return tuple(sorted(arms, key=lambda arm: (arm.draft is not None, self.verify_tokens(arm), arm.name)))

@@ -1,6 +1,6 @@
-"""Argument lists as argparse reads them, by the flag list of an engine's version.
+"""Parses argument lists like argparse, with the flag list of an engine's version.
 
-A flag's value follows "=" or a space, the last of two wins, and any beginning that fits only one flag stands for it.
+A flag's value follows "=" or a space, the last occurrence wins, and a unique prefix stands for its flag.
 """
 
 import itertools
@@ -25,19 +25,19 @@ VALUE_KINDS: Mapping[str, tuple[str, str]] = {
     "bool": ("(?i:true|false)", "true or false"),
     "context": (rf"(?i:auto)|{COUNT}", "auto, or a whole number such as 8192, 8k (8000) or 8K (8192)"),
 }
-"""Kind of a flag → the pattern of its values, and that in words."""
+"""Kind of a flag → the pattern of its values, and a description of it."""
 NONE = ("", "None")
 SAME_WORD = 0.9
-"""difflib's ratio from which an unknown name is a known one, misspelt: --speculative-attenton-mode has 0.98."""
+"""difflib's ratio above which an unknown name is a misspelling of a known one: --speculative-attenton-mode has 0.98."""
 NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
-"""Words that begin with a dash and are values, as argparse sees them (`_negative_number_matcher` of Python 3.10 to
-3.12). It takes -8k and -1e3 for flags; a value like those must follow "="."""
+"""Words that begin with a dash but are values for argparse (`_negative_number_matcher` of Python 3.10 to 3.12). It
+takes -8k and -1e3 for flags; such values must follow "="."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A row of a flag list: `name` is the first of its names, `many` argparse's nargs unless it is one value.
-    `optional`: the words in NONE stand for no value."""
+    """A row of a flag list: `name` is its first name, `many` is argparse's nargs unless it takes one value. `optional`:
+    the words in NONE mean no value."""
 
     name: str
     kind: str
@@ -51,8 +51,8 @@ class ParsedFlag:
     """A flag in an argument list of the resource.
 
     `arm` is None in the arguments of all arms; `path` is the list's, `index` the flag's place in it. `written` is the
-    name as the user wrote it ("" for words before the first flag), `name` the flag's first name, or `written` without
-    its spelling if the list lacks it. `glued`: written as --flag=value.
+    name as the user wrote it ("" for words before the first flag), `name` the flag's first name, or a normalised
+    `written` if the list lacks it. `glued`: written as --flag=value.
     """
 
     arm: str | None
@@ -66,7 +66,7 @@ class ParsedFlag:
 
     @property
     def value(self) -> str:
-        """The first; "" without one."""
+        """The first value; "" without one."""
         return self.values[0] if self.values else ""
 
     @property
@@ -76,7 +76,7 @@ class ParsedFlag:
 
     @property
     def surplus(self) -> Iterator[tuple[int, str]]:
-        """The words that the flag does not take; an unknown flag takes one value."""
+        """Words that the flag does not take; an unknown flag takes one value."""
         return itertools.islice(self.words, self._taken(), None)
 
     def _taken(self) -> int:
@@ -96,10 +96,11 @@ class FlagList:
 
     `flags` has every name of every flag. `complete`: the engine knows no other name; `exact`: the choices of each are
     complete, too. `source` names the list in messages.
-    `managed` are flags that Paceline renders, with the way out; a name that ends in an asterisk covers all that begins
-    so. `forbidden` are flags with the reason why they are. `own` are flags that a candidate may set, and so are those
-    that begin with `newer_own` if an incomplete list lacks them. `renamed` are flags with their replacement, those that
-    still work among them; `elsewhere` says which other release has a flag, as a way out, or nothing.
+
+    `managed` are flags that Paceline renders, with the way out; a trailing asterisk matches any ending. `forbidden` are
+    flags with the reason. `own` are flags that a candidate may set; an incomplete list also allows unlisted flags that
+    begin with `newer_own`. `renamed` are flags with their replacement, including those that still work; `elsewhere`
+    names another release that has a flag, as a way out, or nothing.
     """
 
     source: str
@@ -113,22 +114,23 @@ class FlagList:
     renamed: Mapping[str, str] = field(default_factory=dict)
     elsewhere: Callable[[str], str] = lambda _: ""
     spelling: Callable[[str], str] = lambda written: written
-    """A name as written → as the list spells it."""
+    """A name as written → its spelling in the list."""
 
     def parse(self, args: Sequence[str], arm: str | None = None, path: str = "engine.args") -> tuple[ParsedFlag, ...]:
-        """The list cut into flags; words before the first flag have none."""
+        """Splits the list into flags; words before the first flag form an entry without one."""
         return tuple(self._parsed(args, arm, path))
 
     def is_plain(self, parsed: ParsedFlag) -> bool:
-        """Whether it is written by a name of its own: the value of a key (--flag.key) or a level (-O3) may be any."""
+        """Whether the full name of a flag was written: the value of a key (--flag.key) or of a level (-O3) is not
+        checked."""
         return parsed.written.replace("_", "-") == self.spelling(parsed.written)
 
     def short_for(self, name: str) -> tuple[str, ...]:
-        """The flags that argparse would take the beginning of a name for."""
+        """The flags that argparse would match with this prefix."""
         return tuple(sorted(full for full in self.flags if len(name) > 2 and full.startswith(name)))
 
     def managed_as(self, parsed: ParsedFlag) -> tuple[str, str] | None:
-        """The managed flag that this is or is short for, and the way out; None if the user may set it."""
+        """The managed flag that this is or abbreviates, and the way out; None if the user may set it."""
         for prefix, way_out in self._prefixes():
             if len(parsed.name) > 3 and not parsed.flag and prefix.startswith(parsed.name):
                 return prefix, way_out
@@ -136,7 +138,7 @@ class FlagList:
         return next(((name, way_out) for name, way_out in ways_out if way_out), None)
 
     def forbidden_as(self, parsed: ParsedFlag) -> tuple[str, str] | None:
-        """The forbidden flag that this is or is short for, and why it is; None if it is allowed."""
+        """The forbidden flag that this is or abbreviates, and the reason; None if it is allowed."""
         names = (parsed.name,) if parsed.flag else self.short_for(parsed.name) or (parsed.name,)
         return (names[0], self.forbidden[names[0]]) if self.forbidden.keys() >= set(names) else None
 
@@ -145,11 +147,11 @@ class FlagList:
         return bool(self.managed_as(parsed) or self.forbidden_as(parsed))
 
     def retired(self, written: str) -> str:
-        """The replacement of a flag that is gone; "" for all others."""
+        """The replacement of a removed flag; "" for all others."""
         return "" if written in self.flags else self.renamed.get(written, "")
 
     def is_own(self, parsed: ParsedFlag) -> bool:
-        """Whether a candidate may set it: a flag that no known release has may be a fork's, or of a newer release."""
+        """Whether a candidate may set it: an unknown flag may belong to a fork or a newer release."""
         return parsed.name in self.own or (
             bool(self.newer_own)
             and parsed.name.startswith(self.newer_own)
@@ -161,7 +163,7 @@ class FlagList:
         return bool(self.elsewhere(name) or get_close_matches(name, self.flags, n=1, cutoff=SAME_WORD))
 
     def _readings(self, parsed: ParsedFlag) -> tuple[str, ...]:
-        """The names that `parsed` may stand for; none if it is not ours."""
+        """The names for which `parsed` may stand; empty if it is not ours."""
         if self.is_own(parsed) or parsed.name in self.forbidden:
             return ()
         if parsed.flag:
@@ -202,17 +204,18 @@ class FlagList:
 
 
 def one_word(word: str) -> str:
-    """--flag=VALUE for a flag and its value that stand in one word, with a space between; "" for any other word."""
+    """--flag=VALUE for a word that contains a flag, a space and its value; "" for any other word."""
     match = re.fullmatch(r"\s*(--?[A-Za-z][\w.-]*)\s+(['\"]?)(.*)\2\s*", word, re.DOTALL)
     return f"{match[1]}={match[3]}" if match else ""
 
 
 UNLISTED = FlagList(source="no engine", flags={})
-"""For argument lists of which only the spelling counts."""
+"""For argument lists of which only the spelling matters."""
 
 
 def flag_value(args: Sequence[str], name: str, flags: FlagList = UNLISTED) -> str | None:
-    """The value of `--flag=value` or `--flag value`; None without one. `name` is the flag's first, if it is listed."""
+    """The value of `--flag=value` or `--flag value`; None without one. `name` is the flag's first name, if it is
+    listed."""
     return next((parsed.values[0] for parsed in flags.parse(args) if parsed.name == name and parsed.values), None)
 
 
@@ -222,7 +225,7 @@ def read_flags(engine: str, name: str) -> Mapping[str, Flag]:
 
 
 def read_flag(row: Mapping[str, Any]) -> Iterator[tuple[str, Flag]]:
-    """Each of its names, with the flag."""
+    """Each name of the flag, with the flag."""
     yield from ((written, flag_of(row)) for written in row["names"] if written.startswith("-"))
 
 
@@ -237,7 +240,7 @@ def flag_of(row: Mapping[str, Any]) -> Flag:
 
 
 def read_data(engine: str, name: str) -> Any:
-    """A JSON file of the folder `data` in an engine's package, which is named as by `__package__`."""
+    """A JSON file in the folder `data` of an engine's package (`__package__`)."""
     return json.loads((resources.files(engine) / "data" / name).read_text())
 
 

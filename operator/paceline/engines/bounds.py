@@ -1,4 +1,4 @@
-"""Limits in an argument list, as numbers."""
+"""Parses limits in an argument list."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -10,16 +10,16 @@ _SUFFIXES: Mapping[str, int] = {
     "": 1, "k": 1000, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
 }  # fmt: skip
-"""As in vLLM (utils/argparse_utils.py: k is 1000, K is 1024). SGLang's M, G and T are decimal, so less than here."""
+"""From vLLM (utils/argparse_utils.py: k is 1000, K is 1024). SGLang's M, G and T are decimal, so smaller than here."""
 COPIES = frozenset({"--dp-size", "--data-parallel-size", "--attn-dp-size"})
-"""Some limits hold for each copy of the model, some for all together: the larger is taken."""
+"""Some limits hold per copy of the model, some for all copies: the larger interpretation is used."""
 
 
 def bounds(
     parsed_flags: Iterable[ParsedFlag], kinds: Mapping[str, str], auto: Collection[str] = ()
 ) -> Mapping[str, Bound]:
-    """Kind → bound; `kinds` is a flag's name → the kind. A value that is not a number bounds nothing, nor does `auto`,
-    the engine's spelling of "as many as fit". A number below 1 lets nothing through and is a bound all the same."""
+    """Kind → bound; `kinds` maps a flag's name to its kind. A value that is not a number sets no bound, nor does
+    `auto`, the engine's word for "as many as fit". A number below 1 is a bound that admits nothing."""
     listed = list(parsed_flags)
     copies = max((1, *(parse_number(parsed.value) or 1 for parsed in listed if {parsed.name, parsed.written} & COPIES)))
     return {

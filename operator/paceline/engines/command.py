@@ -14,12 +14,12 @@ def model_path(model: Model) -> str:
 
 
 def running_requests(server: Server, flag: str, fewest: int, flags: FlagList = UNLISTED) -> int:
-    """The user's own limit of requests at a time, or twice the largest concurrency that is measured, or `fewest`."""
+    """The user's own limit of concurrent requests; else twice the largest measured concurrency, at least `fewest`."""
     limit = flag_value(server.engine.args, flag, flags)
     return int(limit) if limit and limit.isdecimal() else max(fewest, 2 * server.max_concurrency)
 
 
 def unless_given(server: Server, defaults: Mapping[str, str], flags: FlagList = UNLISTED) -> tuple[str, ...]:
-    """Those of our defaults that the user's arguments for all arms do not name."""
+    """Our defaults that the user's arguments for all arms do not set."""
     given = {parsed.name for parsed in flags.parse(server.engine.args)}
     return tuple(word for flag, value in defaults.items() if flag not in given for word in (flag, value))

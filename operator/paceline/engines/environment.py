@@ -1,4 +1,4 @@
-"""The environment of a server's container: variables of all engines, of one, its keys, and the user's own."""
+"""The environment of a server's container: common variables, the engine's, its keys, and the user's."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from paceline.core.names import MODELS
 def environment(
     server: Server, own: Mapping[str, str], keys: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
-    """The same on every arm; `own` is the engine's. A user's variable of the same name wins."""
+    """Equal on all arms; `own` is the engine's. A user's variable with the same name wins."""
     ours = {
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_CACHE": f"{MODELS}/hub",

@@ -1,7 +1,8 @@
-"""The trees of a search: those of a range that are worth a server start, as arms that engine and backend can run.
+"""The trees of a search: those of a range that are worth a server start, as arms that the engine and its backend can
+run.
 
-A range of depths, branchings and widths has hundreds of trees. Most differ little from a neighbour: branchings and
-widths are taken in powers of two, and where that leaves too many for one run, depths and then the others more coarsely.
+A range of depths, branchings and widths has hundreds of trees, most of them similar. So branchings and widths are
+powers of two; if that is still too many for one run, first depths and then the others get coarser.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,9 +13,9 @@ from paceline.engines import ENGINES
 from paceline.engines.refusal import Refusal
 
 MOST_ARMS = 48
-"""Of a run, the baseline among them."""
+"""Maximum arms of a run, including the baseline."""
 CHAIN_DEPTHS = (1, 2, 3, 5, 7)
-"""Depths that a search over several loads begins with: those of SGLang's own table (1, 3, 5, 7) and 2."""
+"""First depths of a search over several loads: those of SGLang's own table (1, 3, 5, 7) and 2."""
 ADAPTIVE = "adaptive"
 """The arm whose depth the engine chooses."""
 POWERS = tuple(2**i for i in range(10))
@@ -27,12 +28,12 @@ GRIDS = tuple(
     for branchings, widths in ((POWERS, POWERS), (POWERS, COARSE), (COARSE, COARSE), (COARSEST, COARSE))
     for depths in _DEPTHS
 )
-"""Depths of trees that branch, branchings, widths: the first of these that is small enough."""
+"""Depths of branching trees, branchings, widths: the search uses the first grid that is small enough."""
 
 
 def searchable_arms(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
-    """The arms that a search chooses from, beside the baseline: the named candidates, the engine's adaptive mode if it
-    has one for this head, and trees."""
+    """The arms from which a search chooses, besides the baseline: the named candidates, the engine's adaptive mode if
+    it has one for this head, and trees."""
     candidates = tuple(arm for arm in named if arm.name != BASELINE)
     taken = {arm.name for arm in candidates}
     own, _ = admitted(server, (adaptive for adaptive in _adaptive(server, search) if adaptive.name not in taken))
@@ -52,7 +53,7 @@ def _adaptive(server: Server, search: Search) -> Iterator[Arm]:
 
 
 def _arms(server: Server, search: Search, grid: tuple[tuple[int, ...], ...]) -> Iterator[Arm]:
-    """The arm's name says its shape."""
+    """Each arm's name describes its shape."""
     engine = ENGINES[server.engine.type].capabilities
     for tree in _trees(search, *grid):
         if tree.num_steps >= engine.fewest_steps and (engine.trees or tree.top_k == 1):
@@ -66,8 +67,8 @@ def name_of(tree: Tree) -> str:
 def _trees(
     search: Search, depths: tuple[int, ...], branchings: tuple[int, ...], widths: tuple[int, ...]
 ) -> Iterator[Tree]:
-    """Chains and trees, each once. A tree has a token for every level and one more, or it would be a chain; where no
-    power of two fits, it has all the tokens that it can fill."""
+    """Chains and trees, each once. A tree has at least one token more than it has levels, or it would be a chain; if no
+    power of two fits, it gets the maximum number of tokens."""
     for steps in _within(search.num_steps, depths):
         for top_k in _within(search.top_k, branchings):
             tree = Tree(num_steps=steps, top_k=top_k, num_draft_tokens=steps + 1)
@@ -84,13 +85,13 @@ def _within(range: Range, values: tuple[int, ...]) -> list[int]:
 
 
 def _canonical(tree: Tree) -> Tree:
-    """As the engine serves it: SGLang turns the draft tokens of a chain into its steps and one, with no more than a
-    warning in its log."""
+    """The tree as the engine serves it: SGLang sets a chain's draft tokens to its steps plus one, with only a warning
+    in its log."""
     return replace(tree, num_draft_tokens=tree.num_steps + 1) if tree.top_k == 1 else tree
 
 
 def useless(tree: Tree) -> str:
-    """Why a tree is never worth a server start; "" if it may be."""
+    """Why a tree is never worth a server start; "" if it may be worth one."""
     if tree.num_draft_tokens > max(tree.widest, tree.num_steps + 1):
         return f"has at most {tree.widest} draft tokens, not {tree.num_draft_tokens}"
     if tree.num_draft_tokens < tree.num_steps + 1:
@@ -102,7 +103,7 @@ def useless(tree: Tree) -> str:
 
 
 def distinct(trees: Iterable[Tree]) -> tuple[tuple[int, ...], Mapping[int, str]]:
-    """Places of the trees that are worth a measurement, and of the others → why not."""
+    """Indices of the trees worth a measurement; for the others, index → reason."""
     kept: dict[Tree, int] = {}
     left_out: dict[int, str] = {}
     for place, tree in enumerate(trees):
@@ -117,10 +118,10 @@ def distinct(trees: Iterable[Tree]) -> tuple[tuple[int, ...], Mapping[int, str]]
 
 
 def admitted(server: Server, arms: Iterable[Arm]) -> tuple[tuple[Arm, ...], Mapping[str, str]]:
-    """Arms that the engine and its backend can run, by the engine's own rules, and of the others: name → why not.
+    """Arms that the engine's rules and backend admit; for the others, name → reason.
 
-    Each is judged by itself: in a search one that is refused does not stop the others. What is refused to the arguments
-    that all arms share is no arm's fault: `shared_refusals`.
+    Each arm is checked alone: in a search, one refused arm does not stop the others. Refusals of the shared arguments
+    are in `shared_refusals`.
     """
     refusals, every = ENGINES[server.engine.type].refusals, tuple(arms)
     own = ((arm, refusal) for arm in reversed(every) for refusal in reversed(refusals(server, (arm,))) if refusal.arm)
@@ -129,9 +130,8 @@ def admitted(server: Server, arms: Iterable[Arm]) -> tuple[tuple[Arm, ...], Mapp
 
 
 def shared_refusals(server: Server, arms: Iterable[Arm]) -> tuple[Refusal, ...]:
-    """What the engine refuses to the shared arguments as soon as one of these arms runs alone beside the baseline: any
-    of them may be what the search finds. It does not depend on the numbers of a tree, so one arm of a kind is asked;
-    each rule is told once."""
+    """Refusals of the shared arguments once any of these arms runs alone next to the baseline: the search may find any
+    of them. They do not depend on a tree's numbers, so one arm of each kind is checked; each rule is reported once."""
     refusals = ENGINES[server.engine.type].refusals
     kinds = {(arm.draft, arm.tree is not None and arm.tree.top_k > 1, arm.tree is None, arm.args): arm for arm in arms}
     found = [refusal for arm in kinds.values() for refusal in refusals(server, (arm,)) if refusal.arm is None]

@@ -1,4 +1,4 @@
-"""What the name of an image tells of the engine in it."""
+"""Derives engine and version from an image's name."""
 
 import re
 
@@ -11,17 +11,17 @@ PUBLISHED = {name: one.capabilities.repository for name, one in ENGINES.items() 
 
 
 def named(image: str) -> str:
-    """The engine whose makers publish this image, or from whom it is mirrored; "" for any other."""
+    """The engine of a published image or a mirror of one; "" for any other image."""
     repository = re.sub(r"(:[^/:@]*)?(@.*)?$", "", image)
     return next((name for name, own in PUBLISHED.items() if f"/{repository}".endswith(f"/{own}")), "")
 
 
 def release(image: str) -> str:
-    """Of a published image, by its tag; "" if it names none."""
+    """Release in a published image's tag; "" if there is none."""
     found = re.search(f":{RELEASE}(@.*)?$", image)
     return found[1] if found and named(image) else ""
 
 
 def engine_and_version(engine: str | None, version: str | None, image: str) -> tuple[str, str]:
-    """Engine and version as they are written, else as the image tells them."""
+    """Engine and version as written, else as derived from the image."""
     return engine or named(image), version or release(image)

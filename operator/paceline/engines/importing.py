@@ -1,4 +1,4 @@
-"""What `paceline import` knows of an engine: how it is started, and how its arguments say that it speculates."""
+"""What `paceline import` knows of an engine: how it is started, and which arguments enable speculation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,19 +7,20 @@ from typing import Any
 from paceline.engines.arguments import FlagList, ParsedFlag
 
 SourceOf = Callable[[str], str]
-"""A model as the arguments name it → its source."""
+"""A model's name in the arguments → its source."""
 CURRENT = "current"
-"""The candidate that a Deployment speculates with."""
+"""The candidate for the Deployment's current speculation."""
 GUESSED_STEPS = 3
 BLOCKED = ("DFLASH", "DSPARK")
-"""Algorithms that propose a block."""
+"""Algorithms that propose blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A thing of the Deployment that is not carried over, or not as it stands there.
+    """A part of the Deployment that is omitted or changed.
 
-    `path` is a field of the Deployment's pod (`containers[engine].env[HF_TOKEN]`) or a flag, `text` says why and what
+    `path` is a field of the Deployment's pod (`containers[engine].env[HF_TOKEN]`) or a flag, `text` says why, and what
+    happens instead.
     """
 
     path: str
@@ -30,15 +31,15 @@ class Note:
 
 
 class UnansweredError(ValueError):
-    """What the Deployment does not say and an option can; a line each."""
+    """Questions that the Deployment leaves open and an option can answer; one per line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculating:
-    """The draft and the candidates of the resource; None and () without speculation."""
+    """The resource's draft and candidates; None and () without speculation."""
 
     said: str = ""
-    """The flag that says so, and its value."""
+    """The flag that enables speculation, and its value."""
     draft: Mapping[str, Any] | None = None
     candidates: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[Note, ...] = ()
@@ -46,32 +47,33 @@ class Speculating:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importing:
-    """How a person starts the engine, and what its arguments say."""
+    """How users start the engine, and what its arguments mean."""
 
     modules: tuple[str, ...]
     """Modules after `python -m` that start it."""
     programs: tuple[tuple[str, str], ...] = ()
     """Programs that start it, each with its first argument."""
     entry_point: str = ""
-    """Part of an image's name whose entry point starts it: a container of that has arguments, and no command."""
+    """Part of the name of an image whose entry point starts the engine: its containers have arguments, but no command.
+    """
     title: str = ""
-    """How the titles of its processes begin, before two colons."""
+    """Prefix of its processes' titles, before two colons."""
     repositories: tuple[str, ...]
-    """Official repositories of its image: their tags are the engine's releases."""
+    """Repositories of its official image: their tags are the engine's releases."""
     flags: Callable[[str], FlagList]
     """By engine version."""
     bare_model: bool = False
-    """The first word that belongs to no flag is the model."""
+    """Whether the first word without a flag is the model."""
     key_variable: str = ""
-    """The variable from which it reads the key of its clients."""
+    """The variable with its API key."""
     other_hub: str = ""
     """The variable that makes it download from ModelScope."""
     speculative: tuple[str, ...] = ("--speculative-", "--spec-")
-    """How the flags of speculation begin, but for the few that a candidate's `args` take."""
+    """Prefixes of speculative flags, except the few that a candidate's `args` accept."""
     removed: frozenset[str] = frozenset()
-    """Rules of the engine whose arguments are taken out of an imported resource, beside the rules of all engines."""
+    """Rules of the engine whose arguments are removed from an imported resource, in addition to the shared rules."""
     speculating: Callable[[str, Sequence[ParsedFlag], SourceOf, str], Speculating]
-    """Engine version, flags of speculation, where models are, and the target as the Deployment names it."""
+    """Engine version, speculative flags, where models are, and the target's name in the Deployment."""
 
 
 def value_of(flags: Sequence[ParsedFlag], name: str) -> str:

@@ -1,7 +1,7 @@
-"""A server's keys: named by Secret, filled into its command where it is started, and nowhere else.
+"""A server's keys come from Secrets and are filled into its command only at its start.
 
-Argv and environment hold only their names. The kubelet fills them in where a server serves, in a round the shell that
-starts the server (`pods.round.control`); the client has the same variables and sends them along.
+Argv and environment hold only their names. The kubelet fills them in for a serving pod; in a round the shell that
+starts the server does (`pods.round.control`). The client has the same variables and sends the keys with its requests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,13 +14,13 @@ API_KEY = "PACELINE_API_KEY"
 ADMIN_KEY = "PACELINE_ADMIN_KEY"
 """Environment variables of the server's and the client's containers."""
 HIDE = "PACELINE_HIDE_"
-"""How the variables of the client begin that hold secrets of the server's environment, for it to hide them."""
+"""Prefix of the client's variables with the server's secrets, which the client hides."""
 FLAGS = ("--api-key", "--admin-api-key")
-"""Behind which, and nowhere else, a key is filled in."""
+"""A key is filled in only after these flags."""
 
 
 def argv(server: Server) -> tuple[str, ...]:
-    """The keys as the kubelet fills them in."""
+    """The keys' flags, with references that the kubelet fills in."""
     return tuple(word for flag, name, _ in _keys(server) for word in (flag, f"$({name})"))
 
 
@@ -32,18 +32,18 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """Variables of the client: what the server's environment has from Secrets, by engine.env and podTemplate."""
+    """The client's variables for the server's secrets from engine.env and podTemplate."""
     said = {str(one["name"]): one for one in (*_template(server, "env"), *server.engine.env)}
     secrets = {name: one["valueFrom"]["secretKeyRef"] for name, one in said.items() if _is_secret(one)}
     return tuple(
-        # The server's container tells what is missing.
+        # The server's container reports missing keys.
         {"name": f"{HIDE}{name}", "valueFrom": {"secretKeyRef": {**secret, "optional": True}}}
         for name, secret in secrets.items()
     )
 
 
 def all_to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """The same of whole Secrets, for the client's `envFrom`."""
+    """The same for entire Secrets, for the client's `envFrom`."""
     whole = [one for one in _template(server, "envFrom") if "secretRef" in one]
     return tuple(
         {"prefix": f"{HIDE}{number}_", "secretRef": {**one["secretRef"], "optional": True}}
@@ -52,7 +52,7 @@ def all_to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def _template(server: Server, field: str) -> Iterator[Mapping[str, Any]]:
-    """Entries of a list of the server's container in the pod template."""
+    """Entries of a list in the pod template's server container."""
     for container in server.engine.pod_template.get("spec", {}).get("containers", ()):
         if container.get("name") == SERVER:
             yield from container.get(field, ())

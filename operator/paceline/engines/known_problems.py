@@ -1,6 +1,6 @@
-"""What people have reported of an engine's releases and no rule can know: notes, none of which blocks.
+"""Reported problems of an engine's releases that no rule can detect: notes, none of which blocks.
 
-Each engine's `data/known-problems.json` has its own; how one comes in and goes out stands in CONTRIBUTING.md.
+Each engine has its own `data/known-problems.json`; CONTRIBUTING.md says how rows are added and ended.
 """
 
 import re
@@ -18,7 +18,7 @@ KnownProblem = Mapping[str, Any]
 def found(
     problems: Iterable[KnownProblem], server: Server, arms: Iterable[Arm], classes: Iterable[str] = ()
 ) -> Iterator[str]:
-    """One sentence a problem; `classes` are the target's, where they are known."""
+    """One sentence per problem; `classes` are the target's, if known."""
     model = " ".join((server.target.source, *classes))
     algorithms = {arm.draft.algorithm for arm in arms if arm.draft}
     given = {parsed.written for parsed in UNLISTED.parse(server.engine.args)}
@@ -34,6 +34,6 @@ def found(
 
 
 def _is_in(version: str, row: Mapping[str, str]) -> bool:
-    """From `since` on, and before `until`."""
+    """Whether the version is in the row's range: from `since`, before `until`."""
     number, since, until = release(version), release(row["since"]), release(row.get("until", ""))
     return number is not None and since is not None and since <= number and (until is None or number < until)

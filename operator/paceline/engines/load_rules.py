@@ -1,7 +1,7 @@
-"""Rules about the user's own limits that a load exceeds: requests at a time, tokens of one request, tokens of all.
+"""Rules about user limits that a load exceeds: concurrent requests, tokens of one request, tokens of all.
 
-An engine keeps a limit below the load in silence, or request by request: a point named @16 would run four at a time,
-and hours later all answers that are too long would be refused. We refuse only what is certain not to fit.
+An engine enforces a limit below the load silently, or request by request: a point named @16 would run four at a time,
+and hours later all long answers would be refused. We refuse only what certainly does not fit.
 """
 
 import math
@@ -16,17 +16,17 @@ from paceline.engines.refusal import Refusal
 from paceline.engines.rules import EngineRule
 
 MOST_CHARACTERS = 6
-"""Characters a token, on average over a prompt: more than any tokenizer packs. Counted on the built-in sets with
+"""Characters per token, on average over a prompt: more than any tokenizer packs. Counted on the built-in sets with
 Mistral's Tekken (131k tokens) and its older vocabulary of 32k: 5.4 at most, 2.2 at least."""
 FEWEST_CHARACTERS = 2
-"""Characters a token, for a length that is certain to suffice."""
+"""Characters per token, for a length that certainly suffices."""
 LONGEST_PROMPTS = {"code": 752, "swe": 1280, "terminal": 1308, "chat": 486}
 """Characters of the longest prompt of each built-in set, counted in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loads:
-    """The limits of a server by their kind, and the workloads, the one that needs most tokens first."""
+    """A server's limits by kind, and the workloads, the one with most tokens first."""
 
     bounds: Mapping[str, Bound]
     workloads: Sequence[Workload]
@@ -106,18 +106,18 @@ RULES: tuple[EngineRule[Loads], ...] = (
 
 
 def _all_tokens(load: Workload) -> int:
-    """The least tokens of all requests at one time; at a rate their number is unknown, so those of one."""
+    """Minimum tokens of all concurrent requests; at a rate, the tokens of one, because their number is unknown."""
     return (load.concurrency if load.rate is None else 1) * _tokens(load.dataset, MOST_CHARACTERS)
 
 
 def _tokens(dataset: Dataset, characters: int) -> int:
-    """Tokens of the longest request with its answer, at so many characters a token. Prompts of a user's file count as
-    one token; chat templates are left out."""
+    """Tokens of the longest request with its answer, at `characters` per token. A prompt of a user's file counts as one
+    token; chat templates are not counted."""
     return dataset.max_tokens + max(1, math.ceil(_longest(dataset) / characters))
 
 
 def _longest(dataset: Dataset) -> int:
-    """Characters of the longest prompt; 0 for a user's own."""
+    """Characters of the longest prompt; 0 for a user's dataset."""
     return LONGEST_PROMPTS.get(dataset.address.name, 0) if dataset.address.scheme is Scheme.BUILTIN else 0
 
 

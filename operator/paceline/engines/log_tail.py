@@ -1,13 +1,13 @@
-"""Why a server ended: the line of its log that names the failure, which is seldom the last one.
+"""Finds the line of a server's log that explains its failure, which is seldom the last one.
 
-How the logs of real servers end (tests/contract/captures):
+Typical ends of real servers' logs (tests/contract/captures):
 
 * vLLM 0.33.0 ends a refusal with pydantic's link; after its engine died it shuts down politely, at level INFO;
 * sglang-jax 0.1.0rc0 and SGLang 0.5.23 end with the parent's report of a child's signal;
 * an exception that points elsewhere ("see root cause above") follows the one that it points to.
 
-So an exception of its own comes first, then a reported end, then a line that sounds like a failure. Kubernetes keeps
-the last 2048 bytes or 80 lines of a log, a round all of it.
+So the first choice is an exception that explains itself, then a reported end, then a line that sounds like a failure.
+Kubernetes keeps the last 2048 bytes or 80 lines of a log, a round keeps all of it.
 """
 
 import re
@@ -23,7 +23,7 @@ STAMP = re.compile(
     r"|^\(\w[^)]* pid=\d+\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]+\] ?)?"  # (APIServer pid=7) ERROR …
 )
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?|\S.*: error: .*")
-"""A whole line: how Python writes an exception, and how argparse writes its own."""
+"""A whole line: an exception in Python's format, or argparse's error."""
 INVALID = re.compile(r"(?P<count>\d+) validation errors? for (?P<subject>\S+)")
 _VALUE = re.compile(r" \[type=\w+, input_value=.*")
 """pydantic appends the value to a reason; here that is the whole configuration."""
@@ -34,12 +34,12 @@ POINTER = re.compile(
     r"|^For further information visit|^EOFError$",
     re.IGNORECASE,
 )
-"""A line that names another line as the reason."""
+"""A line that points to another line for the reason."""
 TIERS: tuple[Callable[[str], object], ...] = (EXCEPTION.fullmatch, _ENDED.search, FAILURE.search, bool)
 
 
 def failure_line(log: str, longest: int = LONGEST_TAIL) -> str:
-    """The line without its stamp and its secrets, cut to `longest` characters; "" of an empty log."""
+    """The line without its timestamp and secrets, cut to `longest` characters; "" for an empty log."""
     lines = [line for line in (STAMP.sub("", line).rstrip() for line in log.splitlines()) if line.strip()]
     candidates = [index for index, line in enumerate(lines) if not POINTER.search(line.strip())]
     for matches in TIERS:
@@ -50,8 +50,7 @@ def failure_line(log: str, longest: int = LONGEST_TAIL) -> str:
 
 
 def _with_details(lines: Sequence[str], index: int) -> str:
-    """The line; for pydantic's errors the subject and all that was wrong with it: the lines below, each error of which
-    ends with a link."""
+    """The line; for pydantic's errors the subject and all errors on the lines below, each of which ends with a link."""
     invalid = INVALID.search(lines[index])
     if invalid is None:
         return _VALUE.sub("", lines[index].strip())

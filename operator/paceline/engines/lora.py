@@ -1,4 +1,4 @@
-"""Rules about the LoRA adapters that workloads name: a server that has not loaded them refuses requests."""
+"""Rules about the workloads' LoRA adapters: a server refuses requests for adapters that it has not loaded."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,14 +8,14 @@ from paceline.engines.adapter import Adapter
 from paceline.engines.refusal import Refusal
 
 LOADED_BY: Mapping[str, str] = {"SGLang": "--lora-paths", "vLLM": "--lora-modules"}
-"""Engine → the flag with NAME=PATH of each adapter."""
+"""Engine → the flag that loads adapters as NAME=PATH."""
 SWITCH = "--enable-lora"
-"""SGLang sets it where there are paths (`arg_groups/lora_hook.py`); vLLM wants it said (`engine/arg_utils.py`)."""
+"""SGLang sets it if there are paths (`arg_groups/lora_hook.py`); vLLM requires it (`engine/arg_utils.py`)."""
 RULE = "adapter-loaded"
 
 
 def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
-    """At most one: for the first workload with an adapter that is not there."""
+    """At most one: for the first workload whose adapter is not loaded."""
     args, engine = server.engine.args, server.engine
     for load in workloads:
         named = load.dataset.adapter
@@ -35,7 +35,7 @@ def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) ->
 
 
 def loaded(args: Sequence[str], flag: str) -> tuple[str, ...]:
-    """The adapters' names: of NAME=PATH, of JSON, or a path by itself."""
+    """The adapters' names, from NAME=PATH, JSON, or a bare path."""
     names, inside = list[str](), False
     for word in args:
         if word.startswith("--"):

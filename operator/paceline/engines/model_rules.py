@@ -1,7 +1,7 @@
-"""The vocabulary of preflight, whose rules compare what the models' files show with what an engine reads.
+"""Types of preflight's rules, which compare the models' files with what an engine reads.
 
-It stands below the engines because an engine brings rules of its own (`Adapter.model_rules`); the rules that all
-engines share are in `paceline.preflight`.
+They are in this package because engines have rules of their own (`Adapter.model_rules`); the shared rules are in
+`paceline.preflight`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,15 +11,15 @@ from typing import Generic, TypeVar
 from paceline.core import Arm, Draft, ModelFacts, Server
 
 HIDDEN_STATE_READERS = ("EAGLE", "EAGLE3")
-"""Algorithms whose head takes the target's hidden states and embeddings."""
+"""Algorithms whose head reads the target's hidden states and embeddings."""
 LAYERS_OF_THE_TARGET = ("NEXTN", "MTP")
-"""Algorithms that may draft with layers of the target itself."""
+"""Algorithms that may draft with the target's own layers."""
 TRAINED_FOR_IT = "name a head that was trained for this target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFinding:
-    """A `problem` at `path`, and as its `fix` what a person can change.
+    """A `problem` at `path`, and a `fix` that the user can make.
 
     `path` is below a deployment's spec, or below the candidate `arm` if there is one (as in `engines.Refusal`). A check
     leaves out `rule`, and `why` unless it has a better reason than the rule's.
@@ -32,12 +32,12 @@ class ModelFinding:
     fix: str
     arm: str | None = None
     blocks: bool = True
-    """False: worth knowing, not a reason to stop."""
+    """False for a note, which does not stop anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFacts:
-    """A server with the models of all its arms. `target` is empty where nothing is known."""
+    """A server with the models of all its arms. `target` is empty if nothing is known."""
 
     server: Server
     arms: tuple[Arm, ...]
@@ -48,7 +48,7 @@ class PoolFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFacts:
-    """A candidate's head beside its target; `head` is empty without a head, and where nothing is known of it."""
+    """A candidate's head and its target; `head` is empty without a head, or if nothing is known of it."""
 
     server: Server
     arm: Arm
@@ -74,15 +74,15 @@ _Subject = TypeVar("_Subject", PoolFacts, PairFacts)
 class ModelRule(Generic[_Subject]):
     """`why` ends the message of each finding; its sources in brackets are of SGLang 0.5.23 unless named.
 
-    An engine's rule replaces the shared one of the same `id`.
+    An engine's rule replaces the shared rule with the same `id`.
     """
 
     id: str
     why: str
     check: Callable[[_Subject], Iterator[ModelFinding]]
     each_candidate: bool = False
-    """It depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates share, and
-    look at each head once."""
+    """Whether it depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates
+    share, and check each head once."""
 
     def findings(self, subject: _Subject) -> Iterator[ModelFinding]:
         return (replace(each, rule=self.id, why=each.why or self.why) for each in self.check(subject))
@@ -98,7 +98,7 @@ def listed(values: Sequence[object]) -> str:
 
 
 def layers_outside(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Layers that a head names and its target does not have."""
+    """Layers named by a head that its target does not have."""
     named, layers = pair.head.aux_layers or pair.head.aux_layers_beside, pair.target.num_hidden_layers or 0
     if layers and (outside := [layer for layer in named if not 0 <= layer < layers]):
         problem = f"{pair.name} reads layers {listed(outside)} of a target that has 0 to {layers - 1}"
@@ -114,7 +114,7 @@ def layers_unnamed(pair: PairFacts, takes: Sequence[int]) -> Iterator[ModelFindi
 
 
 def usual_layers(pair: PairFacts) -> Iterator[ModelFinding]:
-    """vLLM 0.33.0, and most classes of SGLang."""
+    """Layers of vLLM 0.33.0 and most classes of SGLang."""
     if layers := pair.target.num_hidden_layers:
         yield from layers_unnamed(pair, (2, layers // 2, layers - 3))
 
@@ -122,18 +122,18 @@ def usual_layers(pair: PairFacts) -> Iterator[ModelFinding]:
 UNNAMED_LAYERS = "aux-layers-are-named"
 UNNAMED_LAYERS_WHY = "a head that was trained on other layers is served, and little of it is accepted"
 USUAL_STATES = 3
-"""Hidden states that an EAGLE3 head takes where its config.json does not say how many (SGLang 0.5.23,
+"""Hidden states that an EAGLE3 head reads if its config.json does not give the number (SGLang 0.5.23,
 llama_eagle3.py:161; vLLM 0.33.0, llama_eagle3.py:221)."""
 
 
 def aux_states(head: ModelFacts) -> int:
-    """How many the engine makes room for."""
+    """Number of states for which the engine makes room."""
     return head.num_aux_hidden_states or len(head.aux_layers) or USUAL_STATES
 
 
 def reads_states(pair: PairFacts, states: int) -> Iterator[ModelFinding]:
-    """The columns of fc: an EAGLE3 head reads `states` of the target's hidden states, an EAGLE head an embedding and
-    one."""
+    """Checks the columns of fc: an EAGLE3 head reads `states` hidden states of the target, an EAGLE head an embedding
+    and one."""
     columns, head = pair.head.weight_sizes.get("fc"), pair.head
     of_one = (head.target_hidden_size if pair.draft.algorithm == "EAGLE3" else None) or head.hidden_size
     many = {"EAGLE3": states, "EAGLE": 2}.get(pair.draft.algorithm)
@@ -150,9 +150,9 @@ AUX_STATES_WHY = "the engine dies as it loads another size, or states are too fe
 
 
 def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
-    """`vocab_size` of a head is its target's; what it proposes from (`draft_vocab_size`) is a part of that.
+    """`vocab_size` of a head must be its target's; it proposes from a part of it (`draft_vocab_size`).
 
-    Vocabularies are padded, and an EAGLE head works with its target's embedding: there 1 % is no difference.
+    Vocabularies are padded, and an EAGLE head uses its target's embedding: for it a difference of 1 % is ignored.
     """
     ours, some, theirs = pair.head.vocab_size, pair.head.draft_vocab_size, pair.target.vocab_size
     if not theirs:
@@ -173,7 +173,7 @@ TRAINED_FOR_LAYERS = "name a head that was trained on layers which can be taken"
 AUX_LAYERS = "aux-layers-are-there"
 AUX_LAYERS_WHY = "an EAGLE3 head reads the states of layers that the target must have"
 FOREIGN_LAYERS = "aux-layers-are-the-heads"
-"""The rule whose finding explains a verdict: low acceptance is then expected."""
+"""The rule whose finding explains a verdict: it predicts low acceptance."""
 SPECULATOR_IS_READ = "speculator-is-read"
 SPECULATOR_IS_READ_WHY = (
     "the server ends at start: the head's config.json has no model_type that transformers knows (read, never run)"

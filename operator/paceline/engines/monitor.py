@@ -1,6 +1,6 @@
-"""How a served pool is watched: which counters of an engine's /metrics page are read, and what they add up to.
+"""How a serving pool is monitored: which counters of an engine's /metrics page are read, and how they are added.
 
-A round asks one server at rest (`engines.probe`); production is watched by the differences of counters between two
+A round reads one idle server (`engines.probe`); production is monitored by the differences of counters between two
 pages, so every row here is sums of counters, and two gauges.
 """
 
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 Sum = Mapping[str, int]
-"""Metric name → how many times its samples, over all label sets, are added."""
+"""Metric name → how many times its samples, summed over all label sets, are counted."""
 
 
 class UnreadableError(ValueError):
-    """A page without what is watched; the text is for a person."""
+    """A page without the required metrics; the message is for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +23,15 @@ class Counts:
     """A server at one moment. All but the last two are totals since its start.
 
     `accepted` are accepted draft tokens; with `verify_steps` they make the acceptance length: 1 + accepted / steps.
-    Steps that the end of a request cut short may be left out.
-    `moved` grows with every token or request, and means nothing else. `under_way` are requests that run or wait;
-    `accept_length` is the engine's own, of its last interval, where it does not count verify steps; 0 if unknown.
+    Steps that the end of a request cut short may be left out. `moved` only shows activity: it grows with every token or
+    request. `under_way` are running and waiting requests; `accept_length` is the engine's own for its last interval, if
+    it does not count verify steps; 0 if unknown.
     """
 
     requests: float
-    """That it finished."""
+    """Finished requests."""
     tokens: float
-    """Generated for them, without the first of each."""
+    """Tokens generated for them, without the first of each."""
     verify_steps: float
     accepted: float
     ttft_seconds: float
@@ -44,7 +44,7 @@ class Counts:
 
 
 _LARGEST = 1e30
-"""Of a sample: no server has counted so far, and the sum of a page of them is still a number."""
+"""Maximum value of a sample: no server has counted so far, and the sum of a page of them is still finite."""
 TOTALS = (
     "requests", "tokens", "verify_steps", "accepted", "ttft_seconds", "first_tokens", "itl_seconds", "later_tokens",
     "moved",
@@ -54,34 +54,35 @@ TOTALS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Monitor:
-    """What an engine's release shows of its servers while they serve.
+    """The metrics that an engine's release shows of its servers.
 
-    `sums` has fields of `Counts`; one that it lacks is 0. `accept_length` is the gauge of a release that counts no
-    verify steps. `cannot` is why this release cannot be watched, for a person; "" if it can.
+    `sums` is by field of `Counts`; missing fields are 0. `accept_length` is the gauge of a release that counts no
+    verify steps. `cannot` says why this release cannot be monitored; "" if it can.
     """
 
     path: str = "/metrics"
     prefix: str = ""
-    """How the names of the engine's own metrics begin: a page without any of them is another program's."""
+    """Prefix of the engine's own metrics: a page without any of them belongs to another program."""
     sums: Mapping[str, Sum] = field(default_factory=dict)
     accept_length: str = ""
     prefill_seconds: float = 0.0
-    """How long a server that is well may move no counter while requests are under way, for want of one of prefill."""
+    """Seconds that a healthy server with requests may leave all counters unchanged, if the release does not count
+    prefill."""
     part_label: str = ""
-    """A label whose values break the gauges of `under_way` down; their total has it empty, or lacks it."""
+    """A label that splits the gauges of `under_way`; in their total it is empty or missing."""
     cannot: str = ""
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Of all metrics that are read."""
+        """Names of all metrics that are read."""
         gauge = (self.accept_length,) if self.accept_length else ()
         return frozenset((*gauge, *(name for each in self.sums.values() for name in each)))
 
     @cached_property
     def sample(self) -> re.Pattern[bytes]:
-        """A line with one of the names: the name without the prefix, the labels, and the value.
+        """Matches a line with one of the names: the name without the prefix, the labels, and the value.
 
-        It begins with a literal, which the matcher looks for as fast as memory is read: a page has 700 other lines.
+        It begins with a literal, for which the matcher searches at memory speed: a page has 700 other lines.
         """
         short = sorted((name.removeprefix(self.prefix).encode() for name in self.names), key=len, reverse=True)
         names = b"|".join(map(re.escape, short))
@@ -89,7 +90,7 @@ class Monitor:
 
     @cached_property
     def part(self) -> re.Pattern[bytes]:
-        """The labels of a sample that counts only a part."""
+        """Matches the labels of a partial sample."""
         return re.compile(rb"[{,]" + re.escape(self.part_label.encode()) + rb'="[^"]')
 
     def counted(self, name: str, part: object) -> bool:
@@ -97,7 +98,7 @@ class Monitor:
         return not (part and self.part_label and name in self.sums.get("under_way", {}))
 
     def read(self, page: bytes) -> Counts:
-        """Raises UnreadableError. A counter appears with its first event, so one that is absent is 0."""
+        """Raises UnreadableError. A counter appears with its first event, so a missing one is 0."""
         if self.prefix.encode() not in page:
             raise UnreadableError(f"{self.path} has no line of {self.prefix}*")
         lines = self.sample.findall(b"\n" + page)
@@ -107,7 +108,8 @@ class Monitor:
         )
 
     def counts(self, samples: Iterable[tuple[str, float]]) -> Counts:
-        """From samples of the watched metrics, by name, in any order. Raises UnreadableError if one is no number."""
+        """Counts from samples of the watched metrics, by name, in any order. Raises UnreadableError if a value is not a
+        number."""
         totals, lengths = dict[str, float](), list[float]()
         for name, value in samples:
             if not abs(value) <= _LARGEST:
@@ -124,7 +126,7 @@ def added(*sums: Sum) -> Sum:
 
 
 def less(one: Sum, *others: Sum) -> Sum:
-    """`one` without `others`."""
+    """`one` minus `others`."""
     return added(one, *({name: -n for name, n in other.items()} for other in others))
 
 

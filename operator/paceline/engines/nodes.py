@@ -1,4 +1,4 @@
-"""Servers of several nodes: the arguments by which their processes find each other, and the refusals.
+"""Servers on several nodes: the arguments with which their processes find each other, and the refusals.
 
 The LeaderWorkerSet controller sets variables with a node's rank and the address of rank 0; the kubelet fills them into
 the command.
@@ -10,12 +10,12 @@ from paceline.core import DeploymentSpec, RunSpec, Server, UntilDecided
 from paceline.engines.refusal import Refusal
 
 _PORT = 20000
-"""Of rank 0. sglang-jax takes 20005 and 20006 as well."""
+"""Port of rank 0. sglang-jax also uses 20005 and 20006."""
 PIPELINES = ("--pp-size", "--pipeline-parallel-size")
 
 
 def ranks(server: Server) -> tuple[str, ...]:
-    """Arguments of SGLang and sglang-jax; none where a server has one node."""
+    """Arguments of SGLang and sglang-jax; empty for a server on one node."""
     if server.accelerator.nodes == 1:
         return ()
     return (
@@ -26,7 +26,7 @@ def ranks(server: Server) -> tuple[str, ...]:
 
 
 def refusals(server: Server, able: Sequence[str]) -> Iterator[Refusal]:
-    """`able`: the engines that serve on several nodes."""
+    """`able`: the engines that support several nodes."""
     nodes, tp = server.accelerator.nodes, server.accelerator.tensor_parallel_size
     if nodes == 1:
         return
@@ -50,7 +50,7 @@ def never_measured(spec: RunSpec) -> Iterator[Refusal]:
 
 
 def never_served(spec: DeploymentSpec) -> Iterator[Refusal]:
-    """Pools that would wait for a verdict that cannot come."""
+    """Pools that would wait forever for a verdict."""
     why = unmeasurable(spec.server)
     if why and spec.promotion.until_decided is UntilDecided.NOTHING:
         message = f"Nothing never gets a verdict, because {why}: write Baseline"

@@ -1,4 +1,4 @@
-"""Flags that Paceline renders from the resource, by the names that engines give them, with the way out."""
+"""Flags that Paceline renders from the resource, by their names in the engines, with the way out."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "write its lines into args": ("--config",),
     "models are read from spec.cache: remove it": ("--download-dir",),
 }
-"""Way out → flags; for all other managed flags it is to remove them."""
+"""Way out → flags; all other managed flags are to be removed."""
 
 
 def managed_flags(*names: str) -> Mapping[str, str]:

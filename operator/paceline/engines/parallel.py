@@ -1,4 +1,4 @@
-"""How many accelerators the arguments of all arms ask for, against what the resource gives a server."""
+"""Compares the accelerators that the arguments of all arms need with those of the resource."""
 
 import math
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ _RULE = "parallel-fits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
-    """The flags of an engine, by all their names.
+    """An engine's flags, by all their names.
 
-    Each unit of `copies` takes accelerators of its own, as many as tensor parallelism. `groups` divide those of tensor
-    parallelism, and each group has all attention heads; so do the `regrouped` of the copies beside the flag `grouping`.
-    `shares` divide them without that. `source` is where the engine counts them.
+    Each unit of `copies` takes its own accelerators, as many as tensor parallelism. `groups` divide tensor parallelism,
+    and each group has all attention heads; so do those copies that `regrouped` names if the flag `grouping` is set.
+    `shares` divide tensor parallelism without that. `source` is where the engine counts them.
     """
 
     copies: tuple[str, ...] = ()
@@ -29,11 +29,11 @@ class Parallelism:
     source: str
 
     def attention_groups(self, server: Server, flags: FlagList) -> int:
-        """Into how many tensor parallelism is divided, each of which has all attention heads."""
+        """Number of groups into which tensor parallelism is divided; each has all attention heads."""
         return _product(self._divide(flags.parse(server.engine.args), self.groups))
 
     def refusals(self, server: Server, flags: FlagList) -> Iterator[Refusal]:
-        """Otherwise the engine ends at its start: an assertion, or too few devices."""
+        """Too few accelerators end the engine at its start, by an assertion or for lack of devices."""
         accelerator, shared = server.accelerator, flags.parse(server.engine.args)
         size, there = accelerator.tensor_parallel_size, accelerator.count * accelerator.nodes
         divide = self._divide(shared, (*self.groups, *self.shares))

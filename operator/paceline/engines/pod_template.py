@@ -1,6 +1,6 @@
-"""Rules about `engine.podTemplate`: fields that Paceline sets itself, each with the way out, and misspelt ones.
+"""Rules about `engine.podTemplate`: misspelt fields, and fields that Paceline sets itself, each with the way out.
 
-`render.overlay` lays the template over the pods. Field names are those of core/v1 in Kubernetes 1.34.
+`render.overlay` applies the template to the pods. Field names are those of core/v1 in Kubernetes 1.34.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,25 +19,25 @@ Fault = tuple[str, str]
 SERVER = "server"
 """The container that runs the engine."""
 CLIENT = "client"
-"""The container that measures, in the pod of a round."""
+"""The container that measures, in a round's pod."""
 CONTROL = "/ctl"
 OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
-"""Volumes in the pod of a round. The first two have one writer each: a server that wrote a link where the client writes
+"""Volumes in a round's pod. The first two have one writer each: a link that a server wrote where the client writes
 would lead it to other files."""
 WRITTEN = "paceline-files"
-"""Volume of the files that follow from the resource, at `core.names.FILES`."""
+"""Volume for files generated from the resource, at `core.names.FILES`."""
 DEVICES = "accelerators"
-"""The claim of the server's container on devices, if it gets its accelerators by one."""
+"""The device claim of the server's container, if it gets its accelerators by claim."""
 OF_IMAGES = "image-"
-"""How the names of volumes begin that are images of models."""
+"""Prefix of volumes that are model images."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
-"""The restartPolicy of an init container that goes on running beside the others."""
+"""The restartPolicy of a sidecar: an init container that keeps running."""
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold", "successThreshold",
                       "terminationGracePeriodSeconds"})  # fmt: skip
-"""Fields of a probe that the user may set: how often and how long it asks, not the request."""
+"""Fields of a probe that the user may set: its frequency and timeouts, not the request."""
 
 _POD: Mapping[str, str] = {
     "restartPolicy": "a server that ends is always started again, a round never: leave it out",
@@ -68,11 +68,11 @@ _CONTAINER: Mapping[str, str] = {
 OUR_KEYS = ("paceline.dev/", "app.kubernetes.io/managed-by", "leaderworkerset.sigs.k8s.io/", "batch.kubernetes.io/",
             "apps.kubernetes.io/", "statefulset.kubernetes.io/", "pod-template-hash", "controller-revision-hash",
             "controller-uid", "job-name")  # fmt: skip
-"""How labels and annotations begin by which the cluster and Paceline select pods."""
+"""Prefixes of labels and annotations by which the cluster and Paceline select pods."""
 IDENTITIES = ("serviceAccountToken", "podCertificate")
 """Sources of a projected volume that let a pod speak as its service account."""
 _OF_THE_CLUSTER = "system-"
-"""How the names of PriorityClasses begin that outrank all users' pods."""
+"""Prefix of PriorityClasses that outrank all users' pods."""
 
 POD_FIELDS = frozenset({
     "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
@@ -92,13 +92,13 @@ CONTAINER_FIELDS = frozenset({
 
 MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.affinity", "spec.securityContext")
 TEXTS = ("metadata.labels", "metadata.annotations")
-"""Maps of strings."""
+"""Fields that map strings to strings."""
 LISTS = ("spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
 _NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
 
 
 def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
-    """Faults of shape, or else of content."""
+    """Faults of shape; if there are none, faults of content."""
     over = server.engine.pod_template
     faults = tuple(_misshapen(over)) or (*_unknown(over), *_managed(over, server, adapter))
     for where, message in faults:
@@ -108,7 +108,7 @@ def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
 
 
 def _listening(over: Mapping[str, Any], port: int) -> Iterator[Fault]:
-    """Containers that run beside the engine and name its port: as one of theirs, or behind --port."""
+    """Containers next to the engine that use its port: as one of theirs, or after --port."""
     for where, container in _containers(over):
         first = where.startswith("spec.initContainers") and container.get("restartPolicy") != SIDECAR
         if first or container["name"] == SERVER:
@@ -172,7 +172,7 @@ def _unknown(over: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _misspelt(where: str, fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Fault]:
-    """Only names that are nearly known ones: a newer Kubernetes may have added fields."""
+    """Reports only near misses of known names: a newer Kubernetes may have added fields."""
     for name in fields:
         if name not in known and (near := get_close_matches(name, known, n=1, cutoff=0.8)):
             yield f"{where}.{name}", f"is not a field here; did you mean {near[0]}?"
@@ -203,7 +203,7 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
 
 
 def _accelerators(where: str, container: Mapping[str, Any], resource: str) -> Iterator[Fault]:
-    """A pod would take more than `accelerator.count`, by which plan, borrowing and the room for a round go."""
+    """The pod would take more than `accelerator.count`, on which plan, borrowing and the room for a round rely."""
     for kind in ("limits", "requests"):
         asked = (container.get("resources", {}).get(kind) or {}).get(resource)
         if str(asked or 0) != "0":
@@ -252,7 +252,7 @@ def _server_container(where: str, container: Mapping[str, Any], server: Server, 
 
 
 def _mounts(spec: Mapping[str, Any], server: Server) -> Iterator[Fault]:
-    """Only the prefetch writes models, for other servers, too; only the parts of a round use its volumes."""
+    """Only the prefetch writes models, which other servers share; only a round's containers use its volumes."""
     cache = server.cache
     read_only = {"models"}
     for volume in spec.get("volumes", ()):
@@ -278,7 +278,7 @@ def _within(path: Any, directory: str) -> bool:
 
 
 def _containers(over: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Containers that are objects, with their paths."""
+    """Valid containers (objects), with their paths."""
     for field in ("containers", "initContainers"):
         items = _at(over, f"spec.{field}", ())
         for i, container in enumerate(items if _is_list(items) else ()):
@@ -287,7 +287,7 @@ def _containers(over: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _at(over: Any, path: str, default: Any) -> Any:
-    """The value at the path; `default` without one, or if a step on the way is not a map."""
+    """The value at the path; `default` if it is missing, or if a step on the way is not a map."""
     for step in path.split("."):
         if not isinstance(over, Mapping) or step not in over:
             return default

@@ -1,4 +1,4 @@
-"""How a round reads a running server: a row of functions an engine, all pure.
+"""How a round reads a running server: one row of pure functions per engine.
 
 The round itself is the same for every engine: scrape, send a workload's requests, scrape again. This file and the
 engines' own interpret the scrapes.
@@ -14,7 +14,7 @@ from typing import Any
 SAMPLE = re.compile(
     r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)(?: -?\d+)?$", re.ASCII | re.MULTILINE
 )
-"""A line of the text format; its timestamp, which may follow, is not read."""
+"""A line of the text format; a timestamp after the value is ignored."""
 _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.ASCII)
 
 
@@ -34,38 +34,38 @@ class Scrape:
 class Speculation:
     """A server's speculation on one workload; None: not reported, or not credible.
 
-    `accept_length` is accepted draft tokens + 1 per verify call; `retractions` are requests that lost their place.
-    `accepted_at` is the fraction of verify calls that accepted the draft token of a position, the first one first; they
-    add up to `accept_length` - 1. Empty: not reported.
+    `accept_length` is accepted draft tokens + 1 per verify call; `retractions` are requests that were preempted.
+    `accepted_at` is, by position, the fraction of verify calls that accepted that draft token; the fractions add up to
+    `accept_length` - 1. Empty: not reported.
     """
 
     accept_length: float | None = None
     verify_calls: int | None = None
     retractions: int | None = None
     draft_tokens: float | None = None
-    """The mean number of draft tokens that were proposed for a verify call."""
+    """Mean draft tokens proposed per verify call."""
     accepted_at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A server's counts during one workload; None: not reported. Negative: the counter began anew.
+    """A server's counts during one workload; None: not reported. Negative: the counter restarted.
 
-    `requests` are those that it finished. vLLM counts tokens of requests, too, whose client left before the end.
+    `requests` are finished requests. vLLM also counts tokens of requests whose client left before the end.
     """
 
     requests: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
-    """Prompt tokens that its prefix cache had."""
+    """Prompt tokens found in its prefix cache."""
     timed: int | None = None
-    """Answers of more than one token whose time per token it recorded, which it does of none that was aborted."""
+    """Answers of more than one token with a recorded time per token; aborted ones have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """`body` are fields of a request whose answer has it. `read` finds it there: how many verify calls accepted no
-    draft token, how many one, and so on; empty if it is not there."""
+    """`body` has request fields that add the histogram to the answer. `read` finds it there: how many verify calls
+    accepted no draft token, how many one, and so on; empty if it is not there."""
 
     body: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], tuple[int, ...]]
@@ -75,14 +75,15 @@ class Histogram:
 class Probe:
     """One engine, seen from a round.
 
-    `pages` and, if `reads_log`, the log are in every scrape. `resolved` are the arguments that the server reports, and
-    its `version`; `kv_tokens` the tokens that its KV cache holds, None if not reported. `speculation` and `work`
-    compare the scrapes before and after a workload. `flush_path` empties the cache on POST (200: done; 400: not
-    idle yet); None where that is not possible, and `body` keeps the loads apart.
-    `body` are fields that every request of a load has, by a name that no other load of the same server process has.
-    `unseen` are the fields of `Speculation` that this engine cannot show: no point is refused for want of them, and the
-    evidence names them. `cuts_drafts`: what a grammar does not allow is cut from a draft before it is counted, so a
-    load of structured output may have no verify call.
+    Every scrape has `pages` and, if `reads_log`, the log. `resolved` returns the arguments that the server reports, and
+    its `version`; `kv_tokens` the tokens that fit in its KV cache, None if not reported. `speculation` and `work`
+    compare the scrapes before and after a workload. A POST to `flush_path` empties the cache (200: done; 400: not idle
+    yet); if None, `body` keeps the loads apart.
+
+    `body` returns fields for every request of a load, with a name that no other load of the same server process has.
+    `unseen` are the fields of `Speculation` that this engine cannot show: no point is refused because they are missing,
+    and the evidence names them. `cuts_drafts`: draft tokens that a grammar forbids are cut before they are counted, so
+    a load of structured output may have no verify call.
     """
 
     pages: tuple[str, ...]
@@ -93,19 +94,20 @@ class Probe:
     work: Callable[[Scrape, Scrape], Work] = lambda *_: Work()
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
     whole: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a request for an answer in one piece, thinking included, as its tokens spell it."""
+    """Fields of a request for an unstreamed answer with its thinking, exactly as its tokens spell it."""
     own_temperature: float | None = None
-    """The temperature of requests that name none. None: that of the model's generation_config.json."""
+    """The temperature of requests without one. None: from the model's generation_config.json."""
     adapter: Callable[[str, str], str] | None = None
-    """(Served name, LoRA adapter) → the model of a request; None: not known of this release."""
+    """(Served name, LoRA adapter) → the model of a request; None if not known for this release."""
     reads_log: bool = False
     draft_tokens: Callable[[str], float | None] | None = None
-    """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is
-    asked while a load runs, of arms whose depth the engine chooses; None: `speculation` tells."""
+    """Reads the current number of proposed draft tokens from a /metrics page, if no counter adds them up. Read while a
+    load runs, for arms whose depth the engine chooses; None: `speculation` has the number."""
     unseen: tuple[str, ...] = ()
     cuts_drafts: bool = False
     histogram: Histogram | None = None
-    """Of an engine that tells acceptance by position with an answer; None: `speculation` tells it, or nothing does."""
+    """For an engine that reports acceptance by position in an answer; None: `speculation` reports it, or nothing does.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +135,14 @@ def totals(page: str) -> dict[str, float]:
 
 
 def increase(before: float | None, after: float | None) -> int | None:
-    """The increase of a counter, which may begin in between. None without one, or if it fell or is not a number."""
+    """The increase of a counter, which may first appear in between. None if it is missing, fell or is not a number."""
     grown = math.nan if after is None else after - (before or 0.0)
     return round(grown) if math.isfinite(grown) and grown >= 0 else None
 
 
 def count_between(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
-    """From the totals of two /metrics pages and each field's counter. A counter appears with its first event; one that
-    has disappeared has begun anew."""
+    """Compares the totals of two /metrics pages, with each field's counter. A counter appears with its first event; one
+    that disappeared has restarted."""
     reported = {field: name for field, name in names.items() if name in before or name in after}
     grown = {field: after.get(name, 0.0) - before.get(name, 0.0) for field, name in reported.items()}
     return Work(**{field: round(number) for field, number in grown.items() if math.isfinite(number)})

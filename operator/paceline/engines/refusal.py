@@ -1,4 +1,4 @@
-"""A mistake that an engine's rules have found."""
+"""A mistake found by an engine's rules."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ class Refusal:
     """A mistake in a server or in one of its arms, with the way out in its message.
 
     `path` is below the spec for arguments that all arms share (`engine.args[2]`), else below the arm named in `arm`
-    (`args[0]`, `tree`, `draft.algorithm`); `engines.places` makes whole paths of them.
+    (`args[0]`, `tree`, `draft.algorithm`); `engines.places` completes the paths.
     """
 
     rule: str = ""
-    """Id of the rule, for docs and tests."""
+    """The rule's id, for docs and tests."""
     arm: str | None = None
     path: str
     message: str

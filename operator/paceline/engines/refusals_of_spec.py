@@ -26,8 +26,8 @@ Locate = Callable[[str, str], str]
 
 @by_value(256)
 def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
-    """The refusals of engine, pod template and nodes, each once, with whole paths; `written` is the manifest's
-    spec as the user wrote it."""
+    """All refusals of engine, pod template and nodes, without duplicates and with complete paths; `written` is the
+    manifest's spec as the user wrote it."""
     engine = spec.server.engine.type
     if (adapter := ENGINES.get(engine)) is None:
         message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
@@ -51,8 +51,8 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
 
 
 def in_pool(written: Mapping[str, Any], pool: str) -> Locate:
-    """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec, and so has
-    each arm that a search may find."""
+    """Paths of a pool's arms in a SpeculativeDeployment. Arms of a search and candidates without a draft get the path
+    of the spec's draft."""
     entries = _entries(written, pool)
     candidates = {
         candidate["name"]: (f"spec.candidates[{i}]", "draft" in candidate)
@@ -68,8 +68,8 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Locate:
 
 
 def _of_pool(adapter: Adapter, server: Server, pool: PoolSettings, written: Mapping[str, Any]) -> Iterator[Refusal]:
-    """A search leaves out what the engine refuses to one arm; what it refuses to all, or to a named candidate, the user
-    has to change."""
+    """A search omits single arms that the engine refuses; the user must change what it refuses for all arms, or for a
+    named candidate."""
     place = in_pool(written, pool.name)
     if pool.search is None:
         yield from _placed(adapter, server, pool.arms, place)
@@ -91,7 +91,7 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSettings, written: Mapp
 
 
 def _entries(written: Mapping[str, Any], pool: str) -> list[tuple[int, Mapping[str, Any]]]:
-    """The pool as the user wrote it, with its place; one, as names are unique."""
+    """The pool as the user wrote it, with its index; at most one, because names are unique."""
     return [(i, entry) for i, entry in enumerate(written.get("pools", ())) if entry["name"] == pool]
 
 
@@ -114,7 +114,7 @@ def _of_workloads(adapter: Adapter, spec: RunSpec) -> Iterator[Refusal]:
 
 
 def _of_datasets(adapter: Adapter, spec: DeploymentSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:
-    """A dataset that nobody wrote asks for nothing special."""
+    """A default dataset, which the user did not write, is never refused."""
     names = [one["name"] for one in written.get("benchmark", {}).get("datasets", ())]
     for pool in spec.pools:
         for load, found in request_rules.refusals(adapter, pool.arms, pool.workloads):

@@ -1,4 +1,4 @@
-"""Versions of engines, compared by release without suffixes."""
+"""Parses engine versions into releases without suffixes, for comparison."""
 
 import re
 

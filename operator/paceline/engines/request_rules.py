@@ -1,7 +1,6 @@
-"""Rules about workloads whose requests an arm's servers answer otherwise than they ask, or not at all.
+"""Rules about workloads whose requests an arm's servers refuse, or answer in another form.
 
-Without them a run would find it out round by round: as answers without the form that they should have, or as requests
-that fail.
+Without them a run would notice round by round, through failed requests or answers of the wrong form.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ RULE = "requests-answered"
 def refusals(
     adapter: Adapter, arms: Sequence[Arm], workloads: Sequence[Workload]
 ) -> Iterator[tuple[Workload, Refusal]]:
-    """For each dataset at most one: of the first arm that refuses it."""
+    """At most one per dataset: for the first arm that refuses it."""
     refused: set[str] = set()
     for load in workloads:
         for found in (found for arm in arms for found in adapter.refuses(arm, load)):

@@ -1,7 +1,7 @@
-"""Rules about a server and its arms, and those about arguments that all engines share.
+"""Rules about a server and its arms; rules about arguments that all engines share.
 
-An engine has a table of `EngineRule`s. It takes the shared ones below under its own ids, and its own sources where it
-has them; they read the engine's `FlagList`.
+Each engine has a table of `EngineRule`s. It includes the shared rules below under its own ids, with its own sources if
+it has any; the rules read the engine's `FlagList`.
 """
 
 import json
@@ -31,7 +31,7 @@ class EngineRule(Generic[_Subject]):
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A server and the arms that share it, as an engine's version reads their arguments: once for all rules."""
+    """A server and the arms that share it, with their arguments parsed once for all rules."""
 
     server: Server
     arms: tuple[Arm, ...]
@@ -43,7 +43,7 @@ class Configuration:
 
     @property
     def engine(self) -> str:
-        """For messages."""
+        """The engine's name for messages."""
         return f"{self.server.engine.type} {self.version}"
 
     @cached_property
@@ -65,7 +65,7 @@ class Configuration:
             yield from parsed_flags
 
     def find(self, *names: str) -> Iterator[ParsedFlag]:
-        """The flags of all arms that are called so, by their first names."""
+        """The flags of all arms with one of these first names."""
         return (parsed for parsed in self.shared if parsed.name in names)
 
     def value(self, name: str) -> str | None:
@@ -74,13 +74,13 @@ class Configuration:
 
 
 def refusals(rules: Iterable[EngineRule[_Subject]], subject: _Subject) -> tuple[Refusal, ...]:
-    """In the order of the rules, each once."""
+    """In the order of the rules, without duplicates."""
     refused = (replace(refusal, rule=rule.id) for rule in rules for refusal in rule.check(subject))
     return tuple(dict.fromkeys(refused))
 
 
 def reserved_variables(names: Mapping[str, str]) -> Callable[[Configuration], Iterator[Refusal]]:
-    """Environment variables that Paceline sets, with the way out."""
+    """Refuses environment variables that Paceline sets, with the way out."""
 
     def check(configuration: Configuration) -> Iterator[Refusal]:
         for index, variable in enumerate(configuration.server.engine.env):
@@ -92,7 +92,7 @@ def reserved_variables(names: Mapping[str, str]) -> Callable[[Configuration], It
 
 
 def _stray(configuration: Configuration) -> Iterator[Refusal]:
-    """Words before the first flag, and a flag and its value in one."""
+    """Words before the first flag, and a flag and its value in one word."""
     for parsed in configuration.all:
         if whole := one_word("=".join((parsed.written, *parsed.values[: parsed.glued]))):
             yield parsed.refused(f"{parsed.written} is one word with a space; split it: {whole}")
@@ -101,7 +101,7 @@ def _stray(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _unfilled(configuration: Configuration) -> Iterator[Refusal]:
-    """Variables, which the kubelet would fill in where a server serves and nothing where it is measured."""
+    """References to variables, which the kubelet would fill in for a serving pod, but not in a round."""
     for parsed in configuration.all:
         for index, word in variables(parsed):
             yield parsed.refused(f"{word}: $(VAR) is not filled in; write the value", index)
@@ -161,7 +161,7 @@ def _misvalued(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _twice(configuration: Configuration) -> Iterator[Refusal]:
-    """Keys of a JSON flag (--flag.key) may be many."""
+    """Flags given twice. Keys of a JSON flag (--flag.key) may repeat."""
     shared = {parsed.name for parsed in configuration.shared}
     for parsed_flags in configuration.lists:
         names = set(shared) if parsed_flags and parsed_flags[0].arm else set()
@@ -173,7 +173,7 @@ def _twice(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _different(configuration: Configuration) -> Iterator[Refusal]:
-    """An allow list of what arms may differ in; other rules refuse what is unknown or managed."""
+    """An allow list of flags in which arms may differ; other rules refuse unknown or managed flags."""
     flags = configuration.flags
     for arm in configuration.arms:
         for parsed in configuration.own(arm):
@@ -220,7 +220,7 @@ def few(names: Sequence[object], most: int = 8) -> str:
 
 
 def _unlisted(configuration: Configuration) -> Iterator[ParsedFlag]:
-    """Flags that are neither listed nor retired nor ours, nor with a value in the same word, which `_stray` refuses."""
+    """Flags that are not listed, retired or ours, and do not include a value, which `_stray` refuses."""
     flags = configuration.flags
     for parsed in configuration.all:
         known = parsed.flag or flags.retired(parsed.written) or flags.is_ours(parsed)
@@ -240,7 +240,7 @@ def _way_out(flags: FlagList, name: str) -> str:
 
 
 def fault_of(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
-    """The fault of a listed flag's values and the way out; "" without one."""
+    """The fault of a listed flag's values and the way out; "" if there is none."""
     count = len(parsed.values)
     if flag.kind == "switch":
         return "takes no value; write it alone" if count else ""
@@ -266,7 +266,7 @@ def fault_of(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
 
 
 def _fault_of_a_part(parsed: ParsedFlag) -> str:
-    """Of a key of a flag or a level, whose one value may be anything."""
+    """The fault of a flag's key or of a level, whose single value is not checked."""
     return f"takes one value; got {' '.join(parsed.values)}" if len(parsed.values) > 1 else ""
 
 

@@ -1,9 +1,9 @@
-"""Variables that fake acceptance or the routing of experts: refused for every engine.
+"""Variables that fake acceptance or expert routing: refused for every engine.
 
 An engine's test switch fakes how many drafts are accepted: candidates then write wrong text as fast as the switch says,
-and the gate would promote them. We look in `engine.env` and in a pod template's `env`; Secrets and images are out of
-sight. vLLM has such a switch only in `--speculative-config`
-(`rejection_sample_method: synthetic`), which is Paceline's and refused as an argument.
+and the gate would promote them. We check `engine.env` and a pod template's `env`; Secrets and images cannot be checked.
+vLLM has such a switch only in `--speculative-config` (`rejection_sample_method: synthetic`), which Paceline renders; it
+is refused as an argument.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,10 @@ FAKED: Mapping[str, str] = {
     "SGLANG_DSPARK_SIMULATE_": "acceptance",
     # sglang-jax 0.1.0rc0 speculative/spec_utils.py:22; SGLang 0.4.5 speculative/eagle_utils.py:42.
     "SIMULATE_ACC_": "acceptance",
-    # 0.5.23 environ.py:536: every token goes to experts by turns, and the router is ignored.
+    # 0.5.23 environ.py:536: tokens go to the experts in turn, and the router is ignored.
     "SGLANG_SIMULATE_": "the routing of experts",
 }
-"""How variables begin → what they fake."""
+"""Prefixes of variables → what they fake."""
 
 
 def refusals(server: Server) -> Iterator[Refusal]:
@@ -41,7 +41,7 @@ def _own(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def _of_the_template(server: Server) -> Iterator[tuple[str, str]]:
-    """Variables of the server's container; `pod_template` refuses wrong shapes."""
+    """Variables of the template's server container; `pod_template` refuses wrong shapes."""
     spec = server.engine.pod_template.get("spec")
     for i, container in enumerate(_maps(spec.get("containers"))) if isinstance(spec, Mapping) else ():
         for j, variable in enumerate(_maps(container.get("env"))) if container.get("name") == SERVER else ():

@@ -1,4 +1,4 @@
-"""How `--speculative-…` flags become a candidate: for the engines that take them."""
+"""Converts `--speculative-…` flags to a candidate, for the engines with such flags."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,25 +26,25 @@ from paceline.engines.model_rules import LAYERS_OF_THE_TARGET
 Said = Mapping[str, ParsedFlag]
 BLOCKS = ("--speculative-dflash-block-size", "--speculative-dspark-block-size")
 _BLOCK = 8
-"""The size of a block where none is given."""
+"""Default block size."""
 STEPS, TOP_K, TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
 REVISION, ADAPTIVE = "--speculative-draft-model-revision", "--speculative-adaptive"
 BY_ITSELF = "the target drafts with layers of its own"
 NAMED_SO = re.compile(r"nextn|[-_]mtp\b|[-_]assistant\b", re.IGNORECASE)
-"""How repositories of such layers, and of assistants, are called."""
+"""Typical repository names of such layers, and of assistants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculative:
-    """The flags of one engine."""
+    """One engine's speculative flags."""
 
     aliases: Mapping[str, str]
-    """Other names of algorithms."""
+    """Other names of algorithms → the API's."""
     ngram: Callable[[str], Mapping[str, str]]
-    """Engine version → field of a candidate's `ngram`, and its flag."""
+    """Engine version → field of a candidate's `ngram` → its flag."""
     layers: bool
-    """The engine drafts with layers of the target where EAGLE or NEXTN names no other model."""
+    """Whether the engine drafts with the target's layers if EAGLE or NEXTN names no other model."""
 
     def speculating(self, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str) -> Speculating:
         said = {parsed.name: parsed for parsed in flags}
@@ -81,7 +81,7 @@ def _mtp(name: str, path: str, target: str) -> str:
 
 
 def _shape_of(name: str, ngram: Mapping[str, str], said: Said) -> tuple[Mapping[str, Any], Sequence[str], list[Note]]:
-    """Fields of the candidate, the flags that they hold, and what of it is a guess or changed."""
+    """The candidate's fields, the flags that they replace, and notes on guesses and changes."""
     block = next((flag for flag in BLOCKS if flag in said), "")
     if name == "NGRAM":
         fields = {to_camel(field): _number(said, flag) for field, flag in ngram.items() if flag in said}

@@ -1,5 +1,5 @@
-"""Why a prefetch failed, and the termination message that carries it: what the planner decides by in a first line of
-JSON, then a sentence for people, which `kubectl describe pod` shows."""
+"""Why a prefetch failed, and its termination message: a first line of JSON for the planner, then a sentence for people,
+which `kubectl describe pod` shows."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ModelPart = Literal["source", "revision"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchFailure:
-    """`source`: the model or dataset that could not be fetched; "" if the failure is of none of them."""
+    """`source`: the model or dataset that could not be fetched; "" if the failure does not concern one."""
 
     sentence: str
     source: str = ""
@@ -25,8 +25,8 @@ class FetchFailure:
 
     @classmethod
     def from_message(cls, text: str) -> "FetchFailure":
-        """The inverse. A message that begins with no such line (of an older release, or of a container that ended
-        without writing one) is only a sentence."""
+        """The inverse. A message without such a first line (of an older release, or of a container that ended without
+        writing one) is only a sentence."""
         first, _, rest = text.partition("\n")
         try:
             facts = json.loads(first)

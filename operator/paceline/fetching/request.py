@@ -1,4 +1,4 @@
-"""What a prefetch is asked: everything its container needs, in one environment variable."""
+"""The request of a prefetch: everything its container needs, in one environment variable."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from paceline.core import Scheme, Source
 from paceline.core.names import MODELS
 
 FETCH_VARIABLE = "PACELINE_FETCH"
-"""The variable of the prefetch's container that holds `FetchRequest.to_json()`."""
+"""The variable of the prefetch's container with `FetchRequest.to_json()`."""
 FETCHABLE: Mapping[str, tuple[frozenset[Scheme], str]] = {
     "models": (
         frozenset({Scheme.HUB, Scheme.CLAIM}),
@@ -20,13 +20,13 @@ FETCHABLE: Mapping[str, tuple[frozenset[Scheme], str]] = {
         "not a file that can be fetched; write hf://datasets/OWNER/NAME/PATH",
     ),
 }
-"""The schemes of each list, and the refusal of any other address."""
+"""The allowed schemes of each list, and the refusal of other addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A model's repository, a model that is on the volume already, or one file of a dataset. `commit` is what the
-    revision was resolved to before; "" if it was not."""
+    """A model's repository, a model that is on the volume already, or one file of a dataset. `commit` is the already
+    resolved revision; "" if it was not resolved."""
 
     source: Source
     revision: str = "main"
@@ -34,7 +34,7 @@ class Artifact:
 
     @property
     def is_local(self) -> bool:
-        """The model is on the volume already: nothing is downloaded."""
+        """Whether the model is on the volume already, so that nothing is downloaded."""
         return self.source.scheme is Scheme.CLAIM
 
     @property
@@ -43,16 +43,16 @@ class Artifact:
 
     @property
     def kind(self) -> str:
-        """The hub's word: repositories of models and of datasets have separate names."""
+        """The hub's type: model and dataset repositories have separate names."""
         return "dataset" if self.is_dataset else "model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """`models` has the target first; `path` is where the cache volume is mounted.
+    """`models` has the target first; `path` is the mount path of the cache volume.
 
-    Of each repository the prefetch leaves `keep_revisions` on the volume, and the commits `in_use`, which servers or
-    kept revisions still name. `user` is the deployment that asks, as NAMESPACE/NAME. With `trust_remote_code` Python
+    In each repository the prefetch keeps `keep_revisions` on the volume, and the commits `in_use`, which servers or
+    kept revisions still name. `user` is the requesting deployment, as NAMESPACE/NAME. With `trust_remote_code` Python
     files are downloaded, too.
     """
 
@@ -70,7 +70,7 @@ class FetchRequest:
         return (*self.models, *self.datasets)
 
     def to_json(self) -> str:
-        """The names of the fields stay: during an upgrade the pod may be of another release than the operator."""
+        """Field names must not change: during an upgrade the pod may have another release than the operator."""
         request = {
             "models": list(map(_written, self.models)),
             **({"datasets": list(map(_written, self.datasets))} if self.datasets else {}),
@@ -84,7 +84,7 @@ class FetchRequest:
 
     @classmethod
     def from_json(cls, text: str) -> "FetchRequest":
-        """The inverse; what only another release knows is ignored. Raises ValueError, whose text is one sentence."""
+        """The inverse; ignores fields of other releases. Raises ValueError with a one-sentence message."""
         try:
             value = {"datasets": (), **json.loads(text)}
             entries = {kind: [_entry(entry) for entry in value[kind]] for kind in FETCHABLE}

@@ -1,4 +1,4 @@
-"""The result of a prefetch, and the termination message that carries it: the pod writes it, the planner reads it."""
+"""The result of a prefetch, and its termination message: the pod writes it, the planner reads it."""
 
 import base64
 import json
@@ -12,19 +12,19 @@ from paceline.core.names import snapshot_path
 from paceline.fetching.facts import WHOLE_COMMIT, is_number, known_fields, read_facts, write_facts
 
 _VERSION = 4
-"""Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
-prefetch lacks that fact, and a missing fact would pass for "nothing wrong"."""
+"""Version of the message, which is also the marker on the volume. A new fact that rules need raises it: an older
+prefetch lacks that fact, and a missing fact would look like "nothing wrong"."""
 LARGEST_MESSAGE = 2048
-"""Bytes of a termination message that the kubelet keeps in a pod of six containers: of all it keeps 12 KiB, in equal
+"""Bytes of a termination message that the kubelet keeps in a pod of six containers: it keeps 12 KiB in all, in equal
 parts, and a mesh or a vault may add two containers each."""
 LARGEST_JSON = 1 << 18
-"""Bytes of a message once it is unpacked. Those of twenty models have some 20,000."""
+"""Maximum bytes of an unpacked message. With twenty models it has some 20,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedModel:
-    """A repository on the cache volume: `bytes` of all files that were asked for, `path` of the snapshot. Of a dataset,
-    the one file."""
+    """A repository on the cache volume: `bytes` of all requested files, `path` of the snapshot. For a dataset, the one
+    file."""
 
     source: str
     revision: str
@@ -42,8 +42,8 @@ class FetchResult:
     datasets: tuple[FetchedModel, ...] = ()
 
     def to_message(self) -> str:
-        """JSON of at most 2048 bytes, packed if it is longer. If it still does not fit, facts are left out from the
-        last model on, and preflight reports that it knows nothing of those.
+        """JSON of at most 2048 bytes, packed if longer. If it still does not fit, facts are left out from the last
+        model on, and preflight reports them as unknown.
 
         Raises ValueError if the commits do not fit with the facts of the first model, the target's (some twenty models
         and datasets): nothing could be compared then.
@@ -65,7 +65,7 @@ class FetchResult:
     def from_message(cls, text: str) -> "FetchResult":
         """The inverse. Raises ValueError for anything else: a failed fetch ends with a sentence, not with JSON.
 
-        What a newer release has added is ignored.
+        Additions of a newer release are ignored.
         """
         try:
             value = json.loads(text)
@@ -82,7 +82,7 @@ class FetchResult:
 
 
 def _written(model: FetchedModel) -> dict[str, Any]:
-    """A path that follows from the commit is left out: it is the longest part."""
+    """Omits a path that follows from the commit: it is the longest part."""
     value = asdict(model)
     if model.path == snapshot_path(model.source, model.commit):
         del value["path"]
@@ -93,7 +93,7 @@ def _read(value: Mapping[str, Any]) -> FetchedModel:
     known = known_fields(FetchedModel, value)
     if not isinstance(known["source"], str) or not isinstance(known["revision"], str) or not is_number(known["bytes"]):
         raise TypeError(f"a model or dataset of {known['source']!r:.80}")
-    if not WHOLE_COMMIT.fullmatch(known["commit"]):  # it becomes a part of a path, and of a server's argv
+    if not WHOLE_COMMIT.fullmatch(known["commit"]):  # it becomes part of a path, and of a server's argv
         raise ValueError(f"{known['commit']!r:.80} is not a commit")
     return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
 

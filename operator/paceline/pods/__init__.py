@@ -1,1 +1,2 @@
-"""What runs in pods that we start: `round` measures, `fetch` brings models; `datasets` are the built-in prompts."""
+"""Code that runs in pods that we start: `round` measures, `fetch` downloads models; `datasets` are the built-in
+prompts."""

@@ -1,7 +1,7 @@
-"""One entry of a file of prompts, in the formats that people have, as what a server is asked.
+"""Converts one entry of a file of prompts, in common formats, to a request for a server.
 
-Asked is the last answer of a conversation: everything before it is sent as history, and what the file has in its place
-is not sent. A conversation that ends with a question or with a tool's result is sent whole.
+The last answer of a conversation is requested: everything before it is sent as history, and the file's own answer is
+not sent. A conversation that ends with a question or with a tool's result is sent completely.
 """
 
 import json
@@ -26,37 +26,37 @@ _ROLES: Mapping[str, str] = {
     "chatgpt": "assistant",
     "tool": "tool",
 }
-"""A speaker in a file → the role in a request."""
+"""Speaker in a file → role in the request."""
 BY_TURNS = ("user", "assistant")
-"""Roles of messages that name none, as in bench_serving's `custom`: by turns."""
+"""Alternating roles of messages without one, as in bench_serving's `custom`."""
 OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content", "reasoning")
 OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "response_format")
-"""Fields that an entry may have beside its messages, and that are sent. The model, the sampling and the longest answer
-are the dataset's, for all of its requests."""
+"""Fields that an entry may have next to its messages, and that are sent. The model, the sampling and the maximum length
+come from the dataset, for all of its requests."""
 ANOTHER_QUESTION: Mapping[str, str] = {
     "continue_final_message": "the last answer is generated from its beginning: leave it out",
     "functions": "write them as tools",
     "documents": "write them into a message",
 }
-"""Fields of an entry without which something else would be asked, and how to ask it."""
+"""Fields of an entry that change the question and are not supported, and what to write instead."""
 OF_ANOTHER_MESSAGE: Mapping[str, str] = {
     "function_call": "write it as tool_calls",
     "prefix": "the last answer is generated from its beginning: leave it out",
     "partial": "the last answer is generated from its beginning: leave it out",
 }
-"""The same of a message. `prefix` is DeepSeek's word for an answer to be gone on with, `partial` Moonshot's."""
+"""The same for a message. `prefix` is DeepSeek's word for an answer to be continued, `partial` Moonshot's."""
 TIMESTAMP = "timestamp"
-"""The field of an entry's arrival, as in Mooncake's traces and bench_serving's."""
+"""The field with an entry's arrival time, as in Mooncake's traces and bench_serving's."""
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
 PROMPT = "prompt"
-"""The field of a question that stands alone, as vLLM's `custom` has it."""
+"""The field with a single question, as in vLLM's `custom`."""
 _ELSEWHERE = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
-"""In the place of a turn of SPEED-Bench whose text has another licence."""
+"""SPEED-Bench's placeholder for a turn whose text has another licence."""
 ASKING = ("user", "tool")
 
 
 class DatasetError(ValueError):
-    """A file that a round cannot use; the text names the entry and what to change."""
+    """A file that a round cannot use; the message names the entry and what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +66,16 @@ class Conversation:
     messages: tuple[Message, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     time: float | None = None
-    """When it came, in any unit; None: not said."""
+    """Arrival time in any unit; None if not given."""
 
     @property
     def body(self) -> str:
-        """Its fields of a request, as JSON."""
+        """The request's fields as JSON."""
         return json.dumps({**self.options, "messages": self.messages}, ensure_ascii=False)
 
 
 def conversation(entry: Any, where: str) -> Conversation | None:
-    """What an entry asks; None if its questions are blank. `where` begins the text of a DatasetError."""
+    """The request of an entry; None if its questions are blank. `where` begins the message of a DatasetError."""
     kind = next(
         (kind for kind in CONVERSATION_FORMATS if isinstance(entry, dict) and _is_there(kind, entry.get(kind))), None
     )
@@ -100,7 +100,7 @@ def conversation(entry: Any, where: str) -> Conversation | None:
 
 
 def _time(entry: Mapping[str, Any], where: str) -> float | None:
-    """A number, or a date and time: of JSON as text (ISO 8601), of a table as it is."""
+    """A number, or a date and time: as text in JSON (ISO 8601), as a value in a table."""
     said = entry.get(TIMESTAMP)
     try:
         if isinstance(said, datetime):
@@ -118,7 +118,7 @@ def _time(entry: Mapping[str, Any], where: str) -> float | None:
 
 
 def _in_utc(time: datetime) -> float:
-    """A time without a zone is UTC: that of a machine may skip an hour, or have one twice."""
+    """A time without a zone is UTC: a machine's zone may skip an hour, or repeat one."""
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
@@ -144,7 +144,7 @@ def _openai(messages: Sequence[Any], where: str) -> list[Message]:
 
 
 def _sharegpt(messages: Sequence[Any], where: str) -> list[Message]:
-    """ShareGPT's names or OpenAI's; bench_serving's `custom` has no speakers, and either name of the text."""
+    """With ShareGPT's names or OpenAI's; bench_serving's `custom` has no speakers, and either name for the text."""
     found = []
     for number, message in enumerate(_objects(messages, where, "from", "value")):
         speaker = next((name for name in ("from", "role") if name in message), "from")
@@ -154,7 +154,7 @@ def _sharegpt(messages: Sequence[Any], where: str) -> list[Message]:
 
 
 def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
-    """SPEED-Bench has the user's turns only. The first is sent, as bench_serving does."""
+    """SPEED-Bench has only the user's turns. The first is sent, as in bench_serving."""
     if not turns or not isinstance(turns[0], str):
         raise DatasetError(f"{where} must be a list of texts")
     if turns[0].startswith(_ELSEWHERE):
@@ -163,7 +163,7 @@ def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
 
 
 def _prompt(prompt: Any, where: str) -> list[Message]:
-    """A question or, in tables for training, its messages."""
+    """A question, or messages in tables for training."""
     return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _openai(prompt, where)
 
 
@@ -174,7 +174,7 @@ CONVERSATION_FORMATS: Mapping[str, Callable[[Any, str], list[Message]]] = {
     "turns": _speed_bench,
     PROMPT: _prompt,
 }
-"""By the field of an entry that has its messages."""
+"""By the entry's field with the messages."""
 
 
 def _objects(messages: Sequence[Any], where: str, role: str, text: str) -> Sequence[Mapping[str, Any]]:

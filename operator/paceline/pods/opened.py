@@ -1,4 +1,4 @@
-"""Opens files that another party may have written: a server in /ctl, another deployment on the cache volume."""
+"""Opens files that others may have written: a server in /ctl, another deployment on the cache volume."""
 
 import os
 import stat
@@ -9,8 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def opened(path: Path, *, through_links: bool = False) -> Iterator[int | None]:
-    """A descriptor of a regular file, never one at which we would wait for somebody's other end; None of anything
-    else, and where there is nothing."""
+    """A descriptor of a regular file; None for anything else and for a missing file. Never blocks, as a FIFO would."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if through_links else os.O_NOFOLLOW))
     except OSError:
@@ -23,7 +22,7 @@ def opened(path: Path, *, through_links: bool = False) -> Iterator[int | None]:
 
 
 def read_at_most(file: int, most: int) -> bytes:
-    """From where the descriptor stands."""
+    """Reads from the descriptor's position."""
     parts = []
     while most > 0 and (part := os.read(file, min(most, 1 << 20))):
         parts.append(part)
@@ -32,7 +31,7 @@ def read_at_most(file: int, most: int) -> bytes:
 
 
 def small_file(path: Path, most: int, *, through_links: bool = False) -> bytes | None:
-    """All of a file of at most so many bytes; None where there is none, and of a larger one."""
+    """The content of a file of at most `most` bytes; None if it is missing or larger."""
     with opened(path, through_links=through_links) as file:
         if file is None or os.fstat(file).st_size > most:
             return None

@@ -1,6 +1,6 @@
-"""Prompts in a user's file, of JSON or a table: conversations in the formats of OpenAI's API, ShareGPT and others.
+"""Reads prompts from a user's file, JSON or a table: conversations in the formats of OpenAI's API, ShareGPT and others.
 
-What cannot be sent as it stands is refused by the number of its entry, so that no user believes it was measured.
+Entries that cannot be sent unchanged are refused by number, so that no user believes that they were measured.
 
 A prefetch reads the file before weights are downloaded, a round before it measures.
 """
@@ -18,25 +18,25 @@ from paceline.pods.conversation import DatasetError, conversation
 from paceline.pods.prompt_table import READERS, conversation_columns
 
 LARGEST_FILE = 256 << 20
-"""Bytes of a file: it is held in memory, more than once."""
+"""Maximum bytes of a file: it is held in memory more than once."""
 
 __all__ = ["LARGEST_FILE", "DatasetError", "Prompts", "read_prompts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """In the order of the file; `sha256` is of its bytes. `usable` are bodies of requests (`Conversation.body`)."""
+    """In the file's order; `sha256` is of its bytes. `usable` are request bodies (`Conversation.body`)."""
 
     usable: tuple[str, ...]
     sha256: str
     times: tuple[float | None, ...] = ()
-    """When each of `usable` came, in any unit; None: not said."""
+    """Arrival time of each item of `usable`, in any unit; None if not given."""
 
 
 @cache
 def read_prompts(file: Path, source: Source) -> Prompts:
-    """The prompts of a file; messages name its `source`. Read once: a ConfigMap may change during a round, whose arms
-    must get the same prompts. Raises DatasetError."""
+    """The prompts of a file; messages name its `source`. The file is read only once: a ConfigMap may change during a
+    round, whose arms must get the same prompts. Raises DatasetError."""
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise DatasetError(f"{source}: larger than {LARGEST_FILE >> 20} MiB: take a part of it")
@@ -54,7 +54,7 @@ def read_prompts(file: Path, source: Source) -> Prompts:
         raise DatasetError(f"{source}: not UTF-8 at byte {error.start}") from error
     numbered = (conversation(entry, f"{source}: entry {number}") for number, entry in enumerate(entries, 1))
     conversations = [found for found in numbered if found]
-    # Duplicates are dropped: the second one would be answered from the cache, and no interval would show it.
+    # Duplicates are dropped: the second one would be answered from the cache, which no interval would show.
     times: dict[str, float | None] = {}
     for one in conversations:
         times.setdefault(one.body, one.time)

@@ -1,4 +1,4 @@
-"""Rows of a table, parquet or csv, as entries of a file of prompts."""
+"""Reads rows of a table, parquet or csv, as entries of a file of prompts."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,22 +11,22 @@ READERS: Mapping[str, str] = {
     ".parquet": "read_parquet(?)",
     ".csv": "read_csv(?, header = true, all_varchar = true)",
 }
-"""By the end of a file's name: how DuckDB reads it. Cells of csv are text; those that hold JSON are read as it."""
+"""File name suffix → how DuckDB reads the file. Cells of csv are text; those with JSON are parsed."""
 _COLUMNS = (*CONVERSATION_FORMATS, *OF_A_REQUEST, TIMESTAMP)
 _ROWS = 256
-"""Rows at a time: a packed table may be many times as large once it is read."""
+"""Rows per batch: a packed table may be many times larger in memory."""
 ALONE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "memory_limit": "1GB",
     "threads": "2",
 }
-"""Nothing is fetched for a file of an unexpected kind."""
+"""DuckDB must not download anything for a file of an unexpected kind."""
 
 
 def conversation_columns(file: Path, largest: int) -> Iterator[dict[str, Any]]:
-    """The columns that a conversation may have, row by row. Raises DatasetError with the cause, or if they have more
-    than `largest` characters."""
+    """The columns that a conversation may have, row by row. Raises DatasetError with the cause, or if they exceed
+    `largest` characters."""
     import duckdb
 
     source = READERS[file.suffix.lower()]
@@ -54,8 +54,8 @@ def conversation_columns(file: Path, largest: int) -> Iterator[dict[str, Any]]:
 
 
 def _read(name: str, value: Any) -> Any:
-    """A cell; text that is a JSON list or object as what it says. A prompt may be JSON that is asked about, unless it
-    is a list of messages."""
+    """A cell; text that is a JSON list or object is parsed. A prompt may be a question about JSON, so it is parsed only
+    as a list of messages."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Model facts → findings: what would go wrong, known before any GPU is taken. Pure."""
+"""Model facts → findings: problems that are detected before any GPU is taken. Pure."""
 
 from paceline.core import ModelFacts
 from paceline.engines.model_rules import ModelFinding

@@ -1,8 +1,8 @@
 """Memory of accelerators by the value of the node's product label.
 
-A number of gigabytes in the label wins (`NVIDIA-A100-SXM4-80GB`, `…-MIG-1g.10gb`). The table has data sheet numbers:
-nvidia.com product pages of each card, cloud.google.com/tpu/docs of each generation. What a driver shows is up to 1 %
-less; a data sheet's GB of HBM are GiB within that.
+A number of gigabytes in the label takes precedence (`NVIDIA-A100-SXM4-80GB`, `…-MIG-1g.10gb`). The table has data sheet
+numbers: nvidia.com product pages of each card, cloud.google.com/tpu/docs of each generation. Drivers show up to 1 %
+less; within that, a data sheet's GB of HBM are GiB.
 """
 
 import re
@@ -31,7 +31,7 @@ GIGABYTES: Mapping[str, int] = {
     "GB200": 186,
     "B300": 270,
     "GB300": 278,
-    "GB10": 119,  # 128 GB that it shares with the processor
+    "GB10": 119,  # 128 GB shared with the processor
     "tpu-v4-podslice": 32,
     "tpu-v5-lite-podslice": 16,
     "tpu-v5-lite-device": 16,
@@ -67,7 +67,7 @@ TERABYTES_PER_SECOND: Mapping[str, float] = {
     "tpu-v5p-slice": 2.77,
     "tpu-v6e-slice": 1.64,
 }
-"""Memory bandwidth, from the same data sheets. It is used for guesses of speed alone."""
+"""Memory bandwidth, from the same data sheets. Only used to guess speeds."""
 
 _IN_THE_LABEL = re.compile(r"([0-9]+)GB", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
@@ -86,7 +86,7 @@ def memory_of(product: str, declared: str | None) -> int | None:
 
 
 def bandwidth_of(product: str) -> float:
-    """Bytes per second of one accelerator; that of an A100 for an unknown one."""
+    """Bytes per second of one accelerator; an A100's if unknown."""
     return (_of_product(TERABYTES_PER_SECOND, product) or TERABYTES_PER_SECOND["A100"]) * 1e12
 
 

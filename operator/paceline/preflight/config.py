@@ -1,4 +1,4 @@
-"""A model's config.json and the names of its weights → facts."""
+"""Derives facts from a model's config.json and the names of its weights."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -18,25 +18,25 @@ STATE_ELEMENT_BYTES = 4
 
 
 LANGUAGE_MODEL = ("thinker_config", "llm_config", "language_config", "text_config")
-"""Where a model that takes more than text keeps the language model's part, in the order in which engines look
-(SGLang 0.5.23, `utils/hf_transformers/common.py:582`; vLLM 0.33.0 takes the same names by way of Transformers)."""
+"""Keys of the language model's part in a multimodal model, in the order in which engines look (SGLang 0.5.23,
+`utils/hf_transformers/common.py:582`; vLLM 0.33.0 uses the same names through Transformers)."""
 
 
 def _language_model(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The innermost: Qwen's Omni models have a `text_config` in their `thinker_config`."""
+    """The innermost language model: Qwen's Omni models have a `text_config` in their `thinker_config`."""
     part = next((part for key in LANGUAGE_MODEL if isinstance(part := config.get(key), Mapping)), None)
     return config if part is None else _language_model(part)
 
 
 class _Config:
-    """Reads config.json, and before it the language model's part; a value of an unexpected type counts as absent."""
+    """Reads config.json, preferring the language model's part; a value of an unexpected type counts as absent."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.outer = config
         self.both: Mapping[str, Any] = {**config, **_language_model(config)}
 
     def number(self, *keys: str) -> int | None:
-        """The number of the first of these keys that has one."""
+        """The first of these keys' values that is a number."""
         values = (self.both.get(key) for key in keys)
         return next((n for n in values if isinstance(n, int) and not isinstance(n, bool)), None)
 
@@ -57,9 +57,8 @@ def model_facts(
     *,
     has_code: bool = False,
 ) -> ModelFacts:
-    """`tensors` are the names in the safetensors headers, None if they were not read, and `shapes` those of the tensors
-    that have a number in each cell; `has_code`: the repository has Python files. An implausible value counts as
-    absent."""
+    """`tensors` are the names in the safetensors headers, None if they were not read, and `shapes` those of tensors
+    with one number per cell; `has_code`: the repository has Python files. An implausible value counts as absent."""
     values = _Config(speculators.plain_config(config))
     architectures = config.get("architectures")
     classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
@@ -92,7 +91,7 @@ def model_facts(
         num_target_layers=values.number("num_target_layers"),
         nextn_layers=values.number(*NEXTN),
         has_nextn=has_nextn(tensors) if tensors is not None else None,
-        custom_code=(has_code or "auto_map" in config) and not speculators.kind(config),  # no engine runs theirs
+        custom_code=(has_code or "auto_map" in config) and not speculators.kind(config),  # no engine runs their code
         lacks=lacking(classes, config, tensors) if tensors is not None else (),
         has_d2t=any(name.split(".")[-1] == "d2t" for name in tensors) if tensors is not None else None,
         weight_sizes=sizes(shapes or {}),
@@ -117,9 +116,9 @@ def _layers(config: _Config) -> Sequence[str]:
 
 def _cache_elements(config: _Config, kinds: Sequence[str]) -> int | None:
     """Keys and values of all attention layers, one vector for both if attention is latent (MLA). A sliding window keeps
-    fewer tokens and is charged in full: the engine's pools for it are a share that a person may set.
+    fewer tokens but counts in full: the engine's pools for it are a share that a person may set.
 
-    Global layers may have heads of their own number and size (`num_global_key_value_heads`, `global_head_dim`).
+    Global layers may have a different number and size of heads (`num_global_key_value_heads`, `global_head_dim`).
     """
     layers = config.number("num_hidden_layers")
     if layers is None:
@@ -138,7 +137,7 @@ def _cache_elements(config: _Config, kinds: Sequence[str]) -> int | None:
 
 
 def _state_bytes(config: _Config, kinds: Sequence[str]) -> int | None:
-    """Gated delta networks: a matrix of key by value size for each value head."""
+    """For gated delta networks: a matrix of key size by value size for each value head."""
     parts = [config.number(f"linear_{part}") for part in ("num_value_heads", "key_head_dim", "value_head_dim")]
     if None in parts:
         return None
@@ -164,7 +163,7 @@ def _split_sizes(config: _Config) -> Mapping[str, int]:
 
 
 def _block(quantization: Mapping[str, Any]) -> tuple[int, ...]:
-    """`weight_block_size` of FP8 checkpoints; compressed-tensors has it in its groups, and none where a scale goes by
+    """`weight_block_size` of FP8 checkpoints; compressed-tensors has it in its groups, and none if scales are per
     channel or tensor."""
     groups = quantization.get("config_groups")
     weights = [group.get("weights") for group in groups.values()] if isinstance(groups, Mapping) else []

@@ -1,4 +1,4 @@
-"""Rules on a draft head and its target: does the one fit the other, and can the engine drive it."""
+"""Rules on a draft head and its target: do they fit each other, and does the engine support the head."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,8 +47,8 @@ MTP_CLASSES = {
     "Qwen4ExpForCausalLMMTP": "qwen4_exp_mtp.py:27",
     "Step3p5MTP": "step3p5_mtp.py:144",
 }
-"""Class of layers for further tokens with a repository of their own, and of assistants → where SGLang 0.5.23 has it
-(models/). vLLM 0.33.0 reads an assistant of Gemma 4 as MTP, too, whatever the method says (config/speculative.py)."""
+"""Class of MTP layers with their own repository, and of assistants → its file in SGLang 0.5.23 (models/). vLLM 0.33.0
+reads an assistant of Gemma 4 as MTP, too, whatever the method says (config/speculative.py)."""
 ALGORITHM_OF = {
     "LlamaForCausalLMEagle3": "EAGLE3",
     "Eagle3LlamaForCausalLM": "EAGLE3",
@@ -69,13 +69,13 @@ ALGORITHM_OF = {
     "DeepseekV4ForCausalLMDSpark": "DSPARK",
     **dict.fromkeys(MTP_CLASSES, "MTP"),
 }
-"""Class of a head → the algorithm that it is made for (model registry of SGLang 0.5.23)."""
+"""Class of a head → its algorithm (model registry of SGLang 0.5.23)."""
 HEADS_OF = {
     "Qwen2ForCausalLM": "Qwen2ForCausalLMEagle",  # qwen2_eagle.py:151
     "MistralForCausalLM": "MistralForCausalLMEagle",  # mistral_eagle.py:210
 }
 EAGLE_CLASS, EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
-"""The first heads announce the class of their target; SGLang wants the head's: one of HEADS_OF, or these."""
+"""The first heads declare their target's class; SGLang needs the head's: one of HEADS_OF, or these."""
 
 _MANY = 8
 """Layers: more than any head has."""

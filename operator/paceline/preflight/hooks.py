@@ -1,4 +1,4 @@
-"""Whether a target hands out the hidden states that a head reads, where the engine's own list says which do not."""
+"""Checks that a target provides the hidden states that a head reads, by the engine's list of those without."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from paceline.engines import ENGINES
 from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts
 
 _READERS = ("EAGLE3", "DFLASH", "DSPARK")
-"""Algorithms whose heads read hidden states of several of the target's layers (vLLM 0.33.0, eagle3_utils.py:14)."""
+"""Algorithms whose heads read hidden states of several target layers (vLLM 0.33.0, eagle3_utils.py:14)."""
 
 
 def target_hands_out(pair: PairFacts) -> Iterator[ModelFinding]:

@@ -1,4 +1,4 @@
-"""Rules on the hidden states that an EAGLE3 head reads of its target."""
+"""Rules on the target's hidden states that an EAGLE3 head reads."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from paceline.engines.model_rules import (
 
 
 def aux_layers_attend(pair: PairFacts) -> Iterator[ModelFinding]:
-    """By either way of counting: outputs, or the layers before which they are taken."""
+    """For both ways of counting: outputs, or the layers before which states are taken."""
     named, attention = pair.head.aux_layers, pair.target.attention_layers
     if pair.draft.algorithm != "EAGLE3" or not attention:
         return

@@ -1,18 +1,18 @@
 """Do the weights, the head and their caches fit into the accelerators?
 
-What is exact and what is not, for one accelerator:
+Exact and estimated values, for one accelerator:
 
 * weights and head: the safetensors files' bytes over the tensor-parallel size. Exact to about 1 % (norms and embeddings
   of some classes stand on every rank). Half, for an unquantised checkpoint that a flag quantises to FP8.
-* KV cache: exact a token. How many tokens a server *must* hold is a choice: as many as a flag says, else
-  `FEWEST_TOKENS` for each request at a time that is measured. An engine takes all that is left for its cache, so more
-  than this is used; with less, requests evict one another and nothing measured is valid.
-* Running states of layers without attention: one a request, and one a draft token that is verified. Exact a piece; how
+* KV cache: exact per token. How many tokens a server *must* hold is a choice: the number in a flag, else
+  `FEWEST_TOKENS` per measured concurrent request. An engine uses all remaining memory for its cache, so more
+  than this is used; with less, requests evict one another and no measurement is valid.
+* Running states of layers without attention: one per request, and one per verified draft token. Exact per piece; how
   many the engine keeps is an estimate.
 * Tree buffers: the verify step's logits in float32, for as many requests as may run. These and everything else that
   is not static (activations, CUDA graphs, NCCL: not estimated) must fit beside the static share.
 
-A finding therefore means "cannot fit": what passes may still be out of memory by what is not estimated.
+A finding therefore means "cannot fit"; a configuration that passes may still run out of memory.
 """
 
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ from paceline.preflight.accelerators import memory_of
 from paceline.preflight.servers import argument
 
 STATIC_SHARE = 0.85
-"""Where the static share is not given. SGLang chooses by product and model; 0.836 on 80 GB."""
+"""Default static share. SGLang chooses by product and model; 0.836 on 80 GB."""
 FEWEST_TOKENS = 2048
 """Tokens of one request: prompt and answer of the built-in sets."""
 LARGEST_PARALLEL = 64
 GB = 10**9
 
 ELEMENT_BYTES = {"fp8_e5m2": 1, "fp8_e4m3": 1, "fp8": 1, "float32": 4}
-"""Element type of the KV cache, as given or the model's own → bytes; 2 for all others."""
+"""Element type of the KV cache, from a flag or the model → bytes; 2 for all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Estimate:
 
     @property
     def short(self) -> float:
-        """Bytes that are missing; it fits if that is zero or less."""
+        """Missing bytes; it fits if this is zero or less."""
         static = self.weights + self.head + self.cache + self.states
         return max(static - self.memory * self.static_share, static + self.buffers - self.memory)
 
@@ -62,7 +62,7 @@ class Estimate:
 
 
 def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate | None:
-    """None if the weights or the accelerator are unknown. `parallel` takes the place of the spec's."""
+    """None if the weights or the accelerator are unknown. `parallel` replaces the spec's."""
     server, target = pool.server, pool.target
     accelerator, adapter = server.accelerator, ENGINES[server.engine.type]
     split = parallel or accelerator.tensor_parallel_size
@@ -84,7 +84,7 @@ def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate
 
 
 def _fits(pool: PoolFacts) -> Iterator[ModelFinding]:
-    """At most one finding: on the baseline if that does not fit, else on the arm that lacks most."""
+    """At most one finding: for the baseline if it does not fit, else for the arm that lacks most."""
     estimates = [(arm, size) for arm in pool.arms if (size := estimate(pool, arm)) and size.short > 0]
     if not estimates:
         return
@@ -126,7 +126,7 @@ RULES: tuple[ModelRule[PoolFacts], ...] = (
 
 
 def _sizes(pool: PoolFacts) -> Iterator[int]:
-    """Tensor-parallel sizes above the present one that the heads allow."""
+    """Tensor-parallel sizes above the current one that the heads allow."""
     size = pool.server.accelerator.tensor_parallel_size * 2
     while size <= LARGEST_PARALLEL:
         if not (pool.target.num_attention_heads or 0) % size:
@@ -141,8 +141,7 @@ def _tokens(pool: PoolFacts) -> float:
 
 
 def _token_bytes(pool: PoolFacts, model: ModelFacts, split: int) -> float:
-    """Bytes of one token on one rank: heads are split, or repeated where they are fewer than ranks; a latent is
-    repeated."""
+    """Bytes of one token on one rank: heads are split, or repeated if fewer than ranks; a latent is repeated."""
     given = argument(pool.server, _flags(pool).cache_type)
     element = ELEMENT_BYTES.get((model.dtype if given in (None, "auto") else given) or "", 2)
     ranks = 1 if model.kv_lora_rank else min(split, model.num_key_value_heads or split)
@@ -150,7 +149,7 @@ def _token_bytes(pool: PoolFacts, model: ModelFacts, split: int) -> float:
 
 
 def _shrinks(pool: PoolFacts) -> float:
-    """Factor of weights that are quantised while they are loaded: FP8 halves two-byte weights."""
+    """Factor for weights that are quantised on loading: FP8 halves two-byte weights."""
     method = argument(pool.server, _flags(pool).quantization)
     return 0.5 if method and pool.target.quantization is None and "fp8" in method else 1.0
 

@@ -1,4 +1,4 @@
-"""What requests lose once a candidate serves: noted before it is measured, never a refusal."""
+"""What requests lose once a candidate serves: noted before measuring, never a refusal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ CHECK = "check that no client needs this, or remove the pool's candidates"
 
 
 def losses(server: Server, arms: Sequence[Arm]) -> tuple[str, ...]:
-    """What requests no longer get, of any arm, each once."""
+    """Features that requests lose with any arm, without duplicates."""
     lost = map(ENGINES[server.engine.type].loses, arms)
     return tuple(dict.fromkeys(filter(None, lost)))
 

@@ -1,6 +1,6 @@
-"""Facts of a target and its draft heads → what would go wrong, before any GPU is taken.
+"""Checks facts of a target and its draft heads for problems, before any GPU is taken.
 
-Every rule says nothing where a fact is missing. What the engine does in each case: SGLang 0.5.23, tried or read.
+Rules pass if a fact is missing. The engine's behaviour in each case: SGLang 0.5.23, tried or read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ PAIR_RULES: tuple[ModelRule[PairFacts], ...] = (
 
 
 def pair_rules(engine: str) -> tuple[ModelRule[PairFacts], ...]:
-    """The rules on a head and its target: the engine's own, which replace shared ones of the same id, and the rest."""
+    """The rules on a head and its target: the engine's own, which replace shared ones with the same id, and others."""
     rules = (*PAIR_RULES, *ENGINES[engine].model_rules)
     return tuple({rule.id: rule for rule in rules}.values())
 
@@ -35,7 +35,7 @@ def pair_rules(engine: str) -> tuple[ModelRule[PairFacts], ...]:
 def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> tuple[ModelFinding, ...]:
     """All findings about a pool's arms on this server; `facts` by source, as a fetch reports them.
 
-    Empty before the fetch, when the target itself is unknown.
+    Empty before the fetch, while the target itself is unknown.
     """
     if server.target.source not in facts:
         return ()
@@ -57,8 +57,8 @@ def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts
 
 
 def _pairs(pool: PoolFacts, *, each_candidate: bool) -> Iterator[PairFacts]:
-    """Each candidate, or each head once with the first candidate that names it; none of an unknown algorithm,
-    of which no rule assumes anything."""
+    """Each candidate, or each head once with its first candidate; without unknown algorithms, about which rules assume
+    nothing."""
     seen: set[Draft] = set()
     for arm in pool.arms:
         if arm.draft is None or arm.custom or (arm.draft in seen and not each_candidate):

@@ -1,4 +1,4 @@
-"""Rules on a target and the accelerators it is split over."""
+"""Rules on a target and the accelerators over which it is split."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +14,12 @@ TENSOR_PARALLEL = "accelerator.tensorParallelSize"
 
 
 def named_heads(arms: Sequence[Arm]) -> set[str]:
-    """Sources of the heads that rules look at; what an unknown algorithm does with its head is unknown."""
+    """Sources of the heads that rules check; what an unknown algorithm does with its head is unknown."""
     return {arm.draft.model.source for arm in arms if arm.draft and arm.draft.model and not arm.custom}
 
 
 def argument(server: Server, flag: str) -> str | None:
-    """The flag's value in the arguments of all arms; None without one, and for an engine without such a flag."""
+    """The flag's value in the arguments of all arms; None without one, and if the engine has no such flag."""
     return flag_value(server.engine.args, flag) if flag else None
 
 

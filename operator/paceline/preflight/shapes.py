@@ -1,6 +1,6 @@
-"""Rules on what the files of a head have beside what its config.json announces.
+"""Rules that compare a head's files with its config.json.
 
-The loaders of both engines assert sizes of embeddings and copy every other tensor into one of the announced size, so a
+The loaders of both engines assert sizes of embeddings and copy every other tensor into one of the declared size, so a
 difference ends the server after the weights were read (SGLang 0.5.23, `layers/vocab_parallel_embedding.py:440`).
 """
 
@@ -24,7 +24,7 @@ EXPORT = "name a head whose files and config.json agree, or export this one anew
 
 
 def rows_are_announced(pair: PairFacts) -> Iterator[ModelFinding]:
-    """An output layer, an embedding and the map of draft tokens. Embeddings of whole models may be padded."""
+    """For an output layer, an embedding and the map of draft tokens. Embeddings of whole models may be padded."""
     if pair.draft.algorithm not in HIDDEN_STATE_READERS:
         return
     some, all_ = pair.head.draft_vocab_size, pair.head.vocab_size
@@ -40,7 +40,7 @@ def rows_are_announced(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def two_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
-    """A layer for further tokens takes the last token's embedding and state."""
+    """An MTP layer reads the last token's embedding and state."""
     columns, hidden = pair.head.weight_sizes.get("eh_proj"), pair.head.hidden_size
     if pair.draft.model and columns and hidden and columns != 2 * hidden:
         problem = f"eh_proj of {pair.name} reads {columns} numbers, and 2 x its hidden_size are {2 * hidden}"
@@ -60,7 +60,7 @@ def has_a_class(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def layers_are_in_the_files(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Where the names of tensors are known they decide: quantisers drop layers that config.json goes on to announce."""
+    """If the tensors' names are known they decide: quantisers drop layers that config.json still declares."""
     target, source = pair.target, pair.server.target.source
     if pair.draft.algorithm not in LAYERS_OF_THE_TARGET:
         return

@@ -1,9 +1,9 @@
 """Heads and targets in the format of vLLM's `speculators`, read into the same facts as any other model.
 
-Their config.json has the sizes under `transformer_layer_config`, and in `speculators_config` the verifier that the head
-was made for. Sources: github.com/vllm-project/speculators c05b95b, `src/speculators/config.py`, `models/*/config.py`;
-vLLM 0.33.0, `transformers_utils/configs/speculators/` and `transformers_utils/config.py:800`; SGLang 0.5.23, whose
-wheel does not have the word.
+Their config.json has the sizes under `transformer_layer_config`, and the head's verifier in `speculators_config`.
+Sources: github.com/vllm-project/speculators c05b95b, `src/speculators/config.py`, `models/*/config.py`; vLLM 0.33.0,
+`transformers_utils/configs/speculators/` and `transformers_utils/config.py:800`; SGLang 0.5.23, whose wheel does not
+contain the word.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ TYPE = "speculators_model_type"
 
 
 def plain_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The configuration with the keys of other heads; that of any other model is unchanged.
+    """The configuration with the keys of other heads; unchanged for any other model.
 
     Here a named layer is the one *before* which a state is taken (`algos.py`: update_dflash), elsewhere the one whose
     output the state is.
@@ -51,7 +51,7 @@ def kind(config: Mapping[str, Any]) -> str | None:
 
 
 def verifier(config: Mapping[str, Any]) -> str | None:
-    """The repository of the target that a speculator was made for."""
+    """The repository of the target for which a speculator was made."""
     table = config.get("speculators_config")
     made_for = table.get("verifier") if isinstance(table, Mapping) else None
     name = made_for.get("name_or_path") if isinstance(made_for, Mapping) else None

@@ -1,13 +1,13 @@
-"""Names and shapes in safetensors headers → what a head of some class is missing, and how large the rest is.
+"""Checks names and shapes in safetensors headers: which weights a head of some class lacks, and the sizes of others.
 
-A loader reads the names in the files and skips those it has no place for; a weight that no file has stays random, and
-the server is healthy and accepts nothing (SGLang 0.5.23, `models/llama_eagle3.py`: load_weights).
+A loader reads the names in the files and skips unknown ones; a weight missing in all files stays random, and the server
+is healthy and accepts nothing (SGLang 0.5.23, `models/llama_eagle3.py`: load_weights).
 """
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-# Other names of a module in a checkpoint: those of older releases, and of several modules in one.
+# Other names of a module in a checkpoint: from older releases, or for several fused modules.
 LEGACY = {"midlayer": "layers.0"}
 FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
 
@@ -25,12 +25,12 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "LlamaForCausalLMEagle": ("fc", *_LAYER),
     "Qwen2ForCausalLMEagle": ("fc", *_LAYER),
 }
-"""Class of a head → the modules that it must bring: all but embeddings, which are the target's, and the norms of
-layers, which are ones at worst and which some heads lack."""
+"""Class of a head → its required modules: all but embeddings, which are the target's, and the norms of layers, which
+default to ones and which some heads lack."""
 
 
 def lacking(architectures: tuple[str, ...], config: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
-    """Modules that the class needs and that no tensor has the name of. Empty for unknown classes."""
+    """Modules that the class needs and no tensor is named after. Empty for unknown classes."""
     needs = list(_NEEDS.get(architectures[0], ())) if architectures else []
     if needs and architectures[0].endswith("Eagle3") and _own_lm_head(config):
         needs.append("lm_head")
@@ -40,7 +40,7 @@ def lacking(architectures: tuple[str, ...], config: Mapping[str, Any], tensors: 
 
 
 def has_nextn(tensors: Collection[str]) -> bool:
-    """Layers that predict further tokens: `mtp.…`, `model.mtp_layers.…`, or `….eh_proj` of a layer after the last."""
+    """Whether there are MTP layers: `mtp.…`, `model.mtp_layers.…`, or `….eh_proj` of a layer after the last."""
     return any("mtp" in name or ".eh_proj." in name for name in tensors)
 
 
@@ -48,20 +48,20 @@ Shape = tuple[int, ...]
 COLUMNS, ROWS = ("fc", "eh_proj"), ("lm_head", "embed_tokens", "d2t")
 """Modules whose number of columns, or rows, follows from config.json."""
 MATRIX = 2
-"""Dimensions."""
+"""Number of dimensions."""
 QUANTIZED = (".weight_scale", ".weight_scale_inv", ".weight_packed", ".qweight", ".qzeros", ".scales")
-"""How tensors end that only a quantised checkpoint has: FP8 and compressed-tensors; AWQ and GPTQ."""
+"""Suffixes of tensors that only quantised checkpoints have: FP8 and compressed-tensors; AWQ and GPTQ."""
 
 
 def module_of(tensor: str) -> str:
-    """The module of COLUMNS or ROWS that a tensor is; "" for all others."""
+    """The module of COLUMNS or ROWS to which a tensor belongs; "" for all others."""
     name = tensor.removeprefix("model.").removesuffix(".weight")
     last = name.rpartition(".")[2]
     return last if last in COLUMNS or name in ROWS else ""
 
 
 def sizes(shapes: Mapping[str, Shape]) -> dict[str, int]:
-    """By module; of several layers the first."""
+    """Sizes by module; for several layers the first one's."""
     found: dict[str, int] = {}
     for tensor, shape in sorted(shapes.items()):
         module = module_of(tensor)
@@ -77,7 +77,7 @@ def is_quantized(tensors: Collection[str]) -> bool:
 
 
 def _own_lm_head(config: Mapping[str, Any]) -> bool:
-    """Otherwise it is the embedding, or the target's."""
+    """Otherwise the embedding is used, or the target's."""
     return not config.get("tie_word_embeddings") and config.get("draft_vocab_size") is not None
 
 

@@ -37,22 +37,22 @@ MOST_FROM_SERVER = "2Gi"
 """Room for a server's whole log. A server that writes more is broken, and must not fill the node's disk."""
 _RESULTS = f"{MODELS}/.paceline/results"
 
-# Beside starts and workloads: scheduling, image pulls, the client's own start.
+# In addition to starts and workloads: scheduling, image pulls, the client's own start.
 SLACK_SECONDS = 900
 LONGEST_DEADLINE = 2**31 - 1
-"""Seconds: the most that Kubernetes accepts."""
+"""Seconds: the Kubernetes maximum."""
 
 
 NO_CELLS: Mapping[str, tuple[str, ...]] = {}
 SEARCHED_PROMPTS = -1
-"""A search compares points of different rounds, so all of its rounds send the same prompts: those at the end of a set,
+"""A search compares points of different rounds, so all of its rounds send the same prompts: the last ones of a set,
 which the rounds of a gate, counted from 0, reach last."""
 
 
 def benchmark_run(
     owner: Owner, pool: str, name: str, spec: Mapping[str, Any], annotations: Mapping[str, str]
 ) -> Manifest:
-    """The comparison that a pool waits for."""
+    """The comparison for which a pool waits."""
     return {
         "apiVersion": API_VERSION,
         "kind": "BenchmarkRun",
@@ -71,8 +71,7 @@ def round_plan(
     try_: int,
     cells: Mapping[str, tuple[str, ...]] = NO_CELLS,
 ) -> RoundPlan:
-    """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in the order to run. `cells`: of a
-    search."""
+    """The plan of a round of the BenchmarkRun `owner` for its client; `arms` in run order. `cells`: of a search."""
     server, adapter = run.server, ENGINES[run.server.engine.type]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     usual = run.timeouts.workload or WORKLOAD_SECONDS
@@ -101,7 +100,7 @@ def round_plan(
         apart=run.purpose is Purpose.SWEEP,
         retractions=run.gate.retractions,
         files=prompt_files(run),
-        # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
+        # Names may repeat, in another namespace on the same volume or after the run was deleted; uids do not.
         results_dir=f"{_RESULTS}/{owner.name}/{owner.uid}",
         compared=adapter.compared,
         moved=adapter.moved(arms),
@@ -115,7 +114,7 @@ def round_plan(
 
 
 def _in_turn(run: RunSpec) -> tuple[Workload, ...]:
-    """A Sweep starts with the lightest load: a server that dies under one has been measured on all lighter ones."""
+    """A Sweep starts with the lightest load: if a load crashes the server, all lighter ones have been measured."""
     if run.purpose is not Purpose.SWEEP:
         return run.workloads
     return tuple(sorted(run.workloads, key=lambda workload: workload.concurrency))
@@ -128,10 +127,10 @@ def round_job(
     where: Where,
     settings: Settings,
 ) -> Manifest:
-    """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod that equals a served
-    one wherever that matters.
+    """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod that equals a
+    serving one wherever that matters.
 
-    The Job has the labels of its pods, too: a queue reads its name from them. Kueue's own field is the Job's alone.
+    The Job has its pods' labels, too: a queue reads its name from them. Kueue's own field is only on the Job.
     """
     labels = {
         **run.pod_labels,
@@ -140,7 +139,7 @@ def round_job(
         POOL_LABEL: run.pool,
         COMPONENT_LABEL: "round",
     }
-    # `suspend` is the queue's: what we never say we never take back.
+    # The queue owns `suspend`: we never set it, so we never remove it.
     queue = {QUEUE_LABEL: run.queue_name} if run.queue_name else {}
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
     over = run.server.engine.pod_template
@@ -152,7 +151,7 @@ def round_job(
             "metadata": {"labels": labels, **file_annotations(files)},
             "spec": {
                 "restartPolicy": "Never",
-                # Of the pod, not of the Job: waiting for room must not count.
+                # For the pod, not the Job: waiting for room must not count.
                 "activeDeadlineSeconds": _deadline(plan),
                 "automountServiceAccountToken": False,
                 "enableServiceLinks": False,
@@ -188,14 +187,14 @@ def round_job(
 
 
 def round_claims(owner: Owner, run: RunSpec) -> tuple[Manifest, ...]:
-    """The ResourceClaimTemplate of a run's rounds, if their pods name one. It goes with the run."""
+    """The ResourceClaimTemplate of a run's rounds, if their pods use one. It is deleted with the run."""
     labels = {RUN_LABEL: owner.name, POOL_LABEL: run.pool}
     claims = claimed(run.server.accelerator, owner.name)
     return tuple(claim_template(owner, name, spec, labels) for name, spec in claims.items())
 
 
 def _deadline(plan: RoundPlan) -> int:
-    """Seconds that a round takes at most: every start and every workload uses its whole timeout."""
+    """Maximum seconds of a round: every start and every workload uses its full timeout."""
     loads = sum(plan.timeout_of(workload) for arm in plan.arms for workload in plan.workloads_of(arm))
     of_each = plan.start_timeout_seconds + (plan.workload_timeout_seconds if plan.parity else 0)
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * of_each + loads))
@@ -212,8 +211,8 @@ def _server(owner: Owner, run: RunSpec, files: Files, images: tuple[str, ...], s
 
 
 def as_it_is(script: str) -> str:
-    """The script as a word of `command`, in which the kubelet replaces $(NAME) by variables that the user may name, and
-    $$ by $."""
+    """Escapes the script for `command`, in which the kubelet replaces $(NAME) with variables that the user may name,
+    and $$ with $."""
     return script.replace("$", "$$")
 
 
@@ -227,7 +226,7 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
         "env": [*variables, *map(dict, (*keys.env(run.server), *keys.to_hide(run.server)))],
         **({"envFrom": list(map(dict, whole))} if (whole := keys.all_to_hide(run.server)) else {}),
         **of_ours("client", settings),
-        # A container that is killed cannot write its own message.
+        # A killed container cannot write its own message.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": restricted(),
         "volumeMounts": [

@@ -11,10 +11,10 @@ from paceline.render.overlay import in_a_fetch, laid_over
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
 
 ROOM = "paceline.dev/room"
-"""Annotation: the size of the claim that the prefetch writes to."""
+"""Annotation: the size of the claim to which the prefetch writes."""
 FETCH_RETRIES = 3
 CA, CA_DIRECTORY = "ca", "/etc/paceline/ca"
-"""Volume and place of the installation's certificates."""
+"""Volume and mount path of the installation's certificates."""
 _CONTAINER = "fetch"
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code if another try would fail, too: no such repository, no token."""
@@ -25,7 +25,7 @@ STOP_WHERE_A_PERSON_MUST_ACT: Manifest = {
 
 
 def claim(namespace: str, template: ClaimTemplate) -> Manifest:
-    """Without an owner: the namespace shares its models, and they outlive the deployment that downloaded them."""
+    """Has no owner: the namespace shares its models, and they outlive the deployment that downloaded them."""
     storage_class = {"storageClassName": template.storage_class_name} if template.storage_class_name else {}
     return {
         "apiVersion": "v1",
@@ -44,7 +44,8 @@ def claim(namespace: str, template: ClaimTemplate) -> Manifest:
 
 
 def fetch_inputs(server: Server, models: tuple[Model, ...]) -> str:
-    """A digest of what decides the models' commits. The models are sorted: the order of pools does not matter."""
+    """A digest of the inputs that determine the models' commits. The models are sorted: the order of pools does not
+    matter."""
     return digest([_revisions(models), server.cache.claim, server.cache.host_path])
 
 
@@ -126,7 +127,7 @@ def _container(server: Server, request: FetchRequest, settings: Settings) -> Man
             {"name": "HOME", "value": "/tmp"},
             *_environment(server, settings),
         ],
-        # A container that is killed cannot write its own message.
+        # A killed container cannot write its own message.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **of_ours("fetch", settings),
         "securityContext": restricted() | _security_context(server, CONTAINER_FIELDS).get("securityContext", {}),
@@ -139,7 +140,8 @@ def _container(server: Server, request: FetchRequest, settings: Settings) -> Man
 
 
 def _environment(server: Server, settings: Settings) -> list[Manifest]:
-    """The installation's and the resource's own, which wins. All of Python reads SSL_CERT_FILE, as OpenSSL does."""
+    """The installation's variables and the resource's, which override them. Python libraries read SSL_CERT_FILE,
+    like OpenSSL."""
     bundle = [{"name": "SSL_CERT_FILE", "value": f"{CA_DIRECTORY}/ca.crt"}] if settings.ca_bundle else []
     by_name = {variable["name"]: dict(variable) for variable in (*bundle, *settings.fetch_env, *server.cache.env)}
     return list(by_name.values())
@@ -153,7 +155,7 @@ def _ca_volume(settings: Settings) -> list[Manifest]:
 
 
 POD_FIELDS, CONTAINER_FIELDS = ("fsGroup", "supplementalGroups"), ("runAsUser", "runAsGroup")
-"""The fields of cache.securityContext, by the security context they belong in."""
+"""The fields of cache.securityContext, by the security context to which they belong."""
 
 
 def _security_context(server: Server, fields: tuple[str, ...]) -> Manifest:
@@ -165,7 +167,7 @@ def _security_context(server: Server, fields: tuple[str, ...]) -> Manifest:
 
 
 def _artifact(wanted: Model | Dataset) -> Artifact:
-    """At the commit that its revision was resolved to, if it was; otherwise the prefetch resolves it."""
+    """Uses the commit if the revision was already resolved; otherwise the prefetch resolves it."""
     return Artifact(source=wanted.address, revision=wanted.revision, commit=wanted.commit or "")
 
 

@@ -1,4 +1,4 @@
-"""What all builders share."""
+"""Shared by all builders."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,27 +12,26 @@ API_VERSION = "paceline.dev/v1alpha1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator's own installation decides: our image, who gives way to whom, and what its pods have where the
-    user says nothing."""
+    """Settings of the installation: our image, priority classes, and defaults for pods."""
 
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: tuple[str, ...] = ()
-    """For our image: of rounds and of the prefetch, in their namespaces."""
+    """For our image in rounds and in the prefetch, in their namespaces."""
     server_priority_class: str | None = None
     benchmark_priority_class: str | None = None
     fetch_env: tuple[Mapping[str, Any], ...] = ()
-    """Of the prefetch; a resource's own wins."""
+    """Variables of the prefetch; a resource's own take precedence."""
     ca_bundle: tuple[str, str] | None = None
     """ConfigMap and key of the certificates that the prefetch trusts, in its namespace."""
     resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    """Of the containers `server`, `client` and `fetch`: `requests` and `limits`."""
+    """`requests` and `limits` of the containers `server`, `client` and `fetch`."""
     server_security: Mapping[str, Any] = field(default_factory=dict)
     """securityContext of the server's container."""
     server_pod_security: Mapping[str, Any] = field(default_factory=dict)
     """securityContext of its pod."""
     network_policies: frozenset[str] = frozenset()
-    """Of `servers` and `rounds`: which of them others reach, and which reach others, is restricted."""
+    """`servers`, `rounds` or both: the pods that get network policies."""
     disruption_budgets: bool = False
     """Whether a drain takes a pool's servers one at a time."""
     imported_evidence: bool = False
@@ -43,14 +42,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The resource that a child belongs to."""
+    """The resource to which a child belongs."""
 
     kind: str
     name: str
     namespace: str
     uid: str
     deployment: str = ""
-    """Of a run that a SpeculativeDeployment has made: the uid of that."""
+    """The uid of the SpeculativeDeployment that made this run."""
 
     @property
     def reference(self) -> Manifest:

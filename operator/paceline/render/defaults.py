@@ -17,7 +17,7 @@ MAY_ESCALATE = "allowPrivilegeEscalation"
 
 
 def server_defaults(server: Server, settings: Settings) -> Manifest:
-    """Resources and securityContext of the server's container, with its accelerators."""
+    """Resources and securityContext of the server's container, including its accelerators."""
     said = _said(server)
     asked: dict[str, Mapping[str, Any]] = {part: said.get("resources", {}).get(part) or {} for part in _PARTS}
     # If the user names a resource, the installation sets neither its limit nor its request: Kubernetes derives requests

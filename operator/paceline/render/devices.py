@@ -1,7 +1,7 @@
 """Accelerators that pods claim (dynamic resource allocation, resource.k8s.io/v1 of Kubernetes 1.34).
 
-Each pod gets a ResourceClaim of its own from a ResourceClaimTemplate, whose spec cannot be changed: its name has a hash
-of that spec, so another wish is another object. Kubernetes makes the claims, binds them to the pod's node and deletes
+Each pod gets its own ResourceClaim from a ResourceClaimTemplate, whose spec cannot be changed: its name includes a hash
+of that spec, so another spec is another object. Kubernetes makes the claims, binds them to the pod's node and deletes
 them with the pod.
 """
 
@@ -21,7 +21,8 @@ _COMPONENT = "devices"
 
 
 def claim_spec(accelerator: Accelerator) -> Manifest:
-    """What one pod asks for: `count` devices of the class. A driver's devices are of one node, so all of them are."""
+    """The claim of one pod: `count` devices of the class. A driver's devices belong to one node, so all of them are on
+    one."""
     selectors = [{"cel": {"expression": selector}} for selector in accelerator.device_selectors or ()]
     exactly = {
         "deviceClassName": accelerator.device_class_name,
@@ -38,12 +39,12 @@ def template_name(accelerator: Accelerator, *owner: str) -> str:
 
 
 def claimed(accelerator: Accelerator, *owner: str) -> dict[str, Manifest]:
-    """Name of the ResourceClaimTemplate that pods name → its spec; {} for an extended resource."""
+    """Name of the ResourceClaimTemplate that pods use → its spec; {} for an extended resource."""
     return {template_name(accelerator, *owner): claim_spec(accelerator)} if accelerator.claims else {}
 
 
 def pod_claims(accelerator: Accelerator, *owner: str) -> Manifest:
-    """The part of a pod's spec that has its claim made; {} for an extended resource."""
+    """The part of a pod's spec that creates its claim; {} for an extended resource."""
     claims = [{"name": DEVICES, "resourceClaimTemplateName": name} for name in claimed(accelerator, *owner)]
     return {"resourceClaims": claims} if claims else {}
 

@@ -1,8 +1,8 @@
 """Files that servers' arguments name (`Adapter.files`), in their pods: each is the value of an annotation of the pod,
 which a volume shows as a file.
 
-So its text is a part of the pod's template: a ControllerRevision keeps it with the arguments, and there is no further
-object to make, to find again or to clean up.
+So its text is a part of the pod's template: a ControllerRevision keeps it with the arguments, and no further object
+must be made, found or cleaned up.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,18 +20,18 @@ Files = Mapping[str, str]
 
 
 def files_of(server: Server, arms: Iterable[Arm]) -> Files:
-    """Each once, though two arms may name it."""
+    """Each file once, even if two arms name it."""
     adapter = ENGINES[server.engine.type]
     return {path: text for arm in arms for path, text in adapter.files(arm).items()}
 
 
 def file_annotations(files: Files) -> Manifest:
-    """The part of a pod's metadata; nothing for no files."""
+    """The part of a pod's metadata; empty without files."""
     return {"annotations": {_annotation(path): text for path, text in files.items()}} if files else {}
 
 
 def file_volumes(files: Files) -> list[Manifest]:
-    """At most one. Fields of it are those that an API server would add, too."""
+    """At most one volume, with the fields that an API server would add."""
     items = [
         {
             "path": _name(path),
@@ -47,14 +47,14 @@ def file_mounts(files: Files) -> list[Manifest]:
 
 
 def files_in(pod: Mapping[str, Any]) -> Files:
-    """Those that a pod with this template has."""
+    """The files of a pod with this template."""
     texts: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     shown = (volume["downwardAPI"]["items"] for volume in pod["spec"]["volumes"] if volume["name"] == WRITTEN)
     return {path: texts[_annotation(path)] for items in shown for path in (f"{FILES}/{one['path']}" for one in items)}
 
 
 def _annotation(path: str) -> str:
-    """A key that no overlay may have."""
+    """A key that overlays must not use."""
     return f"paceline.dev/{_name(path)}"
 
 

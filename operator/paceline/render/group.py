@@ -1,7 +1,8 @@
-"""Servers of several nodes: a LeaderWorkerSet (kubernetes-sigs/lws), one group of pods a server.
+"""Servers on several nodes: a LeaderWorkerSet (kubernetes-sigs/lws) with one group of pods per server.
 
 Its webhook gives every container the variables that `engines.nodes.ranks` names. Its controller restarts a group as a
-whole, and counts it ready when its leader is and its workers run. Facts: the types and controllers of v0.10.0.
+whole, and counts it as ready when its leader is ready and its workers run. Source: the types and controllers of
+v0.10.0.
 """
 
 from collections.abc import Mapping
@@ -16,11 +17,12 @@ GROUPS = "LeaderWorkerSet"
 LEADER: Mapping[str, str] = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
 
 _LONGEST_NAME = 48
-"""Its StatefulSets are called NAME-GROUP, and their pods have a label of that, a "-" and ten characters: 63 in all."""
+"""Its StatefulSets are called NAME-GROUP, and their pods have a label of that name, a "-" and ten characters: 63 in
+all."""
 
 
 def group_name(owner: str, pool: str) -> str:
-    """NAME-POOL, as everything of a pool, unless that is too long."""
+    """NAME-POOL, like all objects of a pool, or a shortened name if that is too long."""
     return child_name(owner, pool, longest=_LONGEST_NAME)
 
 
@@ -47,7 +49,7 @@ def leader_worker_set(
                 "workerTemplate": kept["workers"],
             },
             "startupPolicy": "LeaderCreated",
-            # Shared would want a headless Service of the name that the pool's address has.
+            # Shared would need a headless Service with the name of the pool's address.
             "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
             "rolloutStrategy": {
                 "type": "RollingUpdate",

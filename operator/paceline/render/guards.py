@@ -45,8 +45,8 @@ def rounds_network(owner: Owner, pool: str) -> Manifest:
 
 
 def disruption_budget(owner: Owner, pool: str) -> Manifest:
-    """A drain takes one server at a time. It may take the only server of a pool, and one that is not ready, so that no
-    drain waits for ever."""
+    """A drain takes one server at a time. It may take the only server of a pool, and a server that is not ready, so
+    that no drain waits forever."""
     among = labels(owner, pool)
     return {
         "apiVersion": "policy/v1",
@@ -65,6 +65,6 @@ def _ports(server: Server) -> Iterator[Mapping[str, Any]]:
     spec = server.engine.pod_template.get("spec", {})
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         for port in container.get("ports") or ():
-            # The API server refuses anything else when the pod is created.
+            # The API server refuses anything else when it creates the pod.
             if isinstance(port, Mapping) and isinstance(number := port.get("containerPort"), int):
                 yield {"port": number, "protocol": port.get("protocol", "TCP")}

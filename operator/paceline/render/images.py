@@ -1,6 +1,6 @@
-"""Models of images (`oci://`): volumes that the kubelet pulls (ImageVolume: Kubernetes 1.31 and later, KEP-4639).
+"""Models in images (`oci://`): volumes that the kubelet pulls (ImageVolume: Kubernetes 1.31 and later, KEP-4639).
 
-Nothing is copied to the cache volume, and no prefetch knows of them: the digest is the commit.
+They are not copied to the cache volume, and prefetches ignore them: the digest is the commit.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from paceline.engines.pod_template import OF_IMAGES
 
 
 def images_of(server: Server, arms: Iterable[Arm]) -> tuple[str, ...]:
-    """The images, by reference, of the target and of these arms' heads, each once."""
+    """References of the images for the target and for these arms' heads, without duplicates."""
     heads = (arm.draft.model for arm in arms if arm.draft and arm.draft.model)
     return tuple(dict.fromkeys(model.address.name for model in (server.target, *heads) if model.address.digest))
 
@@ -22,7 +22,7 @@ def image_of(model: Model) -> tuple[str, ...]:
 
 
 def image_volumes(images: Iterable[str]) -> list[Manifest]:
-    """A digest that is there need not be pulled."""
+    """A digest that is already on the node need not be pulled."""
     return [{"name": _name(image), "image": {"reference": image, "pullPolicy": "IfNotPresent"}} for image in images]
 
 

@@ -4,9 +4,9 @@ Maps merge; lists of named objects merge by name, ours first; anything else repl
 rules: the key of a volumeMount is its mountPath, because its name is the volume's; and an env entry replaces ours as a
 whole, because `value` and `valueFrom` exclude each other.
 
-A served pod gets all of it. A round's pod gets what makes its server the same and what decides its placement
-(`IN_A_ROUND`): no labels, or a Service of the user would send it traffic; no sidecars; no probes and hooks. Fields that
-Paceline owns are refused before anything is rendered (`engines.pod_template`).
+A serving pod gets all of it. A round's pod gets only what keeps its server the same and what decides its placement
+(`IN_A_ROUND`): no labels, because a Service of the user would send it traffic; no sidecars; no probes and hooks. Fields
+that Paceline owns are refused before anything is rendered (`engines.pod_template`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ IN_A_ROUND = frozenset({
     "os", "overhead", "resourceClaims", "resources", "runtimeClassName", "schedulerName", "securityContext",
     "serviceAccountName",
 })  # fmt: skip
-"""Beside volumes, init containers that end, and the node affinity."""
+"""In addition to volumes, init containers that end, and the node affinity."""
 IN_A_FETCH = frozenset({"dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets", "schedulerName"})
-"""The prefetch runs where the accelerators are, and takes none."""
+"""The prefetch runs on the accelerators' nodes, but takes none."""
 
 
 def laid_over(base: Any, over: Any, field: str = "") -> Any:
-    """`base` overridden by `over`; neither is changed. `field` is the field that holds them."""
+    """`base` overridden by `over`; neither is changed. `field` is the field that contains them."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: laid_over(base[key], over[key], key) if key in base else over[key] for key in over}}
     key = MERGE_KEYS.get(field, "name")
@@ -81,18 +81,18 @@ def in_a_fetch(over: Mapping[str, Any]) -> Manifest:
 
 
 _SHARED = ("fsGroup", "fsGroupChangePolicy", "seLinuxOptions", "supplementalGroups")
-"""Fields of a pod's security context that set the owner of the files on a volume: two pods that disagree would change
-it back and forth."""
+"""Fields of a pod's security context that set the owner of a volume's files: two pods that disagree would change it
+back and forth."""
 
 
 def node_affinity(over: Mapping[str, Any]) -> Manifest:
-    """The user's node affinity. Affinity between pods only concerns servers."""
+    """The user's node affinity. Pod affinity only concerns servers."""
     affinity: Manifest = over.get("spec", {}).get("affinity", {}).get("nodeAffinity", {})
     return affinity
 
 
 def _joined(base: Sequence[Any], over: Sequence[Any], key: str, whole: bool) -> list[Any]:
-    """In the order of `base`, then what only `over` has."""
+    """In the order of `base`, followed by items only in `over`."""
     items = {item[key]: item for item in base}
     for item in over:
         there = items.get(item[key])

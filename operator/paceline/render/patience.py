@@ -1,5 +1,5 @@
-"""The time that a server may take to start: from the current spec, not from the one whose rendering is kept. It does
-not shape a server, so no revision depends on it."""
+"""The time that a server may take to start: from the current spec, not from the kept rendering's. It does not shape a
+server, so no revision depends on it."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ PROBE = "startupProbe"
 
 
 def with_patience(kept: Mapping[str, Any], deadline: timedelta) -> Manifest:
-    """The kept rendering with a startup probe that lasts until `deadline`; unchanged if it has no such probe."""
+    """The kept rendering with a startup probe that lasts until `deadline`; unchanged if it has none."""
     probe = startup_probe(kept["template"])
     if probe is None:
         return dict(kept)
@@ -22,7 +22,7 @@ def with_patience(kept: Mapping[str, Any], deadline: timedelta) -> Manifest:
 
 
 def with_tries(kept: Mapping[str, Any], tries: int) -> Manifest:
-    """The kept rendering with a startup probe of so many tries."""
+    """The kept rendering with this many tries of the startup probe."""
     template = kept["template"]
     containers = [
         {**one, PROBE: {**one[PROBE], "failureThreshold": tries}} if one["name"] == SERVER and PROBE in one else one
@@ -32,10 +32,10 @@ def with_tries(kept: Mapping[str, Any], tries: int) -> Manifest:
 
 
 def startup_probe(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The server's, in a pod template."""
+    """The server's startup probe in a pod template."""
     return next((one.get(PROBE) for one in template["spec"]["containers"] if one["name"] == SERVER), None)
 
 
 def has_own(over: Mapping[str, Any]) -> bool:
-    """The user's engine.podTemplate has its own startup probe."""
+    """Whether the user's engine.podTemplate has its own startup probe."""
     return startup_probe({"spec": {"containers": over.get("spec", {}).get("containers", ())}}) is not None

@@ -1,4 +1,4 @@
-"""The server container and its surroundings: the same in a served pod and in a round."""
+"""The server container and its surroundings: equal in a serving pod and in a round."""
 
 from paceline.core import Server
 from paceline.core.manifest import Manifest
@@ -20,7 +20,7 @@ def server_container(
     settings: Settings,
     images: tuple[str, ...] = (),
 ) -> Manifest:
-    """`files` and `images`: those that the arguments of its arms name."""
+    """`files` and `images`: those that its arms' arguments name."""
     adapter = ENGINES[server.engine.type]
     return {
         "name": "server",
@@ -29,7 +29,7 @@ def server_container(
         "env": [dict(variable) for variable in adapter.env(server)],
         "ports": [{"name": "http", "containerPort": adapter.port, "protocol": "TCP"}],
         **server_defaults(server, settings),
-        # The last lines of the log are what a person needs when a server does not start.
+        # The last lines of the log are what a person needs if a server does not start.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "models", "mountPath": MODELS, "readOnly": True},
@@ -43,13 +43,13 @@ def server_container(
 
 def jit_path(owner: Owner, server: Server) -> str:
     """The directory of compiled kernels. They fit one engine version on one kind of GPU; and they are code, so a
-    deployment, or a run made by hand, never loads kernels that another one has compiled (0037)."""
+    deployment, or a run made by hand, never loads kernels compiled by another one (0037)."""
     fits = f"{server.engine.type}-{server.engine.version}-{server.accelerator.product}".lower()
     return f"jit/{owner.namespace}/{owner.deployment or owner.uid}/{fits}"
 
 
 def placement(server: Server) -> Manifest:
-    """Nodes with the requested product, topology and labels; the usual taint of GPU nodes is tolerated, too."""
+    """Nodes with the requested product, topology and labels; also tolerates the usual taint of GPU nodes."""
     accelerator = server.accelerator
     labels = {**accelerator.node_labels, **server.node_selector}
     return {
@@ -62,14 +62,14 @@ def placement(server: Server) -> Manifest:
 
 
 def volumes(server: Server, files: Files, images: tuple[str, ...] = ()) -> list[Manifest]:
-    """The model cache; memory for NCCL and torch, which talk through /dev/shm; the arms' files and images, if any."""
+    """The model cache; shared memory for NCCL and torch (/dev/shm); the arms' files and images, if any."""
     shared: list[Manifest] = [models_volume(server), {"name": "shm", "emptyDir": {"medium": "Memory"}}]
     return [*shared, *file_volumes(files), *image_volumes(images)]
 
 
 def models_volume(server: Server) -> Manifest:
     if server.cache.host_path:
-        # A directory that the kubelet creates belongs to root: the prefetch could not write to it.
+        # A directory created by the kubelet belongs to root: the prefetch could not write to it.
         return {"name": "models", "hostPath": {"path": server.cache.host_path, "type": "Directory"}}
     return {"name": "models", "persistentVolumeClaim": {"claimName": server.cache.claim}}
 

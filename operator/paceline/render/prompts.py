@@ -1,4 +1,4 @@
-"""The files with a run's prompts, in the client's container. The server does not see them."""
+"""The files with a run's prompts, in the client's container. The server cannot see them."""
 
 from collections.abc import Iterator
 
@@ -41,20 +41,20 @@ def prompt_mounts(run: RunSpec) -> list[Manifest]:
 
 
 def _config_map(dataset: Dataset) -> Manifest:
-    """Optional: otherwise a pod whose ConfigMap is missing would wait for ever and hold its accelerators. The client
+    """Optional: otherwise a pod whose ConfigMap is missing would wait forever and hold its accelerators. The client
     reports the missing file."""
     key = dataset.address.path
     return {"name": dataset.address.name, "items": [{"key": key, "path": key}], "optional": True}
 
 
 def _on_the_cache(dataset: Dataset) -> str:
-    """A file that the prefetch has downloaded. The volume is mounted for the models anyway."""
+    """A file that the prefetch downloaded. The volume is mounted for the models anyway."""
     assert dataset.commit, "a run is made after the prefetch has pinned its commits"
     return snapshot_path(dataset.source, dataset.commit)
 
 
 def _datasets(run: RunSpec) -> tuple[Dataset, ...]:
-    """Each once: a dataset is measured at several concurrencies."""
+    """Without duplicates: a dataset is measured at several concurrencies."""
     return tuple({workload.dataset.name: workload.dataset for workload in run.workloads}.values())
 
 
@@ -64,7 +64,7 @@ def _files(run: RunSpec) -> tuple[Dataset, ...]:
 
 
 def _mounted(run: RunSpec) -> Iterator[Dataset]:
-    """The datasets that need a volume of their own."""
+    """The datasets that need their own volume."""
     for dataset in _files(run):
         if not _in_the_cache(run, dataset) and _first(run, dataset) is dataset:
             yield dataset
@@ -75,7 +75,7 @@ def _in_the_cache(run: RunSpec, dataset: Dataset) -> bool:
 
 
 def _first(run: RunSpec, dataset: Dataset) -> Dataset:
-    """The first dataset on the same claim, whose volume the others use; a ConfigMap is mounted for each dataset."""
+    """The first dataset on the same claim, whose volume the others share; each ConfigMap dataset has its own mount."""
     source = dataset.address
     if source.scheme is Scheme.CONFIG_MAP:
         return dataset

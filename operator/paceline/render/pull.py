@@ -1,5 +1,5 @@
-"""A Job that has one node pull the image of a pool's next servers before a server there ends. It takes no accelerator,
-and its container ends at once: what counts is that it could start."""
+"""A Job that makes one node pull the image of a pool's next servers before a server there ends. It takes no
+accelerator, and its container ends at once: it only has to start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,17 +11,17 @@ from paceline.engines.pod_template import SERVER
 from paceline.render.common import Owner, metadata
 
 COMPONENT = "pull"
-"""Of the Job, and its container."""
+"""Component of the Job, and name of its container."""
 OF_THE_POD = ("hostUsers", "imagePullSecrets", "nodeSelector", "os", "runtimeClassName", "schedulerName",
               "securityContext", "serviceAccountName", "tolerations")  # fmt: skip
 OF_THE_CONTAINER = ("image", "imagePullPolicy", "securityContext")
-"""Fields of a server by which its image is pulled and its pod admitted."""
+"""Fields of a server that affect how its image is pulled and its pod admitted."""
 _SMALL = {"cpu": "100m", "memory": "64Mi"}
-"""For a shell that ends; a quota may want limits."""
+"""For a shell that ends at once; a quota may require limits."""
 
 
 def pull_job(owner: Owner, pool: str, template: Mapping[str, Any], node: str) -> Manifest:
-    """`template` is that of the servers. Its name depends on all that is asked of the node."""
+    """`template` is the servers'. The Job's name depends on everything requested from the node."""
     labels = {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool, COMPONENT_LABEL: COMPONENT}
     spec = _pod(template["spec"], node)
     return {
@@ -47,7 +47,7 @@ def _pod(servers: Mapping[str, Any], node: str) -> Manifest:
                 "name": COMPONENT,
                 **{field: container[field] for field in OF_THE_CONTAINER if field in container},
                 "command": ["sh", "-c", "exit 0"],
-                # Images of CUDA ask for all GPUs of a node; NVIDIA's runtime then gives them to whoever asks.
+                # CUDA images ask for all GPUs of a node, which NVIDIA's runtime then exposes.
                 "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
                 "resources": {"requests": _SMALL, "limits": _SMALL},
             }

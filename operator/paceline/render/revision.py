@@ -1,4 +1,4 @@
-"""A revision: the hash of what shapes a server process, and the rendering that is pinned to it."""
+"""A revision: the hash of the inputs that shape a server process, and the rendering that is pinned to it."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ from paceline.render.serving import REVISION_LABEL, labels
 
 @by_identity(64)
 def revision_of(server: Server, arm: Arm) -> str:
-    """Ten hex digits. Values equal to their default are left out, so that a new field moves no revision; and of the
-    load only what follows from it counts, so that another one restarts no server that needs no restart."""
+    """Ten hex digits. Values equal to their default are left out, so that new fields change no revision. The load
+    counts only through its effects on the server, so that a different load restarts a server only if needed."""
     inputs = {
         "server": without_defaults(replace(server, max_concurrency=1)),
         "running_requests": ENGINES[server.engine.type].running_requests(server),
@@ -34,7 +34,7 @@ def revision_of(server: Server, arm: Arm) -> str:
 
 
 def controller_revision(owner: Owner, pool: str, revision: str, rendering: Manifest) -> Manifest:
-    """Keeps what `serving.rendering` gave: a new release goes on serving it until the pool's inputs change."""
+    """Keeps the result of `serving.rendering`: a new release continues to serve it until the pool's inputs change."""
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",

@@ -1,4 +1,4 @@
-"""What leads requests from outside to a pool's servers: an HTTPRoute, and an InferencePool in place of the Service."""
+"""Routes from outside to a pool's servers: an HTTPRoute, and an InferencePool instead of the Service."""
 
 from paceline.core import EndpointPickerReference, Gateway, Server
 from paceline.core.gateway import ParentReference
@@ -13,12 +13,12 @@ HTTP_ROUTE, INFERENCE_POOL = "HTTPRoute", "InferencePool"
 GATEWAY_GROUP, INFERENCE_GROUP = "gateway.networking.k8s.io", "inference.networking.k8s.io"
 
 UNLIMITED = {"request": "0s"}
-"""No limit of the gateway's own (Gateway API, HTTPRouteTimeouts; support is Extended). Without it an implementation's
-default counts, which is 15 s for the whole answer with Envoy (route timeout)."""
+"""Disables the gateway's own limit (Gateway API, HTTPRouteTimeouts; support is Extended). Otherwise an implementation's
+default applies, which with Envoy is 15 s for the whole answer (route timeout)."""
 
 
 def http_route(owner: Owner, pool: str, gateway: Gateway, value: str, *, picked: bool) -> Manifest:
-    """Requests whose header has this value go to the pool: to its InferencePool if an endpoint is `picked`."""
+    """Routes requests with this header value to the pool; to its InferencePool if an endpoint is `picked`."""
     name = child_name(owner.name, pool)
     service = {"group": "", "kind": "Service", "name": name, "port": SERVICE_PORT, "weight": 1}
     picking = {"group": INFERENCE_GROUP, "kind": INFERENCE_POOL, "name": name, "weight": 1}
@@ -45,7 +45,7 @@ def _parent(of: ParentReference) -> Manifest:
 
 
 def inference_pool(owner: Owner, pool: str, server: Server, picker: EndpointPickerReference) -> Manifest:
-    """The pool's servers, for an endpoint picker to choose from; of servers over several nodes, those that answer."""
+    """The pool's servers, for an endpoint picker to choose from; for servers on several nodes, the pods that answer."""
     among = labels(owner, pool)
     answering = LEADER if server.accelerator.nodes > 1 else {}
     return {

@@ -1,4 +1,4 @@
-"""A pool's servers: a Deployment, or a LeaderWorkerSet if one server takes several nodes; and a Service."""
+"""A pool's servers: a Deployment, or a LeaderWorkerSet if a server needs several nodes; and a Service."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from paceline.render.pod import placement, server_container, volumes
 REVISION_LABEL = "paceline.dev/revision"
 ARM_LABEL = "paceline.dev/arm"
 
-# SIGTERM comes this much later: by then no endpoint sends anything new. After it SGLang still accepts requests, and
+# SIGTERM comes this much later: by then no endpoint sends new requests. After it SGLang still accepts requests, and
 # waits for each of them.
 ENDPOINT_REMOVAL_SECONDS = 5
 LONGEST_GENERATION_SECONDS = 120
@@ -44,8 +44,8 @@ def rendering(
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
     """The content of a ControllerRevision: the pod `template`. For several `nodes` that is the first node's, and the
-    others have that of the `workers`. `devices`: the ResourceClaimTemplates that these pods name, each with its spec.
-    `progress_deadline` is that of the time of rendering."""
+    others use `workers`. `devices`: the ResourceClaimTemplates that these pods name, each with its spec.
+    `progress_deadline` is from the time of rendering."""
     pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
     accelerator = server.accelerator
     claims = claimed(accelerator, owner.name, pool)
@@ -71,14 +71,14 @@ def servers(
     surge: bool,
 ) -> Manifest:
     """A pool's servers from a kept rendering. `surge`: a Deployment starts one server more before it ends one. Servers
-    of several nodes are replaced in place: a group more would take all of its nodes at once."""
+    on several nodes are replaced in place: an additional group would take all of its nodes at once."""
     if "workers" in kept:
         return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
     return _deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
 
 
 def claim_templates(owner: Owner, pool: str, kept: Mapping[str, Any]) -> tuple[Manifest, ...]:
-    """Those that the pods of a kept rendering name."""
+    """The templates that the pods of a kept rendering name."""
     claims = kept.get("devices", {})
     return tuple(claim_template(owner, name, spec, labels(owner, pool)) for name, spec in claims.items())
 
@@ -101,7 +101,7 @@ def template(
         "startupProbe": _get(ready, timeout=patience, period=STARTUP_PERIOD_SECONDS, failures=tries),
         "readinessProbe": _get(ready, timeout=patience, period=patience, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
-        # The other nodes of a server end at the word that the first one has on SIGTERM, after all requests.
+        # The other nodes of a server end when the first tells them to, on SIGTERM and after all requests.
         "lifecycle": {"preStop": _leave(adapter.interrupted if server.accelerator.nodes == 1 else "")},
     }
     pod: Manifest = laid_over(_pod(owner, pool, server, arm, revision, settings, **answers), server.engine.pod_template)
@@ -111,7 +111,7 @@ def template(
 def _pod(
     owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings, **answers: Manifest
 ) -> Manifest:
-    """The pod of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
+    """The pod of every node of a server; `answers` are the probes and hooks of the pod that serves HTTP."""
     command, files = list(ENGINES[server.engine.type].argv(server, arm)), files_of(server, (arm,))
     images = images_of(server, (arm,))
     container = server_container(owner, server, command, files, settings, images) | answers
@@ -129,7 +129,7 @@ def _pod(
             "shareProcessNamespace": True,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            # The preStop sleep is part of it.
+            # Includes the preStop sleep.
             "terminationGracePeriodSeconds": ENDPOINT_REMOVAL_SECONDS + LONGEST_GENERATION_SECONDS + SHUTDOWN_SECONDS,
             **placement(server),
             **pod_claims(server.accelerator, owner.name, pool),
@@ -140,7 +140,7 @@ def _pod(
 
 
 def _leave(interrupted: str) -> Manifest:
-    """Wait until no endpoint sends anything new; then let the engine close the connections that clients keep."""
+    """Wait until no endpoint sends new requests; then let the engine close kept-alive connections."""
     if not interrupted:
         return {"sleep": {"seconds": ENDPOINT_REMOVAL_SECONDS}}
     found = f"$(grep -lzx '{interrupted}' /proc/[0-9]*/cmdline 2>/dev/null)"
@@ -169,14 +169,14 @@ def _deployment(
             "selector": {"matchLabels": labels(owner, pool)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": more},
             "progressDeadlineSeconds": int(progress_deadline.total_seconds()),
-            "revisionHistoryLimit": 0,  # ours are ControllerRevisions
+            "revisionHistoryLimit": 0,  # we use ControllerRevisions
             "template": template,
         },
     }
 
 
 def service(owner: Owner, pool: str, nodes: int) -> Manifest:
-    """The Service of servers with so many nodes. Of several, only the first one answers."""
+    """The Service of servers on this many nodes. With several, only the first node answers."""
     answering = LEADER if nodes > 1 else {}
     return {
         "apiVersion": "v1",

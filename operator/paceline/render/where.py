@@ -1,4 +1,4 @@
-"""The placement of a round: what is required, and what is preferred (decision 0036)."""
+"""The placement of a round: requirements and preferences (decision 0036)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 MOST_WEIGHT = 100
-"""The most that Kubernetes accepts."""
+"""The Kubernetes maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

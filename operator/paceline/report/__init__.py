@@ -1,9 +1,9 @@
-"""Runs as a report. Pure: manifests in, text out; nothing is fetched, nothing is decided anew.
+"""Renders runs as a report. Pure: manifests in, text out; it fetches nothing and does not repeat decisions.
 
-    `build_report`  manifests → what there is to say, as words and numbers (`build`: `measured`, `crossover`, `facts`)
-    `FORMATS`       that → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
+    `build_report`  manifests → `Report`, the content as words and numbers (`build`: `measured`, `crossover`, `facts`)
+    `FORMATS`       `Report` → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
 
-HTML needs the extra `report` (jinja2 and matplotlib), imported when it is asked for.
+HTML needs the extra `report` (jinja2 and matplotlib), imported on first use.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +21,6 @@ def _html(report: Report) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = {"html": _html, "md": markdown, "json": json}
-"""By the ending of a file's name."""
+"""By file name extension."""
 
 __all__ = ["FORMATS", "Report", "build_report", "runs"]

@@ -1,4 +1,4 @@
-"""A BenchmarkRun → what the report says of it."""
+"""Builds the report's view of a BenchmarkRun."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,14 +21,15 @@ from paceline.report.under_way import provisional
 
 
 def build_report(manifests: Sequence[Object], title: str = "", deployments: Sequence[DeploymentView] = ()) -> Report:
-    """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. `deployments` come first."""
+    """Raises ValueError for a manifest that is not a BenchmarkRun; a run without a status is valid. `deployments` come
+    first."""
     found = runs(manifests)
     named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
     return Report(title=title or ", ".join(named), paceline=__version__, runs=found, deployments=tuple(deployments))
 
 
 def runs(manifests: Sequence[Object]) -> tuple[RunView, ...]:
-    """What a terminal or a browser would obey is taken out here: names and errors are other people's."""
+    """Removes control sequences of terminals and browsers here: names and errors come from other people."""
     return tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
 
 
@@ -140,7 +141,7 @@ def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) ->
 
 
 def _effects(of: CandidateVerdict, results: Sequence[Result], rule: core.Gate | None) -> Iterator[EffectView]:
-    """Nothing is shown by bounds that are provisional."""
+    """Provisional bounds decide nothing, so their effects are shown as open."""
     for result in results:
         bounds = read.ordered_bounds(result.ratio, result.lower, result.upper)
         if result.arm == of.arm and bounds:
@@ -172,13 +173,13 @@ def _speed_up(winner: str, candidates: Sequence[CandidateView]) -> core.Bounds |
     return means[0] if len(asked) == 1 and means else None
 
 
-# The decision, and what it rests on.
+# The decision and its basis.
 
 DECISIONS = {"Reject": "Keep the baseline", "Inconclusive": "No decision"}
 
 
 def _decision(status: BenchmarkRunStatus, told: str) -> str:
-    """`told`: what a Search or a Sweep says, if anything; here and below."""
+    """`told`: the sentence of a Search or a Sweep, if any; here and below."""
     verdict = status.verdict or RunVerdict()
     if told:
         return told
@@ -219,12 +220,12 @@ def _best(winner: str, candidates: Sequence[CandidateView]) -> CandidateView | N
 
 
 def _speed(one: CandidateView) -> str:
-    """1.37x (1.36–1.37); worst workload chat@1 1.18x (1.16–1.19)."""
+    """For example 1.37x (1.36–1.37); worst workload chat@1 1.18x (1.16–1.19)."""
     said = [("", one.mean), (f"worst workload {one.worst.workload} " if one.worst else "", one.worst)]
     return "; ".join(f"{name}{ratio_text(e.bounds.ratio)} ({interval_text(e.bounds)})" for name, e in said if e)
 
 
 def _ended(status: BenchmarkRunStatus) -> Iterator[Condition]:
-    """What ended the run, if anything did."""
+    """The condition that ended the run, if any."""
     for kind in ("Failed", "Complete"):
         yield from (one for one in status.conditions if one.type == kind and one.status == "True")

@@ -1,4 +1,4 @@
-"""What requests say one by one: goodput, speed-ups by prompt, and the lengths of prompts and answers."""
+"""Results per request: goodput, speed-ups by prompt, and the lengths of prompts and answers."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,8 @@ Points = Sequence[PointRecord]
 
 
 def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
-    """Of every arm on every workload with an slo: over all valid rounds together, those without a good request too."""
+    """For every arm on every workload with an slo: over all valid rounds together, including those without a good
+    request."""
     slos = {named_workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
     for name, arm, points in points_of(arms, tuple(slos), rounds):
         if counted := [point for point in points if not why(point) and point.good_requests is not None]:
@@ -31,7 +32,7 @@ def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Itera
 
 
 def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[PromptsView]:
-    """Of every candidate on every workload. Deciles are geometric means over rounds, the fraction an arithmetic one."""
+    """For every candidate on every workload. Deciles are geometric means over rounds, the fraction is arithmetic."""
     for name, arm, points in points_of(arms[1:], workloads, rounds):
         seen = [point for point in points if not why(point)]
         worst, median, best = (
@@ -45,7 +46,7 @@ def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
 
 
 def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Lengths]:
-    """Of every arm on every workload: means over rounds, of which each has other prompts."""
+    """For every arm on every workload: means over rounds, each of which has different prompts."""
     sent = [one for entry in last_tries(rounds) for one in entry.inputs]
     for name, arm, points in points_of(arms, workloads, rounds):
         inputs = [one for one in sent if one.workload == name]
@@ -65,7 +66,7 @@ def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
 
 
 def slo_text(slo: Object) -> str:
-    """TTFT ≤ 500ms, ITL ≤ 50ms."""
+    """For example TTFT ≤ 500ms, ITL ≤ 50ms."""
     return ", ".join(f"{name.upper()} ≤ {slo[name]}" for name in ("ttft", "itl") if slo.get(name))
 
 
@@ -78,7 +79,7 @@ def _inputs(inputs: Sequence[Inputs]) -> tuple[float | None, float | None, float
 
 
 def _over_time(points: Points, of: Callable[[PointRecord], float | None]) -> float | None:
-    """A number per second, over the time of all points: None if one has no time."""
+    """A number per second, over the time of all points: None if a point has no time."""
     pairs = [(finite(of(point)), _seconds(point)) for point in points]
     if not all(value is not None and seconds for value, seconds in pairs):
         return None

@@ -1,4 +1,4 @@
-"""Up to which concurrency speculation pays: the gate's own table, drawn by dataset."""
+"""Up to which concurrency speculation pays: the gate's own table, by dataset."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from paceline.report.text import capital
 
 
 def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
-    """None where only one concurrency was measured, or none of them in two rounds."""
+    """None if only one concurrency was measured, or none in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
     placed = {named_workload(one): one for one in spec["workloads"] if at_one_load(one)}
     loads = {

@@ -1,4 +1,4 @@
-"""What a report says of a SpeculativeDeployment: what serves, since when, on which runs, what came before."""
+"""The report's view of a SpeculativeDeployment: what serves, since when, on which runs, and its history."""
 
 from dataclasses import dataclass
 
@@ -18,35 +18,35 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
-    """One line of a pool's history. `time` as status has it."""
+    """One line of a pool's history. `time` is as in status."""
 
     time: str
     when: str
-    """The same as people read it."""
+    """The time in readable form."""
     what: str
-    """How what serves changed (Promoted, RolledBack), what a run found (verdict Reject), what was held or watched."""
+    """The event: a change (Promoted, RolledBack), a run's result (verdict Reject), a hold, or the guard's finding."""
     arm: str
     speed_up: float | None
     emulated: bool
     imported: bool
     why: str
     run: str
-    """The run that it rests on; empty if none."""
+    """The run on which it is based; empty if none."""
     revision: str
     kept: bool | None
-    """Whether a ControllerRevision still holds its rendering, so that one can go back to it; None if not known."""
+    """Whether a ControllerRevision still keeps its rendering, so that a rollback is possible; None if not known."""
     request: str
-    """Who asked for it, as VERB=VALUE; empty if the operator decided by itself."""
+    """The request for it, as VERB=VALUE; empty if the operator decided alone."""
     tone: str
-    """good, bad or open; empty for what is neither news nor trouble."""
+    """good, bad or open; empty for an event that is neither news nor trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Of one server, now or as measured; None: nothing shows it. Times in seconds."""
+    """Rates of one server, now or as measured; None if unknown. Times in seconds."""
 
     of: str
-    """As people read it: `now, mean of 2 servers`, `measured at code@1`."""
+    """Their source in words: `now, mean of 2 servers`, `measured at code@1`."""
     requests: float | None
     tokens_per_second: float | None
     accept_length: float | None
@@ -59,43 +59,43 @@ class Rates:
 class PoolView:
     name: str
     arm: str
-    """What serves; empty if nothing does."""
+    """The serving arm; empty if nothing serves."""
     revision: str
     since: str
     speed_up: float | None
     bounds: Bounds | None
-    """Of the speed-up, where the verdict in status has them."""
+    """Bounds of the speed-up, if the verdict in status has them."""
     emulated: bool
-    """Whether its numbers are of a run in which no model ran."""
+    """Whether its numbers come from a run without a real model."""
     imported: bool
     ready: int
     asked: int | None
-    """None where an autoscaler decides."""
+    """None if an autoscaler decides."""
     address: str
     marks: tuple[tuple[str, str], ...]
-    """Word and tone of what is out of the ordinary: degraded, held, measuring."""
+    """Word and tone of each unusual state: degraded, held, measuring."""
     says: str
-    """Why it serves that, in a paragraph."""
+    """Why it serves this arm, in a paragraph."""
     advice: str
-    """What a person can do about it now, as a command; empty if nothing."""
+    """What a person can do now, as a command; empty if nothing."""
     evidence: str
-    """The run that earned what serves its place."""
+    """The run that justified the serving arm."""
     verdict: str
-    """The run that answers the present question."""
+    """The run that answers the current question."""
     under_way: str
-    """The run that is being measured now."""
+    """The run in progress."""
     search: str
-    """The latest run that searched."""
+    """The latest run with a search."""
     progress: tuple[str, ...]
-    """Of the run under way."""
+    """Progress of the current run."""
     guard: str
-    """What the guard says of what serves."""
+    """The guard's judgement of the serving arm."""
     rates: tuple[Rates, ...]
-    """Now, if it could be read, and as measured."""
+    """Current rates, if they could be read, and measured rates."""
     unread: tuple[str, ...]
-    """Why something could not be read."""
+    """Reasons why something could not be read."""
     history: tuple[EventView, ...]
-    """The latest first."""
+    """Newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class DeploymentView:
     summary: str
     engine: str
     remarks: tuple[str, ...]
-    """What is not read yet, suspended, refused or noted."""
+    """Remarks: what is not read yet, suspended, refused or noted."""
     conditions: tuple[ConditionRow, ...]
     pools: tuple[PoolView, ...]
 

@@ -19,13 +19,13 @@ HISTORY = (
 
 
 def headline(of: DeploymentView) -> str:
-    """latency serves wide; throughput serves the baseline."""
+    """For example: latency serves wide; throughput serves the baseline."""
     names = {"": "nothing yet", BASELINE: "the baseline"}
     return "; ".join(f"{pool.name} serves {names.get(pool.arm, pool.arm)}" for pool in of.pools) or "No pools"
 
 
 def pools_table(of: DeploymentView, runs: Sequence[RunView]) -> HtmlTable:
-    """A line for each; `runs` are those of the page."""
+    """One line per pool; `runs` are the page's."""
     by_name = {run.name: run for run in runs}
     rows = tuple(
         (
@@ -43,7 +43,7 @@ def pools_table(of: DeploymentView, runs: Sequence[RunView]) -> HtmlTable:
 
 
 def _measured(pool: PoolView, evidence: RunView | None) -> tuple[TableCell, TableCell]:
-    """The worst workload, and tokens per second at the baseline and as served."""
+    """The worst workload, and tokens per second of the baseline and the serving arm."""
     if evidence is None:
         return TableCell(text="–"), TableCell(text="–")
     worst = next((one.worst for one in evidence.candidates if one.name == pool.arm), None)
@@ -53,12 +53,12 @@ def _measured(pool: PoolView, evidence: RunView | None) -> tuple[TableCell, Tabl
 
 
 def figures(of: DeploymentView, runs: Sequence[RunView]) -> list[tuple[str, str, str]]:
-    """Of what is what serves, as far as a run of the page knows it."""
+    """Hardware, engine and model, if a run on the page knows them."""
     return [one for run in runs[:1] for one in key_figures(run) if one[0] in ("Hardware", "Engine", "Model")]
 
 
 def of_pool(of: DeploymentView, pool: PoolView) -> str:
-    """What names it on a page that may have several deployments; no run has such a name."""
+    """The pool's unique name on a page with several deployments; no run has such a name."""
     return f"pool {of.namespace}/{of.name}/{pool.name}"
 
 
@@ -100,7 +100,7 @@ def conditions_table(of: DeploymentView) -> HtmlTable:
 
 
 def rates(pool: PoolView) -> HtmlTable:
-    """Now beside what was measured."""
+    """Current rates next to the measured ones."""
     rows = tuple(
         (
             TableCell(text=one.of, note="emulated" if one.emulated else ""),

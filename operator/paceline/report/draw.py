@@ -1,7 +1,7 @@
-"""matplotlib as an artist for a page: SVG to be inlined, its text text, its colours the page's.
+"""Draws with matplotlib for a page: inline SVG with real text and the page's colours.
 
-A figure is drawn in pixels of the page. Colours are names: the page gives them values, one set for light and one for
-dark (`--NAME`), so a figure knows no colour.
+A figure is drawn in pixels of the page. Colours are names (`--NAME`), to which the page gives values, one set for light
+and one for dark.
 """
 
 import io
@@ -19,7 +19,7 @@ from paceline.report.model import RunView
 ARM_COLOURS = 6
 _NAMES = ("ink", "quiet", "line", "paper", "good", "bad", "open", "warn", *(f"arm{i}" for i in range(ARM_COLOURS)))
 COLOUR: Mapping[str, str] = {name: f"#0a{i:02x}c7" for i, name in enumerate(_NAMES)}
-"""A name as matplotlib takes it: a colour of no meaning that is put back into the name in what it writes."""
+"""A name as a matplotlib colour: a placeholder value that is replaced by the name in the output."""
 
 FONT = 12
 STYLE: dict[Any, Any] = {
@@ -49,7 +49,7 @@ TOOLTIP = "tooltip:"
 
 
 def arm_name(index: int) -> str:
-    """The baseline has a colour to itself; the candidates share the others."""
+    """The baseline has its own colour; the candidates share the others."""
     return f"arm{index and (index - 1) % (ARM_COLOURS - 1) + 1}"
 
 
@@ -58,14 +58,14 @@ def arm_colour(index: int) -> str:
 
 
 def tooltip(text: str) -> str:
-    """As `gid` of an artist: what a pointer that rests on it is told."""
+    """The `gid` of an artist with this tooltip."""
     return TOOLTIP + text
 
 
 def svg(
     run: RunView, width: float, height: float, draw: Callable[[Figure], None], *, title: str, description: str
 ) -> str:
-    """What `draw` draws on a figure of so many pixels, with a name and a text in its place for who does not see it."""
+    """The SVG that `draw` draws on a figure of this size in pixels, with a name and an alternative text."""
     with rc_context({**STYLE, "svg.hashsalt": f"{run.namespace} {run.name} {title} {width}"}):
         figure = Figure(figsize=(width / 72, height / 72))
         FigureCanvasSVG(figure)
@@ -104,7 +104,7 @@ def _inlined(text: str, title: str, description: str) -> str:
 
 
 def _tidy(root: ET.Element) -> None:
-    """Only ids that something refers to stay, the page's font is the figure's, and what is said becomes a title."""
+    """Removes ids without references, applies the page's font, and turns tooltips into titles."""
     used = {link.removeprefix("#") for e in root.iter() if (link := e.get(LINK))}
     used |= {ref for e in root.iter() for ref in re.findall(r"url\(#(\w+)\)", e.get("clip-path", ""))}
     for element in root.iter():

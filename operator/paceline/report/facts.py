@@ -1,4 +1,4 @@
-"""What differs between the arms, what a run took, and where it comes from."""
+"""Differences between the arms, a run's cost, and its provenance."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,21 +40,21 @@ def configuration(manifest: Object, rounds: Sequence[Round]) -> ConfigurationVie
 
 
 def imported_note(rounds: Sequence[Round]) -> Iterator[str]:
-    """At most one sentence: how many rounds the run has brought along."""
+    """At most one sentence: how many rounds the run imported."""
     results = [entry for entry in rounds if not entry.error]
     if brought := sum(entry.imported for entry in results):
         yield f"{brought} of {count(len(results), 'round')} were measured without a cluster."
 
 
 def own_args_notes(spec: Object) -> Iterator[str]:
-    """A sentence a candidate that has arguments of its own beside its draft and shape."""
+    """One sentence per candidate with arguments of its own, besides its draft and shape."""
     for arm in spec["arms"]:
         if args := (*(arm.get("args") or ()), *((arm.get("custom") or {}).get("args") or ())):
             yield f"{arm['name']} ran with {' '.join(args)}, the baseline without."
 
 
 def _unlike(rounds: Sequence[Round]) -> list[str]:
-    """What servers said they run with otherwise than the baseline."""
+    """Settings that servers reported differently from the baseline."""
     replicates = [one for entry in rounds for one in entry.replicates]
     return _unique([f"{replicate.arm}: {difference}" for replicate in replicates for difference in replicate.differs])
 
@@ -65,7 +65,7 @@ def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[s
 
 
 def _asked(arm: Object) -> dict[str, str]:
-    """What the spec says of an arm alone."""
+    """The spec's settings for this arm alone."""
     draft = arm.get("draft") or {}
     shapes = {
         **(arm.get("tree") or {}),
@@ -88,7 +88,7 @@ def _asked(arm: Object) -> dict[str, str]:
 
 
 def resolved_arguments(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
-    """The arguments that each arm's servers said they run with; several values if rounds disagree."""
+    """The arguments that each arm's servers reported; several values if rounds disagree."""
     seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
     for entry in rounds:
         for replicate in entry.replicates:
@@ -105,12 +105,12 @@ def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         run = api.run(manifest)
         adapter = ENGINES[run.server.engine.type]
         return tuple((arm.name, adapter.argv(run.server, arm)) for arm in run.arms)
-    except (ValueError, KeyError):  # of a release that knows more or less than this one
+    except (ValueError, KeyError):  # written by a release with more or fewer fields
         return ()
 
 
 def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView:
-    """Of its own rounds: those that are judged again have cost another run."""
+    """The cost of the run's own rounds; reused rounds were paid for by another run."""
     rounds = [entry for entry in measured if not entry.run]
     took = status.cost or run_status.RunCost()
     replicates = [replicate for entry in rounds for replicate in entry.replicates]
@@ -129,12 +129,12 @@ def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView
 
 
 def _rate(point: recorded.PointRecord) -> float:
-    """Over the whole time; where it is unknown, the steady window's is near enough for a sum."""
+    """Over the whole time; if unknown, the steady window's rate, which is close enough for a sum."""
     return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 
 
 def notes(rounds: Sequence[Round]) -> list[str]:
-    """What should be known of the rounds, each once."""
+    """Noteworthy facts of the rounds, without duplicates."""
     neighbours = [
         f"Round {entry.round + 1}: on the node ran {', '.join(entry.neighbours)}"
         for entry in rounds
@@ -146,7 +146,7 @@ def notes(rounds: Sequence[Round]) -> list[str]:
 def provenance(
     manifest: Object, status: BenchmarkRunStatus, rounds: Sequence[Round], rule: core.Gate
 ) -> Iterator[tuple[str, str]]:
-    """Name and value, in the order a reader asks; what is not known is left out."""
+    """Name and value, most wanted first; unknown values are left out."""
     return ((name, value) for name, value in _provenance(manifest, status, rounds, rule) if value)
 
 
@@ -201,7 +201,7 @@ def _provenance(
 
 
 def _clocks(rounds: Sequence[Round]) -> str:
-    """Of all rounds and arms together, as far as a driver told."""
+    """Clocks of all rounds and arms together, if a driver reported them."""
     seen = [one.clocks for entry in rounds for one in entry.replicates if one.clocks]
     slowest, most, limits, hottest = (
         [value for clocks in seen if (value := of(clocks)) is not None]
@@ -254,7 +254,7 @@ def _ramp(one: Object) -> str:
 
 
 def _form(one: Object, rounds: Sequence[Round]) -> str:
-    """What every answer had to be, and how many were not."""
+    """The required form of the answers, and how many did not have it."""
     if not one.get("responseFormat"):
         return ""
     named = (json.loads(one["responseFormat"]).get("json_schema") or {}).get("name", "")
@@ -265,7 +265,7 @@ def _form(one: Object, rounds: Sequence[Round]) -> str:
 
 
 def _sent(requests: int, size: int | None) -> str:
-    """A run of an older release, which sent the same in each round, does not say how many there are."""
+    """`size` is None for a run of an older release, which sent the same prompts in each round."""
     if size is None:
         return f"{requests} prompts a round"
     if requests >= size:

@@ -1,4 +1,4 @@
-"""The charts of a run, each an SVG that can stand in a page."""
+"""The charts of a run, as SVGs for a page."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from paceline.report.text import Family, change, interval_text, ratio_text, sign
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
 FACE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["paper"]}
-"""Filled where something is shown: colour is not the only sign."""
+"""Filled if the interval shows something: colour is not the only sign."""
 
 
 def axes_in(figure: Figure, left: float, bottom: float, right: float, top: float) -> Axes:
@@ -24,7 +24,7 @@ def axes_in(figure: Figure, left: float, bottom: float, right: float, top: float
 
 
 def _fitting(text: str, pixels: float) -> str:
-    """Without its middle if it is too long; its end is a concurrency."""
+    """Shortened in the middle if too long; its end is a concurrency."""
     most = int(pixels / (0.62 * FONT))
     return text if len(text) <= most else f"{text[: most - 6]}…{text[-5:]}"
 
@@ -34,21 +34,21 @@ def _fitting(text: str, pixels: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Of a chart of ratios: the words of a row stand at its sides, or above its bar."""
+    """Layout of a chart of ratios: a row's words are beside or above its bar."""
 
     width: float
     left: float
     right: float
     row: float
     words: float
-    """Room above the bar of a row."""
+    """Space for words above a row's bar."""
 
 
 WIDE = Layout(width=860, left=170, right=170, row=30, words=0)
 NARROW = Layout(width=350, left=6, right=6, row=52, words=22)
 BOTTOM, TOP, HEAD, GAP = 54, 4, 34, 6
 _KEY = 48
-"""From the axes down to the line that says what the colours mean."""
+"""From the axes down to the legend."""
 AT_SIDE: dict[str, Any] = {
     "xycoords": ("axes fraction", "data"),
     "textcoords": "offset points",
@@ -57,8 +57,8 @@ AT_SIDE: dict[str, Any] = {
 
 
 def forest(run: RunView, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
-    """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in. Another title
-    makes it another drawing: a page may have both."""
+    """Every candidate's ratio to the baseline with its interval, and the gate's thresholds. A different title changes
+    the SVG's ids: a page may have both."""
     key = ("shown above the line", "below", "neither") if run.asks else ("shown to be faster", "slower", "neither")
     return _rows_of_bars(run, _best_first(run), layout, "baseline", title, key)
 
@@ -71,8 +71,8 @@ def _rows_of_bars(
     title: str,
     key: tuple[str, str, str],
 ) -> str:
-    """A block for each candidate, a bar for each of its effects; `at_one` is what stands at the ratio 1, `key` what a
-    green, a red and a hollow dot mean."""
+    """A block per candidate, a bar per effect; `at_one` is the text at the ratio 1, `key` the meaning of green, red and
+    hollow dots."""
     blocks = [candidate for candidate in candidates if candidate.effects]
     tall = sum(HEAD + layout.row * len(candidate.effects) for candidate in blocks)
 
@@ -120,7 +120,7 @@ def _key(axes: Axes, key: tuple[str, str, str], layout: Layout) -> None:
 
 
 def _best_first(run: RunView) -> tuple[CandidateView, ...]:
-    """The candidates of a comparison; of a search its arms as the rows of one block."""
+    """The candidates of a comparison, or a search's arms as the rows of one block."""
     if run.search is None:
         return run.candidates
     means = tuple(replace(one.mean, workload=one.name) for one in run.candidates if one.mean)
@@ -128,7 +128,8 @@ def _best_first(run: RunView) -> tuple[CandidateView, ...]:
 
 
 def _ratios_across(axes: Axes, effects: Sequence[EffectView]) -> list[float]:
-    """Everything that is shown, the baseline and the thresholds; an interval beyond fourfold is cut. The ticks."""
+    """Scales the axis to all effects, the baseline and the thresholds; intervals beyond fourfold are cut. Returns the
+    ticks."""
     ratios = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold or 1)]
     low, high = _reach(ratios, 0.06)
     axes.set_xscale("log")
@@ -141,7 +142,7 @@ def _ratios_across(axes: Axes, effects: Sequence[EffectView]) -> list[float]:
 
 
 def _reach(ratios: Sequence[float], room: float) -> tuple[float, float]:
-    """The baseline and the ratios, none beyond fourfold, with so much room at both ends."""
+    """The range of the baseline and the ratios, cut at fourfold, with this margin at both ends."""
     inside = [1.0, *(min(max(x, 0.25), 4.0) for x in ratios)]
     beyond = max(max(inside) / min(inside), 1.02) ** room
     return min(inside) / beyond, max(inside) * beyond
@@ -153,7 +154,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _ground(axes: Axes, effect: EffectView, ticks: Sequence[float], top: float, bottom: float) -> None:
-    """What a bar lies on: round ratios, the baseline, and from a threshold on, if there is one, where it has to lie."""
+    """The background of a bar: round ratios, the baseline, and the range beyond the threshold, if there is one."""
     high = axes.get_xlim()[1]
     for tick in ticks:
         axes.plot([tick, tick], [top, bottom], color=COLOUR["line"], linewidth=1, zorder=1)
@@ -167,7 +168,7 @@ def _ground(axes: Axes, effect: EffectView, ticks: Sequence[float], top: float, 
 
 
 def _named(axes: Axes, effect: EffectView, y: float, at_one: str) -> None:
-    """The threshold where it is met first, and above all what the ratio 1 is."""
+    """Labels the threshold at its first bar, and the ratio 1 at the top."""
     at: dict[str, Any] = {"textcoords": "offset points", "size": FONT - 2, "annotation_clip": False}
     if effect.threshold is not None:
         low = effect.threshold < 1
@@ -218,7 +219,7 @@ CROSSING = (420.0, 240.0)
 
 
 def crossing(run: RunView, dataset: str, curves: Sequence[Curve]) -> str:
-    """A dataset's ratio over the concurrency, with the range that the baseline takes over in."""
+    """A dataset's ratio over the concurrency, with the range in which the baseline takes over."""
 
     def draw(figure: Figure) -> None:
         axes = axes_in(figure, 44, 40, 14, 12)
@@ -273,7 +274,7 @@ BAND = 15
 
 
 def by_workload(run: RunView, title: str, metrics: Sequence[str], unit: str, scale: float, start: float = 0.0) -> str:
-    """A dot per arm at the first of `metrics`, a line to the last that was measured; values times `scale`."""
+    """One dot per arm for the first of `metrics`, a line to the last measured one; values are multiplied by `scale`."""
     shown = {(v.metric, v.arm, v.workload): v for v in run.values if v.metric in metrics}
     names = [w for w in run.workloads if any((m, a, w) in shown for m in metrics for a in run.arms)]
     arms = [a for a in run.arms if any((m, a, w) in shown for m in metrics for w in names)]
@@ -334,7 +335,7 @@ LEAST_REACH = 0.01
 
 
 def panels(run: RunView) -> Iterator[tuple[str, str]]:
-    """Workload and chart: every arm's throughput over its own mean, round by round; one scale for all."""
+    """Workload and chart: every arm's throughput relative to its own mean, by round; all charts have one scale."""
     reach = max([LEAST_REACH, *(abs(x) for one in run.series for _, x, why in _deviations(one) if not why)]) * 1.15
     last = max([1, *(dot.round for one in run.series for dot in one.dots)])
     for name in run.workloads:
@@ -383,5 +384,5 @@ def _dot_text(n: int, x: float, why: str) -> str:
 
 
 def _deviations(one: SeriesView) -> list[tuple[int, float, str]]:
-    """Round, throughput over the series' own mean less 1, why it is not used; what has no number lies at 0."""
+    """Round, throughput relative to the series' mean, minus 1, and why it is not used; 0 for a missing number."""
     return [(dot.round, dot.speed / one.typical - 1 if dot.speed and one.typical else 0.0, dot.why) for dot in one.dots]

@@ -1,4 +1,4 @@
-"""The report as one HTML document that fetches nothing and runs nothing."""
+"""The report as a self-contained HTML document without scripts."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -20,7 +20,7 @@ from paceline.report.sections import sections
 
 
 def html(report: Report) -> str:
-    """Charts are written by matplotlib, with every text escaped: templates take them as they are (`safe`)."""
+    """The templates insert matplotlib's charts unchanged (`safe`): matplotlib escapes all text in them."""
     environment = Environment(
         loader=PackageLoader("paceline.report"),
         autoescape=True,
@@ -53,7 +53,7 @@ def _anchor(kind: str, number: int) -> str:
 
 
 def _pools(report: Report) -> Iterator[tuple[str, str]]:
-    """What names a pool → id of its section."""
+    """A pool's unique name → id of its section."""
     for number, deployment in enumerate(report.deployments, 1):
         for place, pool in enumerate(deployment.pools, 1):
             yield deployment_tables.of_pool(deployment, pool), _anchor(f"deployment-{number}-pool", place)
@@ -67,5 +67,5 @@ _TONES = {
 
 
 def _tone(word: str) -> str:
-    """The class of an outcome, of a candidate's or of what an interval shows."""
+    """The CSS class of a run's or a candidate's outcome, or of an interval's result."""
     return _TONES.get(word, "open")

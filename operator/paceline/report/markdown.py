@@ -25,7 +25,7 @@ def markdown(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """As text and nothing else, on one line."""
+    """Escapes the text to one line without markup."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""What was measured: values over rounds, rounds one by one, and what was not used and why."""
+"""The measurements: values over rounds, individual rounds, and unused points with the reason."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,19 +17,20 @@ _ELSEWHERE = frozenset({
     "offered_rate", "goodput", "good_throughput", "worst_decile", "median_prompt", "best_decile", "slower_prompts",
     "request_spread",
 })  # fmt: skip
-"""What was not measured, and what has a table of its own, for its zeros count too (`by_request`)."""
+"""Fields that are not measurements, or that have a table of their own, some because zeros count there (`by_request`).
+"""
 _METRICS = tuple(slot.wire for slot in slots(PointRecord) if inner(slot.type) is float and slot.name not in _ELSEWHERE)
-"""What is shown of a point: what was measured, by its name in status."""
+"""The measurements of a point that are shown, by their names in status."""
 
 
 def _judged(point: PointRecord) -> float | None:
-    """Output tokens per second, as the gate compares them."""
+    """Output tokens per second, in the form that the gate compares."""
     speed = round_status.judged_speed(point)
     return speed if speed and speed > 0 else None
 
 
 def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Value]:
-    """Every metric that was measured, of every arm on every workload, from the points that are valid."""
+    """Every measured metric of every arm on every workload, from the valid points."""
     seen: dict[tuple[str, str, str], dict[int, float]] = {}
     for entry in round_status.last_tries(rounds):
         for point in entry.points:
@@ -56,7 +57,7 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 
 
 def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[CountsView]:
-    """Of every arm on every workload that was measured at all."""
+    """For every arm on every workload that was measured at all."""
     for workload, arm, points in points_of(arms, workloads, rounds):
         if sent := [point for point in points if point.asked is not None]:
             yield CountsView(
@@ -91,7 +92,7 @@ def _total(counts: Iterable[int | None]) -> int | None:
 
 
 def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Positions]:
-    """Of every arm on every workload that has any. A round that knows fewer positions says nothing of the others."""
+    """For every arm on every workload with positions. A round with fewer positions does not count for the others."""
     for workload, arm, points in points_of(arms, workloads, rounds):
         if mine := [share for point in points if not why(point) and (share := _accepted(point))]:
             columns = ([one for one in column if one is not None] for column in zip_longest(*mine))
@@ -100,14 +101,14 @@ def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Ro
 
 
 def _accepted(point: PointRecord) -> list[float]:
-    """Acceptance by position; empty if any value is not a number."""
+    """Acceptance by position; empty if a value is not a number."""
     return list(point.accepted_at) if all(map(math.isfinite, point.accepted_at)) else []
 
 
 def limit_effects(
     spec: Object, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]
 ) -> list[LimitEffect]:
-    """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
+    """The gate's findings on its limits, from the rounds in status: `status.results` has only throughput."""
     arms, rated = [arm["name"] for arm in spec["arms"]], read.rated(spec)
     asked = [limit for limit in gate.limits(rule, rated) if limit.max is None]
     if not asked:
@@ -142,7 +143,7 @@ def verdict_view(
     workloads: Sequence[str],
     rounds: Sequence[Round],
 ) -> core.Verdict:
-    """What `gate.decide` or `gate.so_far` makes of the rounds in status."""
+    """The result of `gate.decide` or `gate.so_far` for the rounds in status."""
     return rule_of(
         rule,
         [arm["name"] for arm in spec["arms"]],
@@ -179,8 +180,8 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 
 
 def speed_series(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[str, float]]:
-    """Each arm that has all workloads, and its mean over them by weight. As in the gate's mean, those at a rate, whose
-    speed is that of one request, count only where there are no others."""
+    """Each arm with all workloads, and its weighted mean over them. Like the gate's mean, it uses workloads at a rate,
+    whose speed is per request, only if there are no others."""
     weights = {read.named_workload(one): float(one.get("weight", 1)) for one in spec["workloads"]}
     weights = {name: weights[name] for name in weights if name not in read.rated(spec)} or weights
     typical = {(one.arm, one.workload): one.typical for one in series if one.typical}
@@ -191,7 +192,7 @@ def speed_series(spec: Object, series: Iterable[SeriesView]) -> Iterator[tuple[s
 
 
 def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[ReplicateView]:
-    """Every server process, in the order run; a round that gave no result is one line."""
+    """Every server process, in the order run; a round without a result is one line."""
     for entry in sorted(rounds, key=_order):
         if entry.error:
             yield ReplicateView(
@@ -215,12 +216,12 @@ def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Re
 
 
 def _why_ended(entry: Round | recorded.ReplicateRecord) -> str:
-    """Of a round or a replicate: what kind of failure, and the last useful line."""
+    """Kind of failure of a round or a replicate, and the last useful line."""
     return ": ".join(filter(None, (entry.reason, entry.error)))
 
 
 def unused(replicates: Iterable[ReplicateView], workloads: Sequence[str]) -> Iterator[str]:
-    """One sentence for each; points that are missing for the same reason share it."""
+    """One sentence per measurement; points that are missing for the same reason share one."""
     for replicate in replicates:
         again = f", try {replicate.attempt + 1}" if replicate.attempt else ""
         where = f"Round {replicate.round + 1}{again}"
@@ -239,7 +240,7 @@ _ABSENT = "not measured"
 
 
 def why(point: PointRecord) -> str:
-    """Why the gate does not use it; empty if it does."""
+    """Why the gate does not use the point; empty if it does."""
     if not point.valid:
         return point.why or _ABSENT
     return "" if _judged(point) else "no throughput"

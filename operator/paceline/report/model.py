@@ -1,4 +1,4 @@
-"""What a report says of runs: words and numbers, nothing yet of how they look."""
+"""The report's content for runs: words and numbers, without their appearance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from paceline.report.deployment_model import DeploymentView
 from paceline.report.search_model import SearchView, Throughput
 
 MEAN_OVER_WORKLOADS = "mean"
-"""The workload that `status.results` calls the weighted mean by."""
+"""The workload name of the weighted mean in `status.results`."""
 MEANS = (MEAN_OVER_WORKLOADS, "mean@rate")
-"""And, second, that of what arrives at a rate, where there are closed loops besides."""
+"""Also, as the second, the mean of workloads at a rate, if there are closed loops too."""
 
 PROVISIONAL = "provisional"
-"""Outcome of a candidate between two looks of a run under way. Its bounds decide nothing."""
+"""Outcome of a candidate between two looks of the current run. Its bounds decide nothing."""
 
 
 class Shown(StrEnum):
-    """What an interval shows of the threshold that it is held against."""
+    """What an interval shows about its threshold."""
 
     KEPT = "kept"
     """The whole interval is on the right side."""
@@ -29,21 +29,21 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectView:
-    """A candidate over the baseline on one workload, or on all by weight (`MEAN`)."""
+    """A candidate's ratio to the baseline on one workload, or the weighted mean over all (`MEAN`)."""
 
     workload: str
     bounds: Bounds
     threshold: float | None
-    """None: nothing is asked, and it is held against the baseline (a Sweep)."""
+    """None: nothing is required, and the comparison is with the baseline (a Sweep)."""
     shown: Shown
     tokens: Bounds | None = None
-    """Of the output tokens, where they are known."""
+    """Ratio of the output tokens, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """As Effect, of a latency or a capacity that the gate limits. `bounds` is None where a round lacks it or there was
-    no look; `workload` is empty where it is of the server."""
+    """Like EffectView, for a latency or a capacity that the gate limits. `bounds` is None if a round lacks it or there
+    was no look; `workload` is empty for a metric of the server."""
 
     metric: str
     arm: str
@@ -52,19 +52,19 @@ class LimitEffect:
     threshold: float
     shown: Shown
     at_least: bool = False
-    """The threshold is not to be gone below."""
+    """Whether the threshold is a minimum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateView:
     name: str
     outcome: str
-    """As `core.ArmOutcome`, or PROVISIONAL; empty before the first round."""
+    """A `core.ArmOutcome`, or PROVISIONAL; empty before the first round."""
     reason: str
     effects: tuple[EffectView, ...]
     """The mean first, then every workload."""
     margin: float | None
-    """The difference from the baseline, as a fraction, that its rounds could just not have told from none."""
+    """The smallest difference from the baseline, as a fraction, that its rounds could have detected."""
 
     @property
     def mean(self) -> EffectView | None:
@@ -72,7 +72,7 @@ class CandidateView:
 
     @property
     def worst(self) -> EffectView | None:
-        """Of its workloads, where there are several."""
+        """The workload with the worst ratio, if there are several."""
         workloads = [effect for effect in self.effects if effect.workload not in MEANS]
         return min(workloads, key=lambda effect: effect.bounds.ratio) if len(workloads) > 1 else None
 
@@ -81,8 +81,8 @@ class CandidateView:
 class Value:
     """A metric of one arm on one workload, over the rounds in which it is valid. Times in seconds.
 
-    `typical` is the geometric mean over rounds; `change` is that of the ratio to the baseline in the same rounds,
-    less 1, and None for the baseline.
+    `typical` is the geometric mean over rounds; `change` is that of the ratio to the baseline in the same rounds, less
+    1, and None for the baseline.
     """
 
     metric: str
@@ -97,8 +97,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """Of one arm's verify steps on one workload: the fraction that accepted each draft token, the first one first; the
-    mean over the rounds in which the point is valid."""
+    """For one arm's verify steps on one workload: the fraction that accepted each draft token, in order; the mean over
+    the rounds in which the point is valid."""
 
     arm: str
     workload: str
@@ -107,25 +107,24 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """Requests of one arm on one workload that met its slo, over all rounds. Per second: None where a round has
-    no time."""
+    """Requests of one arm on one workload that met its slo, over all rounds. Rates are None if a round has no time."""
 
     arm: str
     workload: str
     slo: str
-    """As people read it."""
+    """The slo in readable form."""
     good: int
     asked: int
     requests: float | None
-    """Per second."""
+    """Good requests per second."""
     tokens: float | None
     """Output tokens of good requests per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptsView:
-    """A candidate's speed-ups prompt by prompt on one workload: a tenth of the prompts has at most `worst`, half at
-    most `median`, a tenth at least `best`; `slower` is the fraction that was slower than at the baseline."""
+    """A candidate's speed-ups by prompt on one workload: a tenth of the prompts has at most `worst`, half at most
+    `median`, a tenth at least `best`; `slower` is the fraction slower than at the baseline."""
 
     arm: str
     workload: str
@@ -137,7 +136,7 @@ class PromptsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Tokens of what one arm was sent and answered on one workload: mean, median and 99th percentile."""
+    """Tokens of one arm's prompts and answers on one workload: mean, median and 99th percentile."""
 
     arm: str
     workload: str
@@ -147,8 +146,8 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadView:
-    """At one concurrency: output tokens per second of all requests over the GPUs of a server, and of one user after the
-    first token (the inverse of the mean time per output token)."""
+    """At one concurrency: output tokens per second of all requests per GPU of a server, and of one user after the first
+    token (the inverse of the mean time per output token)."""
 
     concurrency: int
     per_gpu: float
@@ -157,7 +156,7 @@ class LoadView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeOff:
-    """A dataset's loads by arm, rising."""
+    """A dataset's loads by arm, in ascending order."""
 
     dataset: str
     lines: Mapping[str, tuple[LoadView, ...]]
@@ -165,7 +164,7 @@ class TradeOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsView:
-    """One arm on one workload, added up over all rounds, used or not. None: no round tells it."""
+    """One arm on one workload, summed over all rounds, used or not. None: no round reports it."""
 
     arm: str
     workload: str
@@ -182,8 +181,7 @@ class CountsView:
 class Dot:
     """One point of one round. `why` is empty if and only if the gate may use it.
 
-    `speed` is output tokens per second: of all requests together, or of one under way where they arrive at a rate
-    or are on a ramp.
+    `speed` is output tokens per second: of all requests together, or of one running request at a rate or on a ramp.
     """
 
     round: int
@@ -193,7 +191,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesView:
-    """One arm on one workload over rounds; `typical` is the geometric mean of what is valid."""
+    """One arm on one workload over rounds; `typical` is the geometric mean of the valid ones."""
 
     arm: str
     workload: str
@@ -203,7 +201,7 @@ class SeriesView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicateView:
-    """One server process: a row of the table of rounds. `arm` is empty where the whole round gave no result."""
+    """One server process: a row of the table of rounds. `arm` is empty if the whole round gave no result."""
 
     round: int
     attempt: int
@@ -222,7 +220,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """One candidate on one dataset over concurrencies, rising."""
+    """One candidate on one dataset over concurrencies, in ascending order."""
 
     arm: str
     spots: tuple[CurvePoint, ...]
@@ -230,31 +228,31 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossoverView:
-    """Between which two concurrencies the baseline takes over, if it does."""
+    """The two concurrencies between which the baseline takes over, if it does."""
 
     sentence: str
     numbers: str
-    """What is open, and the best candidate at each concurrency."""
+    """Open questions, and the best candidate at each concurrency."""
     between: tuple[int, int] | None
     curves: Mapping[str, tuple[Curve, ...]]
-    """By dataset; of several datasets the weighted mean (`MEAN`) comes first."""
+    """By dataset; with several datasets the weighted mean (`MEAN`) comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmOutputs:
-    """A candidate's answers against the baseline's, over its rounds. `unknown`: why there is nothing to say."""
+    """A candidate's answers compared with the baseline's, over its rounds. `unknown`: why there is no comparison."""
 
     arm: str
     unknown: str
     rounds: int
     samples: int
     settled: int
-    """Prompts that the baseline answered alike in all rounds."""
+    """Prompts for which the baseline's answer was the same in all rounds."""
     identical: int
     near_ties: int
     diverged: int
     first: int | None
-    """The earliest token, counted from 0, at which an answer left the baseline's."""
+    """The earliest token, counted from 0, at which an answer differed from the baseline's."""
     gap: float | None
     """Nats."""
 
@@ -262,13 +260,13 @@ class ArmOutputs:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputsView:
     sentence: str
-    """What was asked, or that nothing was."""
+    """The comparison that was requested, or that none was."""
     arms: tuple[ArmOutputs, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceView:
-    """One line of what is not the same on all arms; `values` in the order of arms, empty where an arm has none."""
+    """One setting that differs between arms; `values` in the order of arms, empty if an arm has none."""
 
     name: str
     values: tuple[str, ...]
@@ -277,14 +275,14 @@ class DifferenceView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationView:
     arms: tuple[str, ...]
-    """The columns: the arms of the run, or of a search the best of them."""
+    """The columns: the run's arms, or the best of a search."""
     asked: tuple[DifferenceView, ...]
     resolved: tuple[DifferenceView, ...]
-    """Of the servers' own arguments, those that differ."""
+    """Servers' own arguments that differ."""
     equal: tuple[tuple[str, str], ...]
-    """Those that do not."""
+    """Servers' own arguments that are equal."""
     unequal: tuple[str, ...]
-    """Those that differ although the engine's table asks for equal ones."""
+    """Arguments that differ although the engine's table requires equal ones."""
     commands: tuple[tuple[str, tuple[str, ...]], ...]
     """Arm → argv as this release renders it; empty if it cannot read the spec."""
 
@@ -295,18 +293,18 @@ class CostView:
 
     gpu_seconds: int | None
     idle_gpu_seconds: int | None
-    """Of these, neither a server's start nor a measurement."""
+    """GPU-seconds that were neither a server's start nor a measurement."""
     server_starts: int | None
     rounds: int
     starting: float
     measuring: float
     held: float
-    """Seconds from start to end of all rounds."""
+    """Seconds from start to end of all rounds, summed."""
 
     @property
     def floor_seconds(self) -> int | None:
-        """GPU-seconds of the servers' starts and of the clients' loads alone: with the same rounds and requests no run
-        costs less. None if one of the two above is not known."""
+        """GPU-seconds of the servers' starts and the clients' loads alone: the minimum cost of a run with these rounds
+        and requests. None if either is not known."""
         if self.gpu_seconds is None or self.idle_gpu_seconds is None:
             return None
         return self.gpu_seconds - self.idle_gpu_seconds
@@ -319,16 +317,16 @@ class RunView:
     pool: str
     served_name: str
     outcome: str
-    """As `core.Outcome`; Found for a search that has found something; Measuring or Ended where there is none."""
+    """A `core.Outcome`; Found for a search with a result; Measuring or Ended without an outcome."""
     winner: str
     decision: str
     """The page's heading: Promote wide, Keep the baseline, No decision, Error, No decision yet."""
     found: str
-    """What the decision rests on, or why there is none."""
+    """The basis of the decision, or why there is none."""
     advice: str
-    """What to do about the pool besides; empty if nothing."""
+    """Further advice about the pool; empty if none."""
     speed_up: Bounds | None
-    """The winner's, else the only candidate's, over all workloads."""
+    """The winner's over all workloads, else the only candidate's."""
     emulated: bool
     asked: str
     """The gate's rule in a sentence."""
@@ -340,41 +338,41 @@ class RunView:
     values: tuple[Value, ...]
     counts: tuple[CountsView, ...]
     positions: tuple[Positions, ...]
-    """Of what the engine tells it of."""
+    """For workloads on which the engine reports positions."""
     deepest: Mapping[str, int]
-    """Arm → the most tokens that one verify step of it can give."""
+    """Arm → the most tokens that one verify step can yield."""
     goodput: tuple[Goodput, ...]
-    """Of workloads with an slo."""
+    """For workloads with an slo."""
     prompts: tuple[PromptsView, ...]
     lengths: tuple[Lengths, ...]
     trade_offs: tuple[TradeOff, ...]
-    """Of datasets that were measured at several concurrencies."""
+    """For datasets that were measured at several concurrencies."""
     over_loads: tuple[Throughput, ...]
-    """Of the same."""
+    """For the same datasets."""
     crossover: CrossoverView | None
     search: SearchView | None
-    """Set for a run that searches. Its arms are then those that were measured, the best first."""
+    """Set for a run with a search. Its arms are then the measured ones, best first."""
     speeds: Mapping[str, float]
-    """Arm → output tokens per second, as the gate compares them: the geometric mean over workloads, by weight."""
+    """Arm → output tokens per second as in the gate: the weighted geometric mean over workloads."""
     series: tuple[SeriesView, ...]
     replicates: tuple[ReplicateView, ...]
     unused: tuple[str, ...]
-    """A sentence for each measurement that the gate did not use."""
+    """One sentence per measurement that the gate did not use."""
     notes: tuple[str, ...]
     noise: float | None
-    """Of a point between rounds, as a fraction."""
+    """Noise of a point between rounds, as a fraction."""
     configuration: ConfigurationView
     cost: CostView
     provenance: tuple[tuple[str, str], ...]
 
     @property
     def sentence(self) -> str:
-        """The decision and what it rests on."""
+        """The decision and its basis."""
         return f"{'Emulated: ' if self.emulated else ''}{self.decision}: {self.found}"
 
     @property
     def asks(self) -> bool:
-        """Intervals are held against what a gate asks for, not against the baseline alone."""
+        """Whether intervals are compared with a gate's thresholds, not only with the baseline."""
         return all(effect.threshold is not None for candidate in self.candidates for effect in candidate.effects)
 
 
@@ -382,10 +380,10 @@ class RunView:
 class Report:
     title: str
     paceline: str
-    """Version of what wrote it."""
+    """Version of Paceline that wrote it."""
     runs: tuple[RunView, ...]
     deployments: tuple[DeploymentView, ...] = ()
-    """What is served, on the evidence of which of the runs."""
+    """The deployments, and the runs that are their evidence."""
 
     @property
     def emulated(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the arms answered, as far as anybody asked: in a sentence, and by candidate."""
+"""The comparison of the arms' answers, if requested: in a sentence, and by candidate."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Throughput over concurrency: which arm is the fastest at which load, and where a schedule changes its depth."""
+"""Throughput over concurrency: the fastest arm at each load, and where a schedule changes its depth."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,12 +9,12 @@ from paceline.report.search_model import Threshold, Throughput
 from paceline.report.trade_off import THROUGHPUT
 
 _MOST = 6
-"""Arms of a chart of a search, the best first: as many as have colours of their own."""
+"""Arms in a chart of a search, best first: as many as there are colours."""
 
 
 def over_loads(spec: Object, values: Sequence[Value], *, of_a_search: bool = False) -> Iterator[Throughput]:
-    """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. `found`: of a
-    search, whose chart has the best of its arms, those that were the fastest at some load, and what it has written."""
+    """For each dataset measured in closed loops at two or more concurrencies, a line per arm. A search's chart
+    (`of_a_search`) has only its first arms, the best."""
     typical = {(value.arm, value.workload): value.typical for value in values if value.metric == THROUGHPUT}
     arms = [arm for i, arm in enumerate(spec["arms"]) if not of_a_search or i < _MOST]
     loops = [one for one in spec["workloads"] if at_one_load(one)]
@@ -35,7 +35,7 @@ def over_loads(spec: Object, values: Sequence[Value], *, of_a_search: bool = Fal
 
 
 def _thresholds(spec: Object) -> Iterator[Threshold]:
-    """A schedule begins with batches of one: that is no threshold."""
+    """A schedule's first entry, for batches of one, is not a threshold."""
     for arm in spec["arms"]:
         for depth in (arm.get("depthByBatchSize") or ())[1:]:
             yield Threshold(arm=arm["name"], batch_size=depth["fromBatchSize"], steps=depth["numSteps"])

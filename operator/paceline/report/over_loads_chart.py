@@ -13,11 +13,11 @@ from paceline.report.text import significant
 
 _SIZE = (420.0, 280.0)
 _HEAD = 22
-"""Room above the axes for the depths of a schedule, in pixels."""
+"""Space above the axes for the depths of a schedule, in pixels."""
 
 
 def draw_over_loads(run: RunView, of: Throughput) -> str:
-    """Both axes are logarithmic: equal distances are equal factors at every load."""
+    """Both axes are logarithmic: equal distances are equal factors."""
 
     def draw(figure: Figure) -> None:
         axes = axes_in(figure, 56, 40, 14, _HEAD if of.thresholds else 12)
@@ -59,7 +59,7 @@ def draw_over_loads(run: RunView, of: Throughput) -> str:
 
 
 def _schedule(axes: Axes, run: RunView, of: Throughput) -> None:
-    """A dashed line where another depth begins, which stands above it."""
+    """A dashed line at each change of depth, with the new depth above."""
     for one in of.thresholds:
         colour = arm_colour(run.arms.index(one.arm)) if one.arm in run.arms else COLOUR["quiet"]
         low, high = axes.get_xlim()
@@ -78,7 +78,7 @@ def _depth(steps: int) -> str:
 
 
 def _apart(places: Iterable[int]) -> Iterator[int]:
-    """Without those whose number would lie on the one before."""
+    """Skips thresholds whose number would overlap the previous one."""
     last = 0.0
     for place in places:
         if place > 1.15 * last:
@@ -87,7 +87,7 @@ def _apart(places: Iterable[int]) -> Iterator[int]:
 
 
 def _round_numbers(low: float, high: float) -> Iterator[float]:
-    """1, 2 and 5 with noughts."""
+    """1, 2 and 5 times powers of ten."""
     power = 10.0**-3
     while power <= high:
         yield from (step * power for step in (1, 2, 5) if low <= step * power <= high)

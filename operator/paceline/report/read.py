@@ -1,4 +1,4 @@
-"""Reading a manifest that any release may have written: what is absent or no number is None, never an exception."""
+"""Reads a manifest of any release: missing or non-numeric values become None, never an exception."""
 
 import math
 from decimal import InvalidOperation
@@ -15,7 +15,7 @@ NEEDED = ("pool", "target", "engine", "accelerator", "arms", "workloads")
 
 
 def refuse(manifest: Object) -> None:
-    """Raises ValueError for what is no BenchmarkRun, naming the field."""
+    """Raises ValueError, which names the field, for a manifest that is not a BenchmarkRun."""
     name = (manifest.get("metadata") or {}).get("name")
     if not name:
         raise ValueError("metadata.name: must be the name of a BenchmarkRun")
@@ -37,7 +37,7 @@ def fraction_number(value: Any) -> float | None:
 
 
 def ordered_bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bounds | None:
-    """Positive and in order, or nothing."""
+    """Bounds if they are positive and in order, else None."""
     ratio, lower, upper = map(finite, (ratio, lower, upper))
     if ratio is None or lower is None or upper is None or not 0 < lower <= ratio <= upper:
         return None
@@ -45,7 +45,7 @@ def ordered_bounds(ratio: float | None, lower: float | None, upper: float | None
 
 
 def gate(spec: Object) -> Gate:
-    """Of a sweep, what it has of one: its confidence, and its last round."""
+    """For a sweep, a gate with its confidence and its last round."""
     given, default, looks = spec.get("gate") or {}, Gate(), default_looks(len(spec["arms"]))
     if (sweep := spec.get("sweep")) is not None:
         last = sweep.get("rounds") or looks[-1]
@@ -76,23 +76,23 @@ def _limit(entry: Object) -> Limit:
 
 
 def rated(spec: Object) -> tuple[str, ...]:
-    """The workloads at a rate, as results call them."""
+    """The workloads at a rate, by their names in results."""
     return tuple(named_workload(entry) for entry in spec["workloads"] if fraction_number(entry.get("requestRate")))
 
 
 def named_workload(entry: Object) -> str:
-    """What results call it."""
+    """The workload's name in results."""
     return workload_name(
         entry["name"], entry["concurrency"], fraction_number(entry.get("requestRate")), entry.get("rampFrom") or None
     )
 
 
 def at_one_load(entry: Object) -> bool:
-    """Whether it is a closed loop of as many requests all of the time: no ramp, and not at a rate."""
+    """Whether it is a closed loop with constant concurrency: no ramp, and not at a rate."""
     return not entry.get("requestRate") and not entry.get("rampFrom")
 
 
 def model_name(entry: Object) -> str:
-    """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known. Of prompts, too."""
+    """hf://OWNER/NAME@COMMIT, with the revision if the commit is not known. Also for prompts."""
     at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
     return "@".join(filter(None, [entry.get("source", ""), at]))

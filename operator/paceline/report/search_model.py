@@ -1,4 +1,4 @@
-"""What a report says of a search, and of speeds over concurrencies: beside `model`, as words and numbers."""
+"""The report's content for a search, and for speeds over concurrencies; extends `model`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from paceline.core import Bounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchArm:
-    """One arm that was measured. `speed` is over the baseline, as the search estimates it; None where that is not
-    known, and for the baseline."""
+    """One measured arm. `speed` is relative to the baseline, as the search estimates it; None if not known, and for the
+    baseline."""
 
     name: str
     shape: str
-    """In words; empty for what is no tree."""
+    """The tree in words; empty for other shapes."""
     state: str
-    """As `status.search` says it."""
+    """The state in `status.search`."""
     points: int
     speed: Bounds | None
     why: str
-    """Why it failed."""
+    """Why the arm failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchView:
-    """`grid_points` and `grid_starts` are of one repetition of every arm on every workload, the baseline included."""
+    """`grid_points` and `grid_starts` are for measuring every arm on every workload once, including the baseline."""
 
     candidates: int
     measured: int
@@ -34,14 +34,14 @@ class SearchView:
     server_starts: int
     grid_starts: int
     next: str
-    """What the next round is for; empty at the end."""
+    """The purpose of the next round; empty at the end."""
     arms: tuple[SearchArm, ...]
-    """The best first; those that failed last."""
+    """Best first; failed arms last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """From this batch size on the arm drafts `steps` tokens; 0 is no speculation."""
+    """From this batch size on, the arm drafts `steps` tokens; 0 disables speculation."""
 
     arm: str
     batch_size: int
@@ -50,9 +50,9 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """Output tokens per second of all requests of a dataset: arm → concurrency, rising, → tokens per second."""
+    """Output tokens per second of all requests of a dataset: arm → concurrency, ascending, → tokens per second."""
 
     dataset: str
     lines: Mapping[str, Mapping[int, float]]
     thresholds: tuple[Threshold, ...]
-    """Of arms with a schedule: where another depth begins."""
+    """For arms with a schedule: where the depth changes."""

@@ -1,4 +1,4 @@
-"""A search as a report tells it: how its arms stand, what it took beside the whole grid, and what comes next."""
+"""A search in the report: the state of its arms, its cost relative to the whole grid, and the next step."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from paceline.report.search_model import SearchArm, SearchView
 from paceline.report.text import count, interval_text, ratio_text
 
 _COMPARED = 8
-"""Arms whose settings stand side by side: of more no page is wide enough."""
+"""Maximum arms whose settings fit side by side on a page."""
 ASKED = (
     "Nothing is asked of a candidate here: a Search finds which one is worth a comparison with the baseline. The best "
     "of many is always lucky, too, so what it finds goes to a Gate, which decides about it on other prompts. Intervals "
@@ -24,8 +24,7 @@ def searches(manifest: Object) -> bool:
 
 
 def measured_first(manifest: Object, status: BenchmarkRunStatus) -> Object:
-    """The run with the baseline and the arms that were measured, the best first: those that never ran have nothing to
-    show."""
+    """The run with only the baseline and the measured arms, best first: the other arms have no results."""
     arms = {arm["name"]: arm for arm in manifest["spec"]["arms"]}
     stood = [one.arm for one in (status.search or SearchProgress()).arms if one.arm in arms]
     names = dict.fromkeys([manifest["spec"]["arms"][0]["name"], *stood])
@@ -33,7 +32,7 @@ def measured_first(manifest: Object, status: BenchmarkRunStatus) -> Object:
 
 
 def with_first_arms(manifest: Object) -> Object:
-    """The run with as many of its first arms as a page can show side by side."""
+    """The run with only the first arms that fit side by side on a page."""
     return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:_COMPARED]}}
 
 
@@ -65,7 +64,7 @@ def _arm(arm: SearchedArm, shape: str) -> SearchArm:
 
 
 def shape(arm: Object) -> str:
-    """3 steps, top 4, 8 tokens."""
+    """For example 3 steps, top 4, 8 tokens."""
     if tree := arm.get("tree"):
         steps, top_k, tokens = (tree.get(key) for key in _SHAPES)
         return f"{steps} deep, {top_k} wide, {tokens} tokens"
@@ -73,7 +72,7 @@ def shape(arm: Object) -> str:
 
 
 def heading(verdict: RunVerdict) -> str:
-    """Empty where it has an outcome."""
+    """Empty for a verdict with an outcome."""
     return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
 
 

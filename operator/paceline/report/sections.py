@@ -1,4 +1,4 @@
-"""Tables that stand in a report only where something of theirs was measured, each with what explains it."""
+"""Tables that a report has only if they have data, each with an explanation."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from paceline.report.text import ratio_text, significant
 class Section:
     heading: str
     says: str
-    """What its numbers are."""
+    """What the numbers mean."""
     table: HtmlTable
     caption: str = ""
-    """The table's name where it is longer than the heading."""
+    """The table's name, if longer than the heading."""
 
 
 def sections(run: RunView) -> tuple[Section, ...]:
-    """Those with a row."""
+    """The sections with at least one row."""
     every = (
         Section(heading="Acceptance by position", says=POSITIONS, table=_positions(run)),
         Section(heading="Goodput", says=GOODPUT, table=goodput_section(run)),
@@ -48,7 +48,7 @@ LENGTHS = (
 
 
 def _positions(run: RunView) -> HtmlTable:
-    """Of a verify step, how often it accepted the first draft token, the second, …"""
+    """How often a verify step accepted the first draft token, the second, …"""
     most = max((len(one.accepted) for one in run.positions), default=0)
     rows = (
         (
@@ -64,7 +64,7 @@ def _positions(run: RunView) -> HtmlTable:
 
 
 def goodput_section(run: RunView) -> HtmlTable:
-    """Requests that met the slo, beside those sent."""
+    """Requests that met the slo, and requests sent."""
     rows = (
         (
             TableCell(text=one.workload),
@@ -81,7 +81,7 @@ def goodput_section(run: RunView) -> HtmlTable:
 
 
 def prompts_section(run: RunView) -> HtmlTable:
-    """How far apart prompts are, which a mean hides."""
+    """The spread between prompts, which a mean hides."""
     rows = (
         (
             TableCell(text=one.workload),
@@ -98,7 +98,7 @@ def prompts_section(run: RunView) -> HtmlTable:
 
 
 def lengths_section(run: RunView) -> HtmlTable:
-    """Of prompts and answers, in tokens."""
+    """Lengths of prompts and answers, in tokens."""
     rows = (
         (TableCell(text=one.workload), TableCell(text=one.arm), *map(_plain, (*one.prompt, *one.answer)))
         for one in run.lengths

@@ -19,7 +19,7 @@ from paceline.report.text import (
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
 PACE = {Shown.KEPT: "faster", Shown.BROKEN: "slower", Shown.OPEN: "not shown"}
-"""Where nothing is asked of it: what it is, beside the baseline."""
+"""Words for an interval without a threshold, relative to the baseline."""
 
 
 STATES = {"best": "kept", "may be best": "kept", "behind": "broken", "failed": "broken"}
@@ -30,23 +30,23 @@ STATES = {"best": "kept", "may be best": "kept", "behind": "broken", "failed": "
 class TableCell:
     text: str
     note: str = ""
-    """Said beside it, more quietly."""
+    """Shown next to the text, less prominently."""
     tone: str = ""
-    """As the page colours it: kept, broken, open."""
+    """The page's colour class: kept, broken, open."""
     link: str = ""
-    """The run or the pool that it names: a link, where the page has that."""
+    """The run or pool to link to, if the page has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HtmlTable:
     head: tuple[str, ...]
     words: int
-    """The first so many columns are words, the others numbers."""
+    """Number of leading columns with words; the others have numbers."""
     rows: tuple[tuple[TableCell, ...], ...]
 
 
 def speed_ups(run: RunView) -> HtmlTable:
-    """Every interval, what it was held against and whether that was shown."""
+    """Every interval, its threshold, and whether it was shown."""
     with_tokens = any(effect.tokens for candidate in run.candidates for effect in candidate.effects)
     against = "Asked for" if run.asks else "Beside the baseline"
     rows = (
@@ -64,7 +64,7 @@ def speed_ups(run: RunView) -> HtmlTable:
 
 
 def searched_table(search: SearchView) -> HtmlTable:
-    """How each arm stands that was measured, the best first."""
+    """The state of each measured arm, best first."""
     best = next((arm.speed.ratio for arm in search.arms if arm.speed), None)
     rows = (
         (
@@ -91,13 +91,13 @@ def over_loads_table(of: Throughput) -> HtmlTable:
 
 
 def _drift(effect: EffectView) -> TableCell:
-    """How much more the candidate writes than the baseline, and within which bounds."""
+    """How much longer the candidate's answers are than the baseline's, with bounds."""
     tokens = effect.tokens
     return TableCell(text=change(tokens.ratio - 1), note=interval_text(tokens, 3)) if tokens else TableCell(text="–")
 
 
 def limits_table(run: RunView) -> HtmlTable:
-    """The same of what the gate limits."""
+    """The same for the gate's limits."""
     rows = (
         (
             TableCell(text=one.arm),
@@ -111,7 +111,7 @@ def limits_table(run: RunView) -> HtmlTable:
 
 
 def outputs_table(run: RunView) -> HtmlTable:
-    """Counts of answers, of all rounds together."""
+    """Counts of answers over all rounds."""
     numbers = ("Rounds", "Baseline agrees", "Identical", "Near ties", "Diverged", "First left at token", "Gap, nats")
     rows = (
         (TableCell(text=one.arm), TableCell(text=one.unknown or "unknown", tone="open"), *[TableCell(text="–")] * 6)
@@ -143,7 +143,7 @@ def _against(effect: EffectView | LimitEffect, sign: str) -> tuple[TableCell, ..
 
 
 def latencies_table(run: RunView) -> HtmlTable:
-    """Throughput, acceptance and every latency that was measured, arm by arm; changes are those of paired rounds."""
+    """Throughput, acceptance and every measured latency, by arm; changes are those of paired rounds."""
     values = {(v.metric, v.arm, v.workload): v for v in run.values}
     columns = [column for column in _COLUMNS if any(metric == column.metric for metric, _, _ in values)]
     longest = {c.metric: max(v.typical for v in run.values if v.metric == c.metric) for c in columns}
@@ -163,7 +163,7 @@ def latencies_table(run: RunView) -> HtmlTable:
 
 
 def requests_table(run: RunView) -> HtmlTable:
-    """What was sent and what came of it, over all rounds."""
+    """Requests sent and their outcomes, over all rounds."""
     told = attrgetter("rounds", "asked", "completed", "errors", "retractions", "output_tokens", "verify_calls")
     rows = (
         (
@@ -178,7 +178,7 @@ def requests_table(run: RunView) -> HtmlTable:
 
 
 Unit = tuple[str, float]
-"""Its name, and how many of it are one of what status has."""
+"""Name of a unit, and the factor from status's unit to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class Column:
     head: str
     metric: str
     unit: Callable[[float], Unit] = lambda _: ("", 1.0)
-    """By the largest value."""
+    """Unit for the largest value."""
 
 
 _COLUMNS = (

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and the names of what was measured; the same in every format."""
+"""Readable numbers, and the names of metrics; the same in every format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ EMULATED_NOTICE = "Emulated: no model ran, and these numbers are no measurements
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Metrics of one thing: statistic → the metric's name in status, in the order they are shown."""
+    """Related metrics: statistic → the metric's name in status, in display order."""
 
     name: str
     short: str
@@ -32,11 +32,11 @@ LATENCIES = (
     _family("Time per output token", "TPOT", "between tokens after the first"),
     _family("Time per request", "E2E", "from request to last token"),
 )
-"""What a run does not have of these is not shown."""
+"""Latencies missing in a run are not shown."""
 
 
 def latency_families(run: RunView) -> list[Family]:
-    """Those that were measured."""
+    """The families that were measured."""
     measured = {value.metric for value in run.values}
     return [family for family in LATENCIES if measured & set(family.metrics.values())]
 
@@ -50,13 +50,13 @@ def interval_text(bounds: Bounds, digits: int = 2) -> str:
 
 
 def significant(value: float, figures: int = 3) -> str:
-    """So many significant digits, and all before the point: 5.84, 167, 2,010."""
+    """This many significant digits, and all before the point: 5.84, 167, 2,010."""
     exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
     return f"{value:,.{max(0, figures - 1 - exponent)}f}"
 
 
 def duration_words(value: float) -> str:
-    """Of a time that somebody waits: 44 s, 12 min, 3.4 h."""
+    """A waiting time, for example 44 s, 12 min, 3.4 h."""
     for unit, size in (("h", 3600), ("min", 60)):
         if value >= 2 * size:
             return f"{value / size:.1f} {unit}"
@@ -64,7 +64,7 @@ def duration_words(value: float) -> str:
 
 
 def change(value: float | None) -> str:
-    """+4.1 %, −22.0 %; empty where there is nothing to compare with."""
+    """For example +4.1 %, −22.0 %; empty if there is nothing to compare with."""
     if value is None:
         return ""
     text = f"{100 * value:+.1f} %"
@@ -76,7 +76,7 @@ def count(n: int, word: str) -> str:
 
 
 def capital(text: str) -> str:
-    """The first letter alone: names stay as they are."""
+    """Capitalises only the first letter: names stay unchanged."""
     return text[:1].upper() + text[1:]
 
 
@@ -85,14 +85,14 @@ def workload_text(name: str) -> str:
 
 
 def not_measured(search: SearchView) -> list[str]:
-    """What the table of a search does not have. At most one sentence."""
+    """What a search's table leaves out. At most one sentence."""
     rest = search.candidates - search.measured
     why = "by what was measured the search expects none of them to be the best"
     return [f"{count(rest, 'candidate')} of {search.candidates} never ran: {why}."] if rest else []
 
 
 def schedules(of: Throughput) -> list[str]:
-    """A sentence for each arm whose depth follows the load."""
+    """One sentence per arm whose depth follows the load."""
     arms = dict.fromkeys(one.arm for one in of.thresholds)
     return [f"{arm}: {', '.join(_depth(one) for one in of.thresholds if one.arm == arm)}." for arm in arms]
 
@@ -102,7 +102,7 @@ def _depth(one: Threshold) -> str:
 
 
 def beside_the_grid(search: SearchView) -> tuple[str, str]:
-    """Points and server starts, each beside those of the whole grid, measured once."""
+    """Points and server starts, each compared with measuring the whole grid once."""
     points, starts = search.points / search.grid_points, search.server_starts / search.grid_starts
     return (
         f"{search.points} of {search.grid_points} ({points:.0%})",
@@ -111,7 +111,7 @@ def beside_the_grid(search: SearchView) -> tuple[str, str]:
 
 
 def key_figures(run: RunView) -> Iterator[tuple[str, str, str]]:
-    """Of what is what was measured: name, value, and what belongs to it."""
+    """What was measured: name, value, and a detail."""
     known, winner = dict(run.provenance), run.winner or (run.arms[1] if len(run.arms) == 2 else "")
     if arms := [arm for arm in dict.fromkeys((run.arms[0], winner)) if arm in run.speeds]:
         mean = f", mean of {len(run.workloads)} workloads" if len(run.workloads) > 1 else ""

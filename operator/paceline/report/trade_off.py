@@ -1,4 +1,4 @@
-"""Throughput over latency: what a GPU gives to all users, and what one user gets of it, load by load."""
+"""Throughput over latency: output of a GPU for all users and for one user, load by load."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,8 +10,8 @@ THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 
 
 def trade_offs(spec: Object, values: Sequence[Value]) -> Iterator[TradeOff]:
-    """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. At a rate a
-    dataset has one load only."""
+    """For each dataset measured in closed loops at two or more concurrencies, a line per arm. At a rate a dataset has
+    only one load."""
     accelerator = spec["accelerator"]
     gpus = max(1, (accelerator.get("count") or 1) * (accelerator.get("nodes") or 1))
     typical = {(value.metric, value.arm, value.workload): value.typical for value in values}

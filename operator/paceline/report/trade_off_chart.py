@@ -1,4 +1,4 @@
-"""The chart of `trade_off`: right is fast for one user, up is much for all."""
+"""The chart of `trade_off`: to the right one user is faster, upwards all users together are."""
 
 from matplotlib.figure import Figure
 
@@ -9,11 +9,11 @@ from paceline.report.text import significant
 
 _SIZE = (420.0, 280.0)
 ABOVE = 1.12
-"""Room beyond the largest value, for the words at its dot."""
+"""Margin beyond the largest value, for the label at its dot."""
 
 
 def draw_trade_off(run: RunView, of: TradeOff) -> str:
-    """A line per arm from load to load; each dot has its concurrency beside it."""
+    """A line per arm from load to load; each dot is labelled with its concurrency."""
 
     def draw(figure: Figure) -> None:
         axes = axes_in(figure, 52, 40, 14, 12)

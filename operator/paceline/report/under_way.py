@@ -1,4 +1,4 @@
-"""A comparison under way: what its rounds show of each candidate before the gate's next look, marked as provisional."""
+"""The current comparison: what its rounds show of each candidate before the gate's next look, marked as provisional."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from paceline.report.model import MEANS, PROVISIONAL
 def provisional(
     spec: Object, rule: core.Gate, workloads: Sequence[str], status: BenchmarkRunStatus, rounds: Sequence[Round]
 ) -> BenchmarkRunStatus:
-    """The status with the bounds of now for every candidate between two looks."""
+    """The status with current bounds for every candidate between two looks."""
     found = verdict_view(gate.so_far, spec, rule, workloads, rounds).arms
     between = {arm: one for arm, one in found.items() if one.mean and one.rounds not in rule.decide_after_rounds}
     of_looks = [result for result in status.results or () if result.arm not in between]
@@ -27,7 +27,7 @@ def provisional(
 
 
 def _said(known: CandidateVerdict, now: core.ArmVerdict, rule: core.Gate) -> CandidateVerdict:
-    """Too few rounds are no error while others follow."""
+    """Too few rounds are not an error while others follow."""
     look = next((look for look in rule.decide_after_rounds if look > now.rounds), now.rounds)
     lost = f"; {now.lost}" if now.lost else ""
     if now.mean and now.rounds not in rule.decide_after_rounds:

@@ -1,4 +1,4 @@
-"""An engine's arguments, each with the field that holds it in the resource."""
+"""Maps an engine's arguments to fields of the resource."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,18 +22,18 @@ _FIELDS: Mapping[str, str] = {
     "--port": "port",
     "--nnodes": "nodes",
 }
-"""Flag → the field of `Told` that it is read into. All its names are here: lists differ in which comes first."""
+"""Flag → its field of `Told`. Lists all names of a flag: releases differ in which comes first."""
 SECRETS = ("--api-key", "--admin-api-key", "--hf-token")
 NODES = "for a model over several nodes, a SpeculativeDeployment has spec.accelerator.nodes"
 TEMPLATE = re.compile(r" <([\w-]+)>")
-"""In the replacement that an engine names: a flag's value, as in --attn-dp-size <dp-size>."""
+"""A flag's value in the replacement that an engine names, as in --attn-dp-size <dp-size>."""
 REQUESTS = ("--max-running-requests", "--max-num-seqs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the arguments say. `args` are those without a field, flag by flag; `speculative` those of speculation;
-    `questions` what only a person can answer."""
+    """The parsed arguments. `args` have no field; `speculative` configure speculation; `questions` need a person's
+    answer."""
 
     model: str
     revision: str = ""
@@ -51,7 +51,7 @@ class Told:
 
 
 def carried_arguments(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
-    """`target` is what a person says of the model."""
+    """`target` is the model that the user names."""
     flags = ENGINES[engine].importing.flags(version)
     words, notes = renamed(engine, version, args)
     last: dict[str, ParsedFlag] = {}
@@ -109,7 +109,7 @@ def carried_arguments(engine: str, version: str, args: Sequence[str], target: st
 
 
 def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], list[Note]]:
-    """The arguments, with the new names of flags that the release no longer has, where one says the same."""
+    """The arguments, with removed flags renamed if this release has an equivalent."""
     flags = ENGINES[engine].importing.flags(version)
     parsed = [_in_full(one, flags) for one in flags.parse(args)]
     given = {one.name: one.value for one in parsed}
@@ -117,7 +117,7 @@ def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], 
     for one in parsed:
         instead = flags.renamed.get(one.written, "")
         if words := _successor(one, instead, flags, given):
-            template = TEMPLATE.search(instead)  # of which the new flag says what both said
+            template = TEMPLATE.search(instead)  # the new flag combines the values of both
             both = [one, *(each for each in parsed if template and each.name == f"--{template[1]}")]
             new |= {each.written: words if each is one else [] for each in both}
             text = f"is written {' '.join(words)} in {engine} {version}"
@@ -126,7 +126,7 @@ def renamed(engine: str, version: str, args: Sequence[str]) -> tuple[list[str], 
 
 
 def _successor(old: ParsedFlag, instead: str, flags: FlagList, given: Mapping[str, str]) -> list[str]:
-    """What says the same in this release; nothing if the tables do not tell."""
+    """The equivalent words in this release; empty if the tables do not name any."""
     if template := TEMPLATE.search(instead):
         value = given.get(f"--{template[1]}")
         return [instead.partition(" ")[0], value] if value else []
@@ -139,7 +139,7 @@ def _successor(old: ParsedFlag, instead: str, flags: FlagList, given: Mapping[st
 
 
 def _in_full(parsed: ParsedFlag, flags: FlagList) -> ParsedFlag:
-    """argparse takes any beginning that fits one flag alone; the resource wants the whole name."""
+    """Expands an abbreviated flag: argparse accepts any unique prefix, the resource only the full name."""
     if parsed.flag or not parsed.written:
         return parsed
     names = {flags.flags[full].name: full for full in flags.short_for(parsed.name)}
@@ -159,20 +159,20 @@ def _in_full(parsed: ParsedFlag, flags: FlagList) -> ParsedFlag:
 
 
 def _words(parsed: ParsedFlag) -> tuple[str, ...]:
-    """As they are written in the resource, without what the flag does not take."""
+    """The words for the resource, without values that the flag does not take."""
     surplus = len(list(parsed.surplus))
     values = parsed.values[: len(parsed.values) - surplus]
     return (f"{parsed.written}={values[0]}", *values[1:]) if parsed.glued and values else (parsed.written, *values)
 
 
 def _all_words(parsed: ParsedFlag) -> list[str]:
-    """As they were given."""
+    """The words as given."""
     written = [f"{parsed.written}={parsed.values[0]}"] if parsed.glued else [parsed.written] if parsed.written else []
     return [*written, *parsed.values[parsed.glued :]]
 
 
 def readable(words: Sequence[str]) -> str:
-    """A flag for a person to read, without a secret."""
+    """A flag in readable form, without secrets."""
     name = words[0].partition("=")[0]
     return f"{name} {MASK}" if name in SECRETS else " ".join(words)
 

@@ -1,4 +1,4 @@
-"""The engine's own words in a container's command and arguments, which may stand in a shell's script."""
+"""Finds the engine's words in a container's command and arguments, including those in a shell script."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,37 +28,37 @@ _IMAGES = {row.entry_point: name for name, row in ROWS.items() if row.entry_poin
 
 SHELLS = ("sh", "bash", "ash", "dash")
 TAKES_A_WORD = re.compile(r"[-+][elux]*c?o")
-"""Options of a shell that a word follows: `-o pipefail`, `-euo pipefail`."""
+"""Shell options that take a word: `-o pipefail`, `-euo pipefail`."""
 IS_A_SCRIPT = re.compile(r"[-+][elux]*c[eluxo]*")
 SET = re.compile(r"[-+]([eux]+o?|o)|pipefail|errexit|nounset|xtrace")
-"""Words of `set` that change nothing of a command's words."""
+"""Words of `set` that do not change a command's words."""
 _DECIDING = frozenset({
     "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "function",
     "time", "coproc", "!", "{", "}", "[", "[[", "test", "eval", "read", "shift", "unset", "readonly", "local",
     "declare", "typeset", "alias", "getopts", "let", "shopt", "mapfile", "readarray", "exit", "return", "break",
     "continue", "trap", "command", "builtin", "xargs",
 })  # fmt: skip
-"""Words of a shell and programs that decide which others run, or with which words."""
+"""Shell words and programs that decide whether other commands run, or with which words."""
 STARTS = re.compile("|".join([*map(re.escape, MODULES), *(rf"\b{program}\s+{first}\b" for program, first in PROGRAMS)]))
-"""In a script that starts an engine."""
+"""Matches a script that starts an engine."""
 KUBELETS = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
-"""What the kubelet fills in, in command, arguments and variables; two dollars are one."""
+"""References that the kubelet replaces in command, arguments and variables; two dollars stand for one."""
 _SILENT = (":", "exec", "set", "true", "wait")
-"""Programs of a script that do nothing which a rendered command lacks."""
+"""Programs in a script that a rendered command can omit."""
 PRINT = ("echo", "printf")
-"""Programs whose words start nothing."""
+"""Programs that print their words and start nothing."""
 OTHER_WAY = "let paceline import pod/NAME -n NAMESPACE read what runs, or write the words into the container's args"
-"""For a script that is not read."""
+"""Advice for a script that cannot be read."""
 OPTION = re.compile(r" (--[\w-]+)(?:[ =](?!-)(\S+))?")
 OF_A_WHOLE = frozenset({"--local-dir", "--revision", "--token", "--max-workers", "--cache-dir",
                         "--local-dir-use-symlinks", "--quiet", "--force-download", "--resume-download"})  # fmt: skip
-"""Options of `hf download` with which it downloads all files of a model."""
+"""Options of `hf download` that still download all files of a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How a container starts its engine. `env` are variables that the script sets, `downloads` directories into which
-    it downloads a model: its source and revision."""
+    """How a container starts its engine. `env`: variables that the script sets. `downloads`: directory → source and
+    revision of the model that the script downloads there."""
 
     engine: str
     args: tuple[str, ...]
@@ -68,7 +68,7 @@ class Launch:
 
 
 def launch(container: Mapping[str, Any]) -> Launch | None:
-    """None for a container that starts no engine we know. Raises UnansweredError for a script that is not read."""
+    """None if the container starts no known engine. Raises UnansweredError for a script that cannot be read."""
     path = f"containers[{container.get('name', '')}]"
     written = literals(container.get("env") or ())
     command = [str(word) for word in container.get("command") or ()]
@@ -92,7 +92,7 @@ def launch(container: Mapping[str, Any]) -> Launch | None:
 
 
 def literals(variables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Variables that are written out, as the kubelet fills in those before them."""
+    """Variables with literal values, with references to earlier ones replaced as the kubelet does."""
     known: dict[str, str] = {}
     for variable in variables:
         if "valueFrom" not in variable:
@@ -101,7 +101,7 @@ def literals(variables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _filled(word: str, literal: Mapping[str, str]) -> str:
-    """As the kubelet hands it over. A variable that is no literal, or a secret, stays as it is written."""
+    """The word after the kubelet's replacements. References to secrets and to non-literal variables stay."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] is None:
@@ -112,7 +112,7 @@ def _filled(word: str, literal: Mapping[str, str]) -> str:
 
 
 def _script(words: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]] | None:
-    """Of `sh -c`: the words before the shell, the script, and the script's arguments from $0 on."""
+    """Splits `sh -c`: the words before the shell, the script, and the script's arguments from $0 on."""
     for first, word in enumerate(words):
         if PurePosixPath(word).name not in SHELLS:
             continue
@@ -126,7 +126,7 @@ def _script(words: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]] | 
 
 
 def engine_in(words: Sequence[str]) -> tuple[str, int, int] | None:
-    """The engine, where its command begins, and where its arguments do."""
+    """The engine, the index of its command, and the index of its arguments."""
     for i, word in enumerate(words):
         program, following = PurePosixPath(word).name, words[i + 1 :]
         if following and (engine := PROGRAMS.get((program, following[0]))):
@@ -140,7 +140,7 @@ def engine_in(words: Sequence[str]) -> tuple[str, int, int] | None:
 
 
 def _of_env(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
-    """Of words before the engine: what `env NAME=VALUE` sets, and those that are left out."""
+    """Reads the words before the engine: the variables that `env NAME=VALUE` sets, and the ignored words."""
     names = [PurePosixPath(word).name for word in words]
     at = names.index("env") if "env" in names else len(names)
     pairs = [word.partition("=") for word in takewhile(lambda word: re.match(r"[A-Za-z_]\w*=", word), words[at + 1 :])]
@@ -150,7 +150,7 @@ def _of_env(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
 
 
 def _before(words: Sequence[str], path: str) -> Iterator[Note]:
-    """Names the program, not its words: one may be a secret."""
+    """Names only the program: its words may contain a secret."""
     if words:
         text = f"{PurePosixPath(words[0]).name} stands before the engine and is left out, with its options"
         yield Note(path=f"{path}.command", text=text)
@@ -162,7 +162,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
     exported = {str(one["name"]) for one in variables}
     known: dict[str, str | None] = {name: f"$({name})" for name in exported}
     known |= {name: text for name, text in literals(variables).items() if not is_secret(name)}
-    if container.get("envFrom"):  # it may bring a variable that the script has a default for
+    if container.get("envFrom"):  # it may set a variable for which the script has a default
         known |= dict.fromkeys(set(re.findall(r"\$\{(\w+)", script)) - exported)
     own, downloads = dict[str, str | None](), dict[str, tuple[str, str]]()
     found: Launch | None = None
@@ -216,7 +216,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
 
 
 def _refuse(program: str, words: Sequence[str], one: ShellCommand) -> None:
-    """What decides about the commands that follow."""
+    """Refuses a program that decides about later commands."""
     if program in _DECIDING:
         raise ShellOnlyError(f"has `{program}`")
     if program == "set" and not all(SET.fullmatch(word) for word in words[1:]):
@@ -232,7 +232,7 @@ def _refuse(program: str, words: Sequence[str], one: ShellCommand) -> None:
 
 
 def _words(one: ShellCommand, known: Mapping[str, str | None]) -> tuple[list[str], ShellOnlyError | None]:
-    """With why they are not known, if they are not: only those of the engine need be."""
+    """The words, and the error if they are not known: only the engine's need be."""
     words, fault = list[str](), None
     for word in one.words:
         try:
@@ -244,7 +244,7 @@ def _words(one: ShellCommand, known: Mapping[str, str | None]) -> tuple[list[str
 
 
 def _sets(one: ShellCommand, known: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Variables that the command sets; None for a value that is not known."""
+    """Variables that the command sets; None for an unknown value."""
     values = dict[str, str | None]()
     pairs = [*one.assigned]
     if one.words and literal(one.words[0]) == "export":
@@ -256,7 +256,7 @@ def _sets(one: ShellCommand, known: Mapping[str, str | None]) -> dict[str, str |
             raise ShellOnlyError(f"sets {name} by a variable that the same command sets")
         try:
             values[name] = assigned_value(word, known)
-            if not one.assigned and len(shell_words(word, known)) != 1:  # some shells split what is exported
+            if not one.assigned and len(shell_words(word, known)) != 1:  # some shells split the value of an export
                 values[name] = None
         except ShellOnlyError:
             values[name] = None
@@ -266,7 +266,7 @@ def _sets(one: ShellCommand, known: Mapping[str, str | None]) -> dict[str, str |
 def _known(
     env: Mapping[str, str | None], container: Mapping[str, Any], at: str
 ) -> tuple[dict[str, str], Iterator[Note]]:
-    """Those whose values are known, or are those of the container's variables; and notes of the others."""
+    """The variables with known values, from the script or the container; and notes about the others."""
     whole = {f"$({one['name']})" for one in container.get("env") or ()}
     kept = {name: text for name, text in env.items() if text is not None and ("$(" not in text or text in whole)}
     text = "its value is not known before the script runs, and it is left out: write it into spec.engine.env"
@@ -274,7 +274,7 @@ def _known(
 
 
 def _downloaded(words: Sequence[str]) -> tuple[str, str, str] | None:
-    """Directory, source and revision of a download of a whole model."""
+    """Directory, source and revision, if the words download a whole model."""
     line = " ".join(words)
     options = dict(OPTION.findall(line))
     match OPTION.sub("", line).split():

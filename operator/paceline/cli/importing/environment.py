@@ -1,4 +1,4 @@
-"""The container's variables: the server's, the prefetch's, and those that other fields take the place of."""
+"""Splits the container's variables: for the server, for the prefetch, and those replaced by other fields."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *_PROXIES, *map(str.lower, _PROXIES))
-"""Also for the prefetch, which downloads in place of the server."""
+"""Variables that the prefetch needs too, because it does the downloading."""
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 KEYS = {row.importing.key_variable: name for name, row in ENGINES.items() if row.importing.key_variable}
-"""Variable → the engine that reads the key of its clients from it."""
+"""Variable → the engine that reads its API key from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Environment:
 
 
 def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
-    """`path` is that of the list."""
+    """`path` is the list's path."""
     kept, fetch, notes = list[Mapping[str, Any]](), list[Mapping[str, Any]](), list[Note]()
     token: Mapping[str, str] | None = None
     key: Mapping[str, str] | None = None
@@ -61,7 +61,7 @@ def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path:
 
 
 def secret_of(word: str, variables: Sequence[Mapping[str, Any]]) -> Mapping[str, str] | None:
-    """The Secret's key that `$(VAR)`, `$VAR` or `${VAR}` stands for."""
+    """The Secret key to which `$(VAR)`, `$VAR` or `${VAR}` refers."""
     name = word.strip("$(){}\"'") if word.startswith("$") else ""
     return next((secret for one in variables if one["name"] == name and (secret := _secret(one))), None)
 

@@ -1,4 +1,4 @@
-"""Secrets that are written out in a Deployment: by the name before them or by their shape. None is printed."""
+"""Finds literal secrets of a Deployment, by the name before them or by their shape. None is printed."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,27 +12,27 @@ from paceline.core.masking import HIDDEN, without_secrets
 from paceline.engines.importing import Note
 
 REFERENCE = re.compile(r"(\$\([\w.-]+\)|\$\{\w+\}|\$\w+)")
-"""What a shell or the kubelet fills in is no secret."""
+"""References that a shell or the kubelet replaces are not secrets."""
 _NAMED = re.compile(
     r"""(?P<name>(?<![\w-])--?[\w-]+(?:=|["',]*\s+["']?)|\b[A-Za-z_]\w*=["']?|"[\w-]+"\s*:\s*")"""
     r"""(?P<value>[^\s"'`,;&|)]+)"""
 )
 """--flag VALUE, --flag=VALUE, NAME=VALUE, "name": "VALUE"."""
 NO_SECRET = re.compile(r"[-/.$].*|true|false|\d", re.IGNORECASE | re.DOTALL)
-"""Values behind such a name that are none: another flag, a path."""
+"""Values after such a name that are not secrets: another flag, a path."""
 SEVERAL = "--api-key"
-"""Takes several, on vLLM."""
+"""A flag of vLLM that takes several values."""
 SHORTEST = 8
-"""Characters of a secret that is looked for wherever it may stand; a shorter one may be any word's part."""
+"""Minimum length of a secret that is searched everywhere; shorter ones may be part of any word."""
 
 MARKS = re.compile(r"key|token|pass|pwd|secret|credential|authorization|bearer|@|hf_|sk-|gh[pousr]_|AKIA|eyJ", re.I)
-"""Without one of these there is nothing to hide."""
+"""Text without any of these contains no secret."""
 _LONGEST = 500
-"""Characters that are looked at together: the time grows with their square."""
+"""Characters that are searched at once: the time grows with their square."""
 
 
 def masked(text: str) -> str:
-    """The text with *** for what a name before it or its shape calls a secret."""
+    """The text, with *** for each secret that its name or its shape reveals."""
     if not MARKS.search(text):
         return text
     if len(text) > _LONGEST:
@@ -53,13 +53,13 @@ def _of_a_name(match: re.Match[str]) -> str:
 
 
 def written_out(variable: Mapping[str, Any]) -> bool:
-    """Whether it is a secret with its value."""
+    """Whether the variable is a secret with a literal value."""
     value = str(variable.get("value") or "")
     return bool(value) and (is_secret(str(variable["name"])) or masked(value) != value)
 
 
 def secrets(template: Any) -> frozenset[str]:
-    """Those of a pod template that are long enough to be told from other words."""
+    """The pod template's secrets that are long enough to be recognised in other text."""
     return frozenset(one for one in _secrets(template) if len(one) >= SHORTEST)
 
 
@@ -78,7 +78,7 @@ def _secrets(value: Any) -> Iterator[str]:
 
 
 def _follows(words: Sequence[Any], i: int) -> bool:
-    """Whether the word is the value of a flag before it that names a secret."""
+    """Whether the word is the value of a flag whose name reveals a secret."""
     if not i or not isinstance(words[i], str) or not isinstance(words[i - 1], str) or NO_SECRET.fullmatch(words[i]):
         return False
     return (words[i - 1].startswith("--") and is_secret(words[i - 1])) or (
@@ -89,8 +89,8 @@ def _follows(words: Sequence[Any], i: int) -> bool:
 def hide(
     manifest: dict[str, Any], notes: Sequence[Note], problems: Sequence[Problem], known: frozenset[str]
 ) -> tuple[dict[str, Any], list[Note], list[Problem]]:
-    """All three without secrets. One that the resource cannot do without is a problem; other containers lose
-    variables, as the engine's has."""
+    """All three without secrets. A secret in a required field is a problem; other containers lose the variable, like
+    the engine's container."""
     template = manifest["spec"]["engine"].get("podTemplate", {})
     gone = list(_without_variables(template.get("spec", {})))
     found = dict[str, None]()
@@ -103,7 +103,7 @@ def hide(
 
 
 def _without_variables(pod: Mapping[str, Any]) -> Iterator[Note]:
-    """In place."""
+    """Removes the variables in place."""
     for kind in ("containers", "initContainers"):
         for container in pod.get(kind, ()):
             for variable in filter(written_out, container.get("env") or ()):
@@ -115,7 +115,7 @@ def _without_variables(pod: Mapping[str, Any]) -> Iterator[Note]:
 
 
 def _hidden(value: Any, path: str, known: frozenset[str], found: dict[str, None]) -> Any:
-    """`found` gets the paths of what was hidden."""
+    """Adds the paths of hidden values to `found`."""
     match value:
         case Mapping():
             return {key: _hidden(one, f"{path}.{key}", known, found) for key, one in value.items()}

@@ -1,4 +1,4 @@
-"""What a path or an id in the arguments stands for, and where the models are kept from now on."""
+"""Resolves paths and ids in the arguments to models, and finds the cache for them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from paceline.engines.importing import Note, UnansweredError
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
 HOMES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
-"""Variables that name the hub's cache; HF_HOME names its parent."""
+"""Variables with the hub cache's path; HF_HOME holds its parent."""
 DEFAULT_HUB = "/root/.cache/huggingface/hub"
 DEFAULT_SIZE = "200Gi"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A volume where the engine's container has it. `claim` is "" for any other volume than a claim."""
+    """A volume of the engine's container. `claim` is "" if the volume is not a claim."""
 
     path: str
     volume: str
@@ -25,7 +25,7 @@ class Mount:
     below: str
     """The subPath."""
     differs: bool = False
-    """It has a subPathExpr, which another pod may fill in otherwise."""
+    """Whether it has a subPathExpr, which may differ in another pod."""
 
     def holds(self, path: str) -> bool:
         return f"{normpath(path)}/".startswith(f"{normpath(self.path)}/")
@@ -38,7 +38,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheFound:
-    """The resource's cache. `mount` is the Deployment's own of the same claim, if it has one."""
+    """The resource's cache. `mount` is the Deployment's mount of that claim, if any."""
 
     field: Mapping[str, Any]
     mount: Mount | None
@@ -46,7 +46,7 @@ class CacheFound:
 
 
 def mounts(pod: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[Mount, ...]:
-    """The longest path first."""
+    """Longest path first."""
     volumes = {volume["name"]: volume for volume in pod.get("volumes") or ()}
     found = [
         Mount(
@@ -62,7 +62,7 @@ def mounts(pod: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[Mount,
 
 
 def source(named: str, found: tuple[Mount, ...], option: str) -> str:
-    """hf://OWNER/NAME or pvc://CLAIM/PATH. Raises UnansweredError, with the option that answers."""
+    """hf://OWNER/NAME or pvc://CLAIM/PATH. Raises UnansweredError, which names the option to use."""
     if re.match(r"(hf|pvc|oci)://", named):
         return named
     say = f"say where it is with {option} hf://OWNER/NAME or pvc://CLAIM/PATH"
@@ -86,8 +86,8 @@ def source(named: str, found: tuple[Mount, ...], option: str) -> str:
 def claim_of_model(
     name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, str], claim: str, size: str
 ) -> CacheFound:
-    """The claim that the model is on; else the one that the hub's cache is on; else one to be made. `claim` and `size`
-    are options; "" leaves it to the Deployment."""
+    """The model's claim; else the claim with the hub's cache; else a new one. `claim` and `size` are options; if "",
+    the Deployment decides."""
     if target.startswith("pvc://"):
         on = target.removeprefix("pvc://").partition("/")[0]
         return CacheFound(field={"claimName": on}, mount=next((one for one in found if one.claim == on), None))

@@ -1,4 +1,4 @@
-"""The rest of the pod: what `engine.podTemplate` holds, and what `spec.accelerator` does."""
+"""The rest of the pod: the contents of `engine.podTemplate` and `spec.accelerator`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,26 +18,26 @@ GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 RESOURCES = {row.capabilities.resource for row in ENGINES.values()}
 _LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator",
            "gpu.nvidia.com/class", "amd.com/gpu.product-name")  # fmt: skip
-"""Labels of nodes that tell what accelerators they have; the first that a pod selects is `productLabel`."""
+"""Node labels that name accelerators; the first that a pod selects becomes `productLabel`."""
 DEFAULTS: Mapping[str, Any] = {
     "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
     "terminationGracePeriodSeconds": 30, "securityContext": {}, "enableServiceLinks": True,
     "imagePullPolicy": "IfNotPresent", "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File", "resources": {},
 }  # fmt: skip
-"""What the API server adds to each pod template; nobody wrote it."""
+"""Defaults that the API server adds to each pod template."""
 PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 NOISE = ("kubectl.kubernetes.io/", "deployment.kubernetes.io/", "pod-template-hash")
 SHM = "shm"
 _OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
-"""Names of volumes of Paceline's own."""
+"""Names of Paceline's volumes."""
 _ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
-"""Fields of the engine's container that are carried one by one."""
+"""Fields of the engine's container that are converted individually."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedAccelerator:
-    """`selected` are the keys of nodeSelector that it takes the place of, `questions` what only a person can answer."""
+    """`selected`: keys of nodeSelector that it replaces. `questions` need a person's answer."""
 
     field: Mapping[str, Any]
     selected: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def accelerator(
 
 
 def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
-    """The extended resource and its amount, as it is written there."""
+    """The extended resource and its amount as written."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     for name, amount in asked.items():
@@ -85,7 +85,7 @@ def _resource(container: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _product(pod: Mapping[str, Any]) -> tuple[str, str]:
-    """Label and value; ("", "") if nothing selects one product."""
+    """Label and value; ("", "") if the pod does not select exactly one product."""
     selector = pod.get("nodeSelector") or {}
     if label := next((each for each in _LABELS if each in selector), ""):
         return label, str(selector[label])
@@ -99,11 +99,11 @@ def _product(pod: Mapping[str, Any]) -> tuple[str, str]:
 
 
 PLACED = ("nodeSelector", "tolerations")
-"""Fields of a pod that a resource has at the top of its spec."""
+"""Pod fields that a resource has at the top of its spec."""
 
 
 def placed(pod: Mapping[str, Any], taken: RequestedAccelerator) -> Manifest:
-    """Without what `spec.accelerator` says."""
+    """These fields, without what `spec.accelerator` already says."""
     ours = {"key": taken.field.get("resourceName", GPU), "operator": "Exists", "effect": "NoSchedule"}
     selector = {key: value for key, value in (pod.get("nodeSelector") or {}).items() if key not in taken.selected}
     tolerations = [one for one in pod.get("tolerations") or () if one != ours]
@@ -118,8 +118,8 @@ def carried_template(
     cache: Mount | None,
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
-    """`engine` is name and version; `kept_paths` are words of arguments and variables that may name files below the
-    cache's mount, which then stays, to be read."""
+    """`engine` is name and version. `kept_paths`: words that may name files below the cache's mount, which then stays,
+    read-only."""
     spec = {k: v for k, v in deepcopy(dict(template["spec"])).items() if DEFAULTS.get(k) != v}
     spec.pop("serviceAccount", None)
     for field in PLACED:
@@ -133,7 +133,7 @@ def carried_template(
     used = {mount["name"] for one in every for mount in one.get("volumeMounts", ())}
     volumes = [one for one in volumes if not (cache and one["name"] == cache.volume and cache.volume not in used)]
     notes += [*_renamed(volumes, every), *_first(before, first)]
-    volumes = [one for one in volumes if one != {"name": SHM, "emptyDir": {}}]  # servers have it
+    volumes = [one for one in volumes if one != {"name": SHM, "emptyDir": {}}]  # servers have it anyway
     own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
     server = {"name": SERVER, **{key: value for key, value in own.items() if value}}
     lists = {"containers": [server, *others] if len(server) > 1 or others else []}
@@ -148,7 +148,7 @@ def carried_template(
 
 
 def _unclaimed(spec: Manifest, container: Mapping[str, Any]) -> Iterator[Note]:
-    """In place: claims on devices that only the engine's container has."""
+    """Removes, in place, device claims that only the engine's container has."""
     claimed = {one["name"] for one in (container.get("resources") or {}).get("claims") or ()}
     if not claimed:
         return
@@ -164,7 +164,7 @@ def _unclaimed(spec: Manifest, container: Mapping[str, Any]) -> Iterator[Note]:
 
 
 def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Iterator[Note]:
-    """In place: volumes whose names are Paceline's, and what the first container has at /dev/shm, which is `shm`."""
+    """Renames, in place, volumes with Paceline's names; the first container's volume at /dev/shm becomes `shm`."""
     mounts = [mount for one in containers for mount in one.get("volumeMounts", ())]
     shared = {mount["name"] for mount in containers[0]["volumeMounts"] if mount["mountPath"] == SHARED_MEMORY}
     names: dict[str, str] = {}
@@ -185,7 +185,7 @@ def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Ite
 
 
 def _only_fills(container: Mapping[str, Any], cache: Mount | None) -> bool:
-    """Whether it has no other mount than the models' volume, to write to, which only the prefetch may."""
+    """Whether its only mount is the models' volume, writable: only the prefetch may write there."""
     mounts = container.get("volumeMounts") or ()
     ends = container.get("restartPolicy") != SIDECAR
     return bool(cache and mounts and ends) and all(
@@ -209,7 +209,8 @@ def _metadata(template: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _bare(container: Mapping[str, Any]) -> Manifest:
-    """What somebody wrote; restartPolicy makes a sidecar of an init container."""
+    """The container without the API server's defaults; restartPolicy stays, because it makes an init container a
+    sidecar."""
     return {key: value for key, value in container.items() if DEFAULTS.get(key) != value or key == "restartPolicy"}
 
 
@@ -250,8 +251,8 @@ def _server(
 
 
 def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path: str) -> tuple[Manifest, Note]:
-    """How often it asks is carried over. Not its patience before the start, which is `longest_start`; nor a timeout
-    below what the engine's own page may take."""
+    """Carries over how often the probe runs. Leaves out its delays before the start (see `longest_start`) and a timeout
+    shorter than the engine's own page needs."""
     adapter = ENGINES[engine[0]]
     least = adapter.health_timeout_seconds if probe == "livenessProbe" else adapter.ready_timeout_seconds(engine[1])
     written = {key: value for key, value in said.items() if PROBE_DEFAULTS.get(key) != value}
@@ -269,7 +270,7 @@ def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path
 
 
 def longest_start(deployment: Mapping[str, Any], container: Mapping[str, Any]) -> int:
-    """Seconds that the Deployment gives a server to start."""
+    """Seconds that the Deployment allows a server to start."""
     seconds = [int(deployment["spec"].get("progressDeadlineSeconds", 0))]
     for probe in (container[one] for one in PROBES if one in container):
         tries = int(probe.get("periodSeconds", 10)) * int(probe.get("failureThreshold", 3))
@@ -282,7 +283,7 @@ def _json(value: Any) -> str:
 
 
 def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:
-    """Fields beside the pod template that a person has set."""
+    """Notes for fields outside the pod template that a person has set."""
     spec, metadata = deployment.get("spec") or {}, deployment.get("metadata") or {}
     strategy = spec.get("strategy") or {}
     rolling = strategy.get("rollingUpdate") or {"maxSurge": "25%", "maxUnavailable": "25%"}

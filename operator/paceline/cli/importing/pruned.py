@@ -1,4 +1,4 @@
-"""What Paceline's own rules refuse of a resource that was just imported, taken out of it with the rule's words."""
+"""Removes from a just-imported resource what Paceline's rules refuse, with the rules' messages as notes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,18 +18,18 @@ TAKEN_OUT = frozenset({
     "owned-flag", "known-flag", "whole-flag",
     "key-variables", "key-variable", "pod-template",
 }).union(*(adapter.importing.removed for adapter in ENGINES.values()))  # fmt: skip
-"""Rules about things that Paceline sets itself, or that this release of the engine lacks. What another rule refuses is
-for a person to decide."""
+"""Rules about settings that Paceline owns or that this engine release lacks. Refusals by other rules are left to a
+person."""
 TO_REMOVE = re.compile(r"[;:] (remove it|leave it out)$")
-"""What a rule says to do, and is done."""
+"""Advice in a rule's message that has already been followed."""
 OF_AN_ITEM = ("name", "mountPath", "readOnly")
-"""Fields without which the item of a list that they stand in is none."""
+"""Fields without which the surrounding list item is removed too."""
 _MOST = 500
-"""Refusals of one resource; each is taken out by itself, as paths move."""
+"""Maximum refusals per resource; they are removed one at a time, because paths shift."""
 
 
 def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
-    """The resource without them, their notes, and the problems that are left."""
+    """The pruned resource, its notes, and the remaining problems."""
     manifest, notes = deepcopy(manifest), list[Note]()
     for _ in range(_MOST):
         faults = problems(manifest)
@@ -60,14 +60,14 @@ def _take_out(manifest: Manifest, refusal: Refusal) -> Note:
         what = readable(words)
     else:
         what = _called(holder.pop(last), path)
-    for i in range(len(holders) - 1, 0, -1):  # what is empty now is left out, too
+    for i in range(len(holders) - 1, 0, -1):  # remove what is now empty, too
         if not holders[i]:
             del holders[i - 1][above[i - 1]]
     return Note(path=what, text=f"left out: {why}")
 
 
 def _called(gone: Any, path: str) -> str:
-    """Its path, with its name if it is an item of a list; not the words of a command, of which one may be a secret."""
+    """The path, with the item's name if it is in a list; without a command's words, one of which may be a secret."""
     below = path.removeprefix("spec.").removeprefix("engine.")
     shown = (
         [str(gone[key]) for key in ("name", "mountPath") if key in gone]
@@ -78,13 +78,13 @@ def _called(gone: Any, path: str) -> str:
 
 
 def _flag(args: Sequence[str], start: int) -> list[str]:
-    """The flag there and its values."""
+    """The flag at this index and its values."""
     end = next((i for i in range(start + 1, len(args)) if args[i].startswith("-")), len(args))
     return list(args[start:end])
 
 
 def _steps(manifest: Manifest, path: str) -> Iterator[Any]:
-    """Keys of labels have dots, and an item that does not exist is one key."""
+    """Splits the path into keys. Label keys contain dots; an item that does not exist is one key."""
     at: Any = manifest
     while path:
         if isinstance(at, dict) and path in at:

@@ -1,4 +1,4 @@
-"""A Deployment as the SpeculativeDeployment that serves the same."""
+"""Converts a Deployment to a SpeculativeDeployment that serves the same model."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,13 +35,13 @@ _T = TypeVar("_T")
 _API_VERSION = "paceline.dev/v1alpha1"
 CONCURRENCY = (1, 16)
 OFFICIAL = [repository for row in ENGINES.values() for repository in row.importing.repositories]
-"""Repositories of images whose tags are an engine's versions; the tag of another may count its own releases."""
+"""Image repositories whose tags are engine versions; tags elsewhere may count other releases."""
 MODELSCOPE = [row.importing.other_hub for row in ENGINES.values() if row.importing.other_hub]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a person says beside the Deployment; "" and None leave it to that."""
+    """The user's options; "" and None mean that the Deployment decides."""
 
     name: str = ""
     pool: str = "main"
@@ -61,7 +61,7 @@ class Options:
 
 
 UNKNOWN_RELEASE, UNKNOWN_MODEL = "999.0.0", "hf://OWNER/NAME"
-"""What stands for an answer that is missing, so that one question does not hide another."""
+"""Placeholders for missing answers, so that one question does not hide another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +69,11 @@ class Imported:
     manifest: Manifest
     notes: tuple[Note, ...]
     problems: tuple[Problem, ...]
-    """What a person must change before the API server takes it."""
+    """What a person must change before the API server accepts it."""
 
 
 def starts_an_engine(deployment: Mapping[str, Any]) -> bool:
-    """Be it by a script that cannot be read."""
+    """True also for a script that cannot be read."""
     return any(map(starts, _containers(deployment)))
 
 
@@ -85,7 +85,7 @@ def starts(container: Mapping[str, Any]) -> bool:
 
 
 def _started(deployment: Mapping[str, Any]) -> tuple[Mapping[str, Any], Launch] | None:
-    """Its first container that starts an engine."""
+    """The first container that starts an engine."""
     found = ((container, launch(container)) for container in _containers(deployment))
     return next(((container, one) for container, one in found if one), None)
 
@@ -96,7 +96,7 @@ def _containers(deployment: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
-    """Raises UnansweredError with all that only a person knows."""
+    """Raises UnansweredError with all questions that only a person can answer."""
     started = _started(deployment)
     if started is None:
         raise UnansweredError("no container starts an engine by a command that is known: docs/migration.md")
@@ -192,7 +192,7 @@ def _in_one_word(run: Launch, container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _served(said: Told, target: str, options: Options) -> str:
-    """The name that the engine takes by itself is what its arguments call the model."""
+    """The served name. Without an option or flag, the engine uses its model argument."""
     name = options.served_name or (said.served[0] if said.served else said.model) or target.rpartition("://")[2]
     if "$(" in name:
         raise UnansweredError(
@@ -206,8 +206,8 @@ def _revision(said: Told, target: str, downloaded: Mapping[str, str]) -> str:
 
 
 def _variables(run: Launch, container: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Those that a script sets, then the container's own. One that is set to another which has no value here has what
-    that has."""
+    """The script's variables, then the container's own. A variable set to another one without a literal value copies
+    that one's source."""
     own = {str(one["name"]): one for one in container.get("env") or ()}
     exported = list[Mapping[str, Any]]()
     for name, value in run.env.items():
@@ -217,7 +217,7 @@ def _variables(run: Launch, container: Mapping[str, Any]) -> list[Mapping[str, A
 
 
 def _of_this_hub(literal: Mapping[str, str], model: str, questions: list[str]) -> str:
-    """The model, unless ModelScope has it, which is asked about."""
+    """The model; if ModelScope has it, "" and a question."""
     for variable in MODELSCOPE:
         if literal.get(variable, "").lower() in ("1", "true") and not model.startswith("/"):
             text = f"{variable} is set, so {model} is a model of ModelScope, which is no source here; say where it is"
@@ -240,7 +240,7 @@ def _named(name: str) -> str:
 
 
 def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculating:
-    """What the Deployment has, and what `--head` names beside it."""
+    """The Deployment's speculation and the `--head` option."""
     found = read_speculation(engine, version, said.speculative, place, said.model)
     if found.draft and not options.head:
         return found
@@ -276,13 +276,13 @@ def _pool(deployment: Mapping[str, Any], said: Told, options: Options) -> Manife
 
 
 def _promotion(seconds: int) -> Manifest:
-    """Where a start may take longer than Paceline waits by itself."""
+    """Set if a start may take longer than Paceline's default deadline."""
     usual = PromotionSpec().progress_deadline.total_seconds()
     return {"promotion": {"progressDeadline": duration_text(seconds)}} if seconds > usual else {}
 
 
 def _filled(fields: Manifest) -> Manifest:
-    """Without what is empty."""
+    """The fields that are not empty."""
     return {key: value for key, value in fields.items() if value not in ("", [], {}, False)}
 
 
@@ -298,7 +298,8 @@ def _accelerator(taken: RequestedAccelerator, said: Told) -> Manifest:
 def _keys(
     engine: str, said: Told, variables: Sequence[Mapping[str, Any]], env: Environment, secret: str
 ) -> tuple[Manifest, list[Problem]]:
-    """The server's keys. One that is written out is a person's to put into a Secret: without it everybody could ask."""
+    """The server's keys. A person must put a literal key into a Secret: without it the server would be open to
+    everybody."""
     keys, problems = dict[str, Any](), list[Problem]()
     if env.api_key:
         keys["apiKeySecretRef"] = dict(env.api_key)
@@ -371,7 +372,7 @@ def _of_port(said: Told, container: Mapping[str, Any], engine: str) -> Iterator[
 
 
 def _replicas(deployment: Mapping[str, Any]) -> int:
-    """One where it says nothing, or null."""
+    """1 if missing or null."""
     given = deployment["spec"].get("replicas")
     return 1 if given is None else int(given)
 

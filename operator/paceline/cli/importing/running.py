@@ -1,4 +1,4 @@
-"""The words of a running engine, read from /proc in its pod by exec, with the caller's own rights."""
+"""Reads the words of a running engine from /proc in its pod, by exec with the caller's rights."""
 
 import re
 import secrets
@@ -22,12 +22,12 @@ READ = (
     'for f in $1; do [ -e "$f" ] || continue; printf "%s%s\\n" "$0" "$f"; '
     'readlink "$f" || head -c 2000000 "$f"; done 2>/dev/null; exit 0'
 )
-"""A script for sh: prints $0, the name and the content of each file of $1."""
+"""A script for sh: prints $0, name and content of each file in $1."""
 PROCESSES = ("/proc/[0-9]*/stat", "/proc/[0-9]*/cmdline")
 TITLE = re.compile(f"({'|'.join(row.title for row in ROWS.values() if row.title)})::", re.IGNORECASE)
-"""Titles that engines give to their processes."""
+"""Process titles that engines set."""
 PATH_FLAG = re.compile(r"--(model|[\w-]+-path)|serve")
-"""Before a path. `vllm serve` takes the model without a flag."""
+"""Matches the word before a path. `vllm serve` takes the model without a flag."""
 RELATIVE = re.compile(r"(?![/-])[\w./-]+", re.ASCII)
 SHELLS_OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL"})
 WRITE = "write the words into the container's args, and import the Deployment as a file"
@@ -41,7 +41,7 @@ class EngineProcess:
 
     @property
     def engine(self) -> tuple[str, ...]:
-        """The words that start it, without the interpreter of a console script; none for another program."""
+        """The words that start the engine, without a console script's interpreter; empty for another program."""
         found = engine_in(self.words)
         before = self.words[: found[1]] if found else ()
         is_python = before and re.fullmatch(r"python[\d.]*", PurePosixPath(before[0]).name)
@@ -57,7 +57,7 @@ class EngineProcess:
 async def running(
     api: Transport, namespace: str, kind: str, name: str, container: str | None
 ) -> tuple[Manifest, list[Note]]:
-    """The Deployment, with the command of its running engine. Raises ValueError for a pod that cannot be read."""
+    """The Deployment with its running engine's command. Raises ValueError for a pod that cannot be read."""
     pod = await (_a_pod_of if kind == "Deployment" else _pod)(api, namespace, name)
     ref = Ref(POD, namespace, pod["metadata"]["name"])
     deployment, template = await _owner(api, ref, pod)
@@ -98,7 +98,7 @@ async def _pod(api: Transport, namespace: str, name: str) -> Manifest:
 
 
 async def _a_pod_of(api: Transport, namespace: str, name: str) -> Manifest:
-    """One that runs: a ready one first, then the newest."""
+    """A running pod: a ready one first, then the newest."""
     deployment = await api.get(Ref(DEPLOYMENT, namespace, name))
     if deployment is None:
         raise ValueError(f"namespace {namespace} has no Deployment {name}; name another namespace by -n")
@@ -116,7 +116,7 @@ async def _a_pod_of(api: Transport, namespace: str, name: str) -> Manifest:
 
 
 async def _owner(api: Transport, ref: Ref, pod: Manifest) -> tuple[Manifest, Manifest]:
-    """The pod's Deployment, and the template that the pod was made from: a rollout may have changed it since."""
+    """The pod's Deployment, and the template from which the pod was made: a rollout may have changed it since."""
     kinds, owned, found = {"ReplicaSet": REPLICA_SET, "Deployment": DEPLOYMENT}, pod, list[Manifest]()
     for kind, resource in kinds.items():
         owners = owned["metadata"].get("ownerReferences") or ()
@@ -151,7 +151,7 @@ def _must_run(ref: Ref, pod: Manifest, container: str) -> None:
 
 
 async def _files(api: Transport, ref: Ref, container: str, globs: Sequence[str]) -> dict[str, bytes]:
-    """Name → content; without those that are not there. A mark that no process knows stands before each."""
+    """Name → content of the files that exist. A random mark precedes each in the output."""
     mark = secrets.token_hex(16)
     try:
         out = await api.exec(ref, container, ("sh", "-c", READ, mark, " ".join(globs)))
@@ -165,7 +165,7 @@ async def _files(api: Transport, ref: Ref, container: str, globs: Sequence[str])
 
 
 def processes(files: Mapping[str, bytes]) -> dict[int, EngineProcess]:
-    """Pid → process; without the one that reads."""
+    """Pid → process, without the reader's own."""
     found = dict[int, EngineProcess]()
     for name, content in files.items():
         pid, file = name.split("/")[2:4]
@@ -177,7 +177,7 @@ def processes(files: Mapping[str, bytes]) -> dict[int, EngineProcess]:
 
 
 def topmost_engine(seen: Mapping[int, EngineProcess], where: str) -> EngineProcess:
-    """The topmost engine: its workers may have its words. Raises UnansweredError without the words of any process."""
+    """The topmost engine: its workers may have the same words. Raises UnansweredError if no process shows its words."""
     engines = {pid: one for pid, one in seen.items() if one.engine or one.retitled}
     top = [one for one in engines.values() if not any(pid in engines for pid in _ancestors(one, seen))]
     match [one for one in top if one.engine] or top:
@@ -201,7 +201,7 @@ def _ancestors(one: EngineProcess, seen: Mapping[int, EngineProcess]) -> Iterato
 
 
 def _relative(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Index and value of words that may be a path below the directory of the process."""
+    """Index and value of words that may be relative paths in the process."""
     for i, word in enumerate(words[1:], 1):
         flag, _, value = word.partition("=") if word.startswith("--") else (words[i - 1], "", word)
         if RELATIVE.fullmatch(value) and (PATH_FLAG.fullmatch(flag) or value.startswith(("./", "../"))):
@@ -219,7 +219,7 @@ def _variables(environ: bytes) -> dict[str, str]:
 
 
 async def _of_secrets(api: Transport, namespace: str, container: Manifest) -> dict[str, Manifest]:
-    """Name → variable that a Secret gives. Of the Secrets of envFrom, the keys are read."""
+    """Name → variable from a Secret. For envFrom, the Secret's keys are read."""
     found = dict[str, Manifest]()
     for one in container.get("envFrom") or ():
         name = (one.get("secretRef") or {}).get("name")
@@ -239,8 +239,8 @@ async def _of_secrets(api: Transport, namespace: str, container: Manifest) -> di
 
 
 def referring(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
-    """The words as a container has them, with $(NAME) for the value of a Secret. A short value may be any word's part:
-    it counts by itself, and behind a name that says secret."""
+    """The words as in a container, with $(NAME) for a Secret's value. A short value is replaced only as a whole word,
+    or after a name that says secret."""
     by_value: dict[str, Any] = {value: name for name, value in values.items()}
     long = {value for value in by_value if len(value) >= SHORTEST}
     short = {value for value, name in by_value.items() if value and value not in long and is_secret(name)}

@@ -1,6 +1,6 @@
-"""A shell's script in which nothing is decided, as its commands: words, quotes, variables, one command after another.
+"""Reads a shell script without decisions as commands: words, quotes, variables, one command after another.
 
-What is read is read as POSIX sh and bash read it. All else raises UnreadableError: only a shell can follow it.
+Accepted scripts mean the same to POSIX sh and bash. Anything else raises UnreadableError: only a shell can follow it.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 _IGNORED = re.compile(r"(?:[ \t]|\\\n)+|#[^\n]*")
-"""Between words, where alone # begins a comment."""
+"""Ignored between words; only there does # begin a comment."""
 OPERATOR = re.compile(r"&&|\|(?![|&])|;(?![;&])|\n|\d*(?:>>|>\||[<>]&|<>|>(?!\()|<(?![<(]))")
 _VARIABLE = (
     r"(?P<variable>\$(?:(?P<bare>[A-Za-z_]\w*)|\((?P<kubelets>[A-Za-z_][\w.-]*)\)|\{(?P<name>[A-Za-z_]\w*)%s\}))"
@@ -25,20 +25,20 @@ _INSIDE = re.compile(
     + _VARIABLE % r"""(?::-(?P<quoted>[^"'`$\\{}]*))?""",
     re.DOTALL | re.ASCII,
 )
-"""A part of a word outside of quotes, and inside of double ones."""
+"""A part of a word, outside quotes and inside double quotes."""
 _UNREAD = re.compile(r"\$\(\(?|\$\{[!#]?\w*[^\w}]{0,2}|\$.|&&|\|\||[|;&<]{2}|.", re.DOTALL)
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)(\[|\+?=)", re.ASCII)
 FILES, OWN = re.compile(r"[*?[]"), re.compile(r"[*?[~{}]")
-"""What a shell matches with files or fills in: in what a variable holds, and where it is written."""
+"""Characters that a shell expands: in a variable's value, and in the script itself."""
 
 
 class ShellOnlyError(ValueError):
-    """What of a script only a shell can follow; its text goes on from "the script"."""
+    """Script constructs that only a shell can evaluate. The message continues "the script"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A part of a word: text, or the variable `name`, with `default` where that is unset or empty."""
+    """A part of a word: text, or the variable `name`, with a `default` if it is unset or empty."""
 
     text: str = ""
     quoted: bool
@@ -51,8 +51,8 @@ Word = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCommand:
-    """`assigned` are variables set before its words; `after` is the operator before it, && or |, or "" where it runs
-    whatever happened before; `piped`: it is joined with another by |."""
+    """`assigned`: variables set before the words. `after`: the operator before the command, && or ||, or "" if it
+    always runs. `piped`: | joins it with another command."""
 
     assigned: tuple[tuple[str, Word], ...]
     words: tuple[Word, ...]
@@ -62,7 +62,7 @@ class ShellCommand:
 
 
 def commands(script: str, kubelets: Collection[str]) -> Iterator[ShellCommand]:
-    """`kubelets` are variables that $(NAME) stands for: the kubelet fills those in before the shell runs."""
+    """`kubelets`: variables for $(NAME), which the kubelet replaces before the shell runs."""
     words, after, redirected, target = list[Word](), "", False, False
     for token in (*_tokens(script, kubelets), "\n"):
         if not isinstance(token, str):
@@ -77,7 +77,7 @@ def commands(script: str, kubelets: Collection[str]) -> Iterator[ShellCommand]:
 
 
 def _assigned(words: list[Word]) -> Iterator[tuple[str, Word]]:
-    """Takes them from the beginning of the words."""
+    """Takes assignments off the front of the words."""
     while words and (found := assignment(words[0])):
         yield found
         del words[0]
@@ -94,7 +94,7 @@ def assignment(word: Word) -> tuple[str, Word] | None:
 
 
 def _tokens(script: str, kubelets: Collection[str]) -> Iterator[Word | str]:
-    """Words, and operators as they are written."""
+    """Words, and operators as written."""
     at, pieces = 0, list[Piece]()
     while at < len(script):
         if not pieces and (match := _IGNORED.match(script, at)):
@@ -143,19 +143,19 @@ def _unreadable(script: str, at: int) -> ShellOnlyError:
 
 
 def literal(word: Word) -> str:
-    """The word without what its variables hold."""
+    """The word without its variables."""
     return "".join(piece.text for piece in word)
 
 
 def assigned_value(word: Word, known: Mapping[str, str | None]) -> str:
-    """What a variable holds that is set to the word. `known` holds None for a variable whose value is not known."""
+    """The value of a variable that is set to the word. `known` has None for an unknown value."""
     if any("~" in piece.text and not piece.quoted for piece in word):
         raise ShellOnlyError("has `~` without quotes")
     return "".join(_filled(piece, known).text for piece in word)
 
 
 def shell_words(word: Word, known: Mapping[str, str | None]) -> list[str]:
-    """The words that a shell makes of it: what a variable outside of quotes holds is split at blanks."""
+    """The words after the shell's expansion: the value of an unquoted variable is split at blanks."""
     found, last = list[str](), None
     for piece in word:
         filled = _filled(piece, known)
@@ -174,7 +174,7 @@ def shell_words(word: Word, known: Mapping[str, str | None]) -> list[str]:
 
 
 def _filled(piece: Piece, known: Mapping[str, str | None]) -> Piece:
-    """Without a variable."""
+    """The piece with its variable replaced."""
     if not piece.name:
         return piece
     text = known.get(piece.name)

@@ -1,4 +1,4 @@
-"""Which variables and flags are secret, and how they are shown."""
+"""Which variables and flags are secret, and how to print them."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 _SECRET = re.compile(
     r"(^|[_-])((API|AUTH|ACCESS)?(TOKEN|KEY)|SECRET|PASS(WORD|WD|PHRASE)?|PWD|CREDENTIALS?)$", re.IGNORECASE
 )
-"""Names of variables and flags whose values are nobody's to read."""
+"""Names of variables and flags with secret values."""
 MASK = "…"
 
 
@@ -16,7 +16,7 @@ def is_secret(name: str) -> bool:
 
 
 def without_secret_value(variable: Mapping[str, Any]) -> str:
-    """A variable's value, or where it comes from, without a secret."""
+    """A variable's value or source, without a secret."""
     if "valueFrom" in variable:
         return str(dict(variable["valueFrom"]))
     return MASK if is_secret(str(variable["name"])) else str(variable.get("value", ""))

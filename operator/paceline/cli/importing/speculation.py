@@ -1,4 +1,4 @@
-"""The configuration that the Deployment speculates with: a candidate, to be measured against the same without it."""
+"""Makes the Deployment's speculation a candidate, to be compared with the same server without it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ _CHAINS = {"three": 3, "five": 5}
 def read_speculation(
     engine: str, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str
 ) -> Speculating:
-    """`target` as the Deployment names it."""
+    """`target` is the name in the Deployment."""
     found = ENGINES[engine].importing.speculating(version, flags, place, target)
     if found.draft is None:
         return found
@@ -23,8 +23,8 @@ def read_speculation(
 
 
 def proposed(engine: str, head: str, algorithm: str) -> Speculating:
-    """For a Deployment without speculation: a resource needs something to compare. Chains, which go with every
-    attention backend. Raises UnansweredError where there is nothing without a head."""
+    """Candidates for a Deployment without speculation, because a resource needs a comparison. Chains, which work with
+    every attention backend. Raises UnansweredError if no algorithm works without a head."""
     if head:
         chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in _CHAINS.items()}
         candidates = tuple({"name": name, "tree": shape} for name, shape in chains.items())

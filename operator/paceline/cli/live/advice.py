@@ -1,4 +1,4 @@
-"""What a person can do about a pool now, as a command."""
+"""Suggests a command for a pool that needs a person now."""
 
 import re
 from collections.abc import Callable
@@ -9,12 +9,12 @@ UNDECIDED_OUTCOMES = ("Error", "Inconclusive")
 
 
 def advice(deployment: ObservedDeployment, pool: ObservedPool) -> str:
-    """The first that applies; empty where nothing waits for a person."""
+    """The first advice that applies; empty if the pool does not need a person."""
     return next((found for ask in ADVICE if (found := ask(deployment, pool))), "")
 
 
 def asked_to_promote(pool: ObservedPool) -> str:
-    """The revision that status asks a person to promote; empty if it asks for none."""
+    """The revision that status asks a person to promote; empty if none."""
     promoted = pool.condition("Promoted")
     if promoted is None or promoted.reason != "AwaitingPromote":
         return ""

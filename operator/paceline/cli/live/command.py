@@ -1,4 +1,4 @@
-"""What the subcommands on a cluster share: NAME, kubectl's options, -o json, and errors that say what to do."""
+"""Shared by the subcommands on a cluster: NAME, kubectl's options, -o json, and errors with a way out."""
 
 import argparse
 import asyncio
@@ -13,7 +13,7 @@ from paceline.core.text import printable
 from paceline.kube import ApiError, Transport
 
 Command = Callable[[Transport, str, argparse.Namespace], Awaitable[int]]
-"""With the API server and the namespace; gives the exit code."""
+"""Takes the API server and the namespace; returns the exit code."""
 _NEEDS = "this view needs rich: pip install rich; -o json does without"
 
 
@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(command: Command, args: argparse.Namespace) -> int:
-    """The command's exit code; 1 with a sentence on stderr for what cannot be done."""
+    """The command's exit code; on a failure 1, with a sentence on stderr."""
     try:
         return asyncio.run(_connected(command, args))
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""A deployment as a person looks at it: status, what was asked for, and the runs that its pools refer to."""
+"""A deployment as shown to a person: status, requests, and the runs of its pools."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,17 +15,17 @@ from paceline.engines.images import engine_and_version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPool:
-    """One pool. `asked` is None where an autoscaler decides."""
+    """One pool. `asked` is None if an autoscaler decides."""
 
     name: str
     asked: int | None
     status: PoolStatus
     progress: Progress | None
-    """Of the run under way; None if there is none."""
+    """Progress of the current run, or None."""
     emulated: frozenset[str]
-    """Names of runs in which no model ran."""
+    """Names of runs that used no real model."""
     stored: Object
-    """Its entry in status as the API server holds it; empty if there is none."""
+    """The pool's status entry as the API server stores it; empty if there is none."""
 
     def condition(self, kind: str) -> Condition | None:
         return _condition(self.status.conditions, kind)
@@ -41,29 +41,28 @@ class ObservedDeployment:
     version: str
     suspended: bool
     manual: bool
-    """promotion.mode is Manual."""
+    """Whether promotion.mode is Manual."""
     status: Status
     pools: tuple[ObservedPool, ...]
     stored: Object
-    """The status as the API server holds it."""
+    """The status as the API server stores it."""
     manifest: Object
     """The whole object."""
 
     @property
     def seen(self) -> bool:
-        """Whether the operator's status is of the spec as it is now."""
+        """Whether the operator's status is about the current spec."""
         return self.status.observed_generation == self.generation
 
     @property
     def judged(self) -> bool:
-        """Whether verdicts in status answer the spec as it is now. While a step of the deployment blocks, as when the
-        spec is invalid or models are downloaded, they are kept from an earlier one, and nothing is said of `Decided`.
-        """
+        """Whether the verdicts in status are about the current spec. While a step of the deployment blocks (an invalid
+        spec, models being downloaded), status keeps earlier verdicts and has no `Decided`."""
         decided = self.condition("Decided")
         return self.seen and decided is not None and decided.observed_generation in (None, self.generation)
 
     def chosen(self, pool: str | None) -> tuple[ObservedPool, ...]:
-        """The pool of that name, or all. Raises ValueError with the names that there are."""
+        """The pool with that name, or all. Raises ValueError with the existing names."""
         found = tuple(one for one in self.pools if pool in (None, one.name))
         if not found:
             raise ValueError(f"--pool: {self.name} has no pool {pool}; it has {', '.join(p.name for p in self.pools)}")
@@ -78,13 +77,13 @@ def _condition(conditions: Iterable[Condition], kind: str) -> Condition | None:
 
 
 def emulated_runs(entry: PoolStatus) -> set[str]:
-    """Names of the runs that its entry of status marks as emulated: they may have been deleted."""
+    """Names of runs that the pool's status entry marks as emulated; they may have been deleted."""
     named = (one.evidence for one in (entry.serving, entry.target, entry.verdict, *entry.history) if one)
     return {evidence.run for evidence in named if evidence.emulated}
 
 
 def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
-    """What a run waits for is in its own status; what its pool does about that (lend it a server) in the pool's."""
+    """Adds to a waiting run what its pool does about it (lend it a server): only the pool's status says that."""
     step = entry.progress
     if found is None or not found.waits or step is None or step.step != "Measuring":
         return found
@@ -94,7 +93,7 @@ def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
 def observe_deployment(
     manifest: Object, runs: Sequence[Object], started: Mapping[str, datetime], now: datetime
 ) -> ObservedDeployment:
-    """`runs` are those of its pools, in any order; `started`: Job of a round under way → when its pod began."""
+    """`runs`: the runs of its pools, in any order. `started`: Job of the current round → start of its pod."""
     spec, metadata = manifest.get("spec") or {}, manifest["metadata"]
     status = from_status(Status, manifest.get("status"))
     entries = {entry.name: entry for entry in status.pools}

@@ -1,4 +1,4 @@
-"""What the API server's refusals mean to a person, and the way out."""
+"""Explains the API server's refusals, with a way out."""
 
 import re
 
@@ -7,11 +7,11 @@ from paceline.kube import ApiError, Forbidden, NotFound, Unavailable
 
 _CANNOT = re.compile(r'cannot (?P<verb>\w+) resource "(?P<what>[\w./]+)"(?:.*in the namespace "(?P<namespace>[^"]+)")?')
 _ROLES = {"get": "view", "list": "view", "watch": "view", "patch": "edit"}
-"""Verb → the chart's ClusterRole that has it, and the built-in one that it is part of."""
+"""Verb → the chart's ClusterRole with it, which extends the built-in role of that name."""
 
 
 def said(error: ApiError) -> str:
-    """One sentence, or two: what failed, and what to do; printable, whatever an admission policy has written."""
+    """One or two sentences: what failed, and what to do. Printable, whatever text an admission policy returns."""
     return printable(_said(error))
 
 
@@ -35,7 +35,7 @@ def _said(error: ApiError) -> str:
 
 
 def _forbidden(message: str) -> str:
-    """An admission policy's refusal names its way out itself."""
+    """An admission policy's refusal contains its own way out."""
     found = _CANNOT.search(message)
     if not found:
         return " ".join(message.split())

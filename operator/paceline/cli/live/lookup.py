@@ -1,4 +1,4 @@
-"""The deployment that is meant, from the cluster."""
+"""Finds the requested deployment in the cluster."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,8 +19,7 @@ from paceline.plan import objects
 
 
 async def find_name(api: Api, namespace: str, name: str | None) -> str:
-    """The name that is meant. Raises ValueError with the names that there are; NotFound where the kind is not
-    installed."""
+    """The deployment's name. Raises ValueError with the existing names; NotFound if the kind is not installed."""
     if name and await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name)):
         return name
     there = [one["metadata"]["name"] for one in (await api.list(SPECULATIVE_DEPLOYMENT, namespace)).items]
@@ -42,7 +41,7 @@ def clock() -> datetime:
 async def load_deployment(
     api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock
 ) -> ObservedDeployment:
-    """As it is now. Raises ValueError if it is not there any more."""
+    """Its current state. Raises ValueError if it was deleted."""
     manifest = await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name))
     if manifest is None:
         raise ValueError(f"the SpeculativeDeployment {name} of namespace {namespace} has been deleted")
@@ -57,7 +56,7 @@ async def load_runs(api: Api, namespace: str, mine: str) -> list[dict[str, Any]]
 
 
 async def joined(api: Api, namespace: str, runs: Sequence[Object], mine: str) -> list[dict[str, Any]]:
-    """The runs with their rounds, which have the labels `mine`; without them for who may not read rounds."""
+    """The runs, each with its rounds, which have the labels `mine`; without rounds if the caller may not read them."""
     try:
         rounds = (await api.list(BENCHMARK_ROUND, namespace, mine)).items
     except Forbidden:
@@ -66,7 +65,7 @@ async def joined(api: Api, namespace: str, runs: Sequence[Object], mine: str) ->
 
 
 async def _started(api: Api, namespace: str, runs: Sequence[Object]) -> Mapping[str, datetime]:
-    """Of the Jobs of rounds under way. Who may not read Jobs sees the times of finished rounds only."""
+    """Start times by Job of the current rounds. Without permission to read Jobs, only finished rounds have times."""
     started: dict[str, datetime] = {}
     for run in runs:
         progress = from_status(BenchmarkRunStatus, run.get("status")).progress or RunProgress()

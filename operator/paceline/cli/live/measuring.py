@@ -1,4 +1,4 @@
-"""A run that is being measured on this machine, as a person watches it."""
+"""Shows a run that is being measured on this machine."""
 
 import itertools
 import math
@@ -23,15 +23,15 @@ from paceline.report.model import PROVISIONAL, CandidateView
 from paceline.report.tables import searched_table, speed_ups
 
 WIDTH = 40
-"""Columns of a bar."""
+"""Width of a bar in columns."""
 RULERS = 6
-"""Arms of a search that are drawn: the best that may be the best."""
+"""Arms of a search that are drawn: the best of those that may win."""
 _STEPS = (": ready after ", " tok/s")
-"""In the client's lines: a server has started, a workload is measured."""
+"""In the client's lines: a server has started, a workload was measured."""
 
 
 def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool) -> RenderableType:
-    """The run, its round under way, and `lines` below: each candidate's interval as far as it is known."""
+    """The run, its current round, and `lines` below: each candidate's interval so far."""
     name = Text(marked(moment.run["metadata"]["name"], emulated=emulated), style="bold")
     at = progress_view(moment, now)
     if at is None:
@@ -56,7 +56,7 @@ def progress_view(moment: Moment, now: datetime) -> Progress | None:
 
 
 def steps(moment: Moment) -> tuple[int, int]:
-    """Of the round: done, and in all. Each server starts once and is measured on its workloads."""
+    """The round's completed steps and all of its steps. Each server starts once and measures its workloads."""
     assert moment.plan
     done = sum(any(step in line for step in _STEPS) for line in moment.said)
     return done, sum(1 + len(moment.plan.workloads_of(arm)) for arm in moment.plan.arms)
@@ -67,7 +67,7 @@ def doing(moment: Moment) -> str:
 
 
 def intervals_so_far(run: Object) -> tuple[CandidateView, ...]:
-    """The candidates of a gate that have an interval; those of a Sweep or a Search are held against nothing."""
+    """The gate's candidates that have an interval; a Sweep or a Search compares with nothing."""
     (page,) = build_report([run]).runs
     return tuple(one for one in page.candidates if one.mean and page.asks)
 
@@ -75,7 +75,7 @@ def intervals_so_far(run: Object) -> tuple[CandidateView, ...]:
 def known_so_far(
     spec: RunSpec, run: Object, candidates: Sequence[CandidateView], *, going_on: bool = False
 ) -> Iterator[str]:
-    """What is known so far: of a comparison the intervals of `candidates`; of a search which arms are left."""
+    """Results so far: the intervals of `candidates` in a comparison, the remaining arms in a search."""
     if spec.purpose is not Purpose.SEARCH:
         yield from intervals(candidates, 1 + spec.gate.min_improvement)
         return
@@ -86,7 +86,7 @@ def known_so_far(
 
 
 def intervals(candidates: Sequence[CandidateView], least: float) -> Iterator[str]:
-    """A line for each candidate: its ratio, its bounds on a ruler; then what is asked, and whether they decide."""
+    """Each candidate's ratio and its bounds on a ruler; then the requirement, and whether the intervals decide."""
     means = {one.name: one.mean.bounds for one in candidates if one.mean}
     if not means:
         return
@@ -123,12 +123,12 @@ def _ruler(mean: Bounds, low: float, high: float) -> str:
 
 
 def verdict_lines(run: Object) -> RenderableType:
-    """The table of what was found, and the verdict's sentence."""
+    """The table of results, and the verdict's sentence."""
     page = build_report([run]).runs[0]
     found = searched_table(page.search) if page.search else speed_ups(page)
     drawn = Table(*found.head, box=None, pad_edge=False, header_style="dim")
     for number, column in enumerate(drawn.columns):
-        column.overflow = "fold"  # a number that is cut off is another number
+        column.overflow = "fold"  # a truncated number would be a wrong number
         column.justify = "left" if number < found.words else "right"
     for row in found.rows:
         drawn.add_row(*(f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in row))

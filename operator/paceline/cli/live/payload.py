@@ -1,4 +1,4 @@
-"""A deployment as JSON: what status has under the names that status has, and beside it what a reader would compute."""
+"""A deployment as JSON: status under its own names, plus values that a reader would compute."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ COMPUTED = (
 
 
 def payload(deployment: ObservedDeployment) -> dict[str, Any]:
-    """All of status, and `pools` as `pool_payload` has them."""
+    """All of status, with `pools` in the form of `pool_payload`."""
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,
@@ -33,8 +33,8 @@ def payload(deployment: ObservedDeployment) -> dict[str, Any]:
 
 
 def pool_payload(pool: ObservedPool) -> dict[str, Any]:
-    """Its entry in status, with `replicas` (asked for), `run` (the run under way, or null) and `emulated` (whether what
-    serves was promoted by a run in which no model ran)."""
+    """The pool's status entry, plus `replicas` (requested), `run` (the current run or null) and `emulated` (whether the
+    serving revision was promoted by a run without a real model)."""
     return {
         "name": pool.name,
         **pool.stored,
@@ -49,6 +49,6 @@ def on_emulated_evidence(pool: ObservedPool) -> bool:
 
 
 def run(progress: Progress) -> dict[str, Any]:
-    """A search with how its arms stand, as in status of its run."""
+    """A search includes the state of its arms, as in its run's status."""
     search = {} if progress.search is None else {"search": to_status(progress.search)}
     return {"name": progress.run, **{to_camel(name): getattr(progress, name) for name in COMPUTED}, **search}

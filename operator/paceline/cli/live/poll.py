@@ -1,4 +1,4 @@
-"""Looking again and again."""
+"""Polls a deployment."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ _SECONDS = 2.0
 
 
 async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) -> AsyncIterator[ObservedDeployment]:
-    """The deployment as it is, every so many seconds. An API server that does not answer is asked again."""
+    """The current deployment, every `every` seconds. If the API server does not answer, it is asked again."""
     silent = False
     while True:
         try:

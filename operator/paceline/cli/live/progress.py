@@ -1,4 +1,4 @@
-"""How far a run is: its rounds, the looks of its gate, the time that it may still take, the GPU time so far."""
+"""A run's progress: its rounds, the gate's looks, the remaining time, the GPU time so far."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,42 +13,42 @@ from paceline.plan import objects
 from paceline.report import read
 
 _WAITS = ("WaitingForCapacity", "PodRefused", "Suspended")
-"""Reasons of a run's condition Complete for which no round goes on."""
+"""Reasons of a run's condition Complete with which no round is in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Of a run under way. Times in seconds, None before the first round has ended and while it waits."""
+    """Progress of the current run. Times in seconds; None before the first round has ended and while the run waits."""
 
     run: str
     rounds: int
-    """Measured so far, those that were taken over from another run included."""
+    """Measured rounds, including those reused from another run."""
     looks: tuple[int, ...]
-    """After how many rounds the gate decides, if it can; empty for a search, which asks none."""
+    """After how many rounds the gate may decide; empty for a search, which has no looks."""
     going_on: bool
     """Whether a round is being measured now."""
     seconds_per_round: int | None
     seconds_to_next_look: int | None
     seconds_to_last_look: int | None
     gpu_seconds: int
-    """Accelerators times seconds so far, the round under way included."""
+    """Accelerators times seconds so far, including the current round."""
     emulated: bool
     waits: str
-    """Why no round goes on; empty if one does."""
+    """Why no round is in progress; empty if one is."""
     message: str
     seconds: int
-    """Since its first round began."""
+    """Seconds since its first round began."""
     search: SearchProgress | None = None
-    """How it stands; None for a run that does not search."""
+    """The search's state; None for a run without one."""
 
     @property
     def next_look(self) -> int | None:
-        """The last one stands for what comes after it: rounds that were lost for a candidate."""
+        """The next look; after the last look, that look again: it waits for repeats of a candidate's lost rounds."""
         return next((look for look in self.looks if look > self.rounds), self.looks[-1] if self.looks else None)
 
 
 def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datetime) -> Progress | None:
-    """None once it has ended. `started`: Job of a round under way → when its pod began."""
+    """None once the run has ended. `started`: Job of the current round → start of its pod."""
     status = from_status(BenchmarkRunStatus, run.get("status"))
     if objects.finished(run) or objects.superseded(run):
         return None
@@ -82,7 +82,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
 
 
 def _left(rounds: int, each: int | None, spent: int) -> int | None:
-    """A round that takes longer than the others before it may end at any moment."""
+    """A round that already exceeds the earlier ones may end at any moment."""
     return None if each is None else max(0, rounds * each - min(spent, each))
 
 
@@ -90,7 +90,7 @@ def _left(rounds: int, each: int | None, spent: int) -> int | None:
 
 
 def rounds(progress: Progress) -> str:
-    """Where it is: round 2 of 3, 5 or 8. A search does not know how many rounds it needs."""
+    """The current position, like "round 2 of 3, 5 or 8". A search does not know how many rounds it needs."""
     if not progress.looks:
         return f"round {progress.rounds + 1} of a search" if progress.going_on else f"{progress.rounds} rounds searched"
     looks = [str(look) for look in progress.looks]
@@ -99,7 +99,7 @@ def rounds(progress: Progress) -> str:
 
 
 def cells(progress: Progress) -> str:
-    """A cell for each round, a mark where the gate looks: ■◧□|□□|□□□|."""
+    """One cell per round, and a mark at each look of the gate: ■◧□|□□|□□□|."""
     drawn = []
     last = progress.looks[-1] if progress.looks else progress.rounds + progress.going_on
     for number in range(1, max(last, progress.rounds) + 1):

@@ -1,4 +1,4 @@
-"""A deployment as the report tells it: what `status`, `why`, `history` and `top` say, with the verdicts of its runs."""
+"""A deployment in the report: the content of `status`, `why`, `history` and `top`, with its runs' verdicts."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,9 +24,9 @@ GOOD, BAD, OPEN = "good", "bad", "open"
 FAVOURABLE = {"Ready": "True", "CacheReady": "True", "Reconciling": "False", "Stalled": "False"} | {
     "SpeculationDegraded": "False"
 }
-"""Condition → its status while all is well; of others neither is better."""
+"""Condition → its status when all is well; the other conditions have no better state."""
 NEEDS_SOMEBODY = ("Ready", "Stalled", "SpeculationDegraded")
-"""Of these the ones that are trouble where they are not so."""
+"""Conditions that are trouble when they are not favourable."""
 _TONES = {
     **dict.fromkeys(("Promoted", "PromotedAnyway"), GOOD),
     **dict.fromkeys(("Demoted", "TakenDown", "Fallback", "RolledBack", "Aborted", "Stopped"), BAD),
@@ -42,8 +42,8 @@ def page(
     traffic: Mapping[str, Traffic] | None = None,
     unread: str = "",
 ) -> said.DeploymentView:
-    """`runs` are what the report says of `manifests`, the deployment's runs. `revisions`: those of which a
-    ControllerRevision is kept, None if not known. `traffic` by pool; `unread`: why there is none."""
+    """`runs`: the report's views of `manifests`, the deployment's runs. `revisions`: those with a ControllerRevision,
+    None if not known. `traffic` by pool; `unread`: why there is no traffic."""
     of_run = {run.name: (run, manifest) for run, manifest in zip(runs, manifests, strict=True)}
 
     def pool(each: ObservedPool) -> said.PoolView:
@@ -64,8 +64,8 @@ def page(
 
 
 def shown_runs(deployment: said.DeploymentView, names: Collection[str]) -> list[str]:
-    """Of these runs the ones that a page about the deployment has in full, in the order of its pools: what each pool
-    rests on, what answers its question, and what is being measured."""
+    """The runs that a deployment's page shows in full, in the order of its pools: each pool's evidence, the run that
+    answers its question, and the run in progress."""
     asked = [
         name
         for pool in deployment.pools
@@ -213,11 +213,11 @@ def _rate(of: str, speed: Speed, *, emulated: bool) -> said.Rates:
     )
 
 
-# What came before.
+# The history.
 
 
 def _history(pool: ObservedPool, runs: Pairs, revisions: Collection[str] | None) -> tuple[said.EventView, ...]:
-    """Of one time what follows from the other stands above it: a verdict comes before its promotion."""
+    """At the same time, consequences come first: a promotion above its verdict."""
     events = [event for tell in TOLD for event in tell(pool, runs)]
     known = [_kept(event, revisions) for event in events]
     return tuple(sorted(known, key=lambda event: event.time, reverse=True))
@@ -269,7 +269,7 @@ def _watched(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
 
 
 def _taken_down(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
-    """Those of which `history` has no line, as the servers before had never stopped."""
+    """Takedowns that `history` does not record, because the earlier servers never stopped."""
     told = {change.revision for change in pool.status.history}
     for one in pool.status.taken_down:
         if one.revision not in told:
@@ -278,8 +278,8 @@ def _taken_down(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
 
 
 def _verdicts(pool: ObservedPool, runs: Pairs) -> Iterator[said.EventView]:
-    """Of every run that has ended, those that promoted nothing above all. The ratio of the best of many candidates is
-    no speed-up that a gate has shown."""
+    """Verdicts of all ended runs, especially those that promoted nothing. The best ratio among many candidates is not a
+    speed-up that a gate has shown."""
     for run, manifest in runs:
         status = from_status(BenchmarkRunStatus, manifest.get("status"))
         if not status.completion_time and run.outcome == "Measuring":
@@ -337,4 +337,4 @@ TOLD: tuple[Callable[[ObservedPool, Pairs], Iterator[said.EventView]], ...] = (
     _taken_down,
     _verdicts,
 )
-"""The later consequence first: events of the same second keep this order."""
+"""Later consequences first: events of the same second keep this order."""

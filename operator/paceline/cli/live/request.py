@@ -1,4 +1,4 @@
-"""A person's request: the annotation that says it, and what came of it."""
+"""A person's request: its annotation, and its outcome."""
 
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +11,7 @@ from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.kube import Api
 
 _MANAGER = "kubectl-paceline"
-"""Each request has a field manager of its own, so that it can be taken back and takes no other away."""
+"""Each request has its own field manager, so that it can be withdrawn without removing another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Asked:
 
     @property
     def key(self) -> str:
-        """Of the annotation."""
+        """The annotation's key."""
         return f"{self.verb}.{SPECULATIVE_DEPLOYMENT.group}/{self.pool}"
 
     def __str__(self) -> str:
@@ -30,12 +30,12 @@ class Asked:
 
 
 def request_value(revision: str, token: str, *, names_revision: bool) -> str:
-    """[REVISION]@TOKEN, or the token alone where a request has no revision."""
+    """[REVISION]@TOKEN, or only the token if the request has no revision."""
     return f"{revision}@{token}" if names_revision else token
 
 
 def fresh_token(now: datetime) -> str:
-    """A word that was not used before."""
+    """A token that was not used before."""
     return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
@@ -48,7 +48,7 @@ async def take_back(api: Api, deployment: ObservedDeployment, asked: Asked) -> N
 
 
 async def _apply(api: Api, deployment: ObservedDeployment, asked: Asked, annotations: Mapping[str, str]) -> None:
-    """With the uid: a deployment of that name that was made since is not meant."""
+    """Includes the uid, so that a new deployment with the same name is not changed."""
     metadata: dict[str, Any] = {"name": deployment.name, "namespace": deployment.namespace, "uid": deployment.uid}
     manifest = {
         "apiVersion": SPECULATIVE_DEPLOYMENT.api_version,
@@ -59,7 +59,7 @@ async def _apply(api: Api, deployment: ObservedDeployment, asked: Asked, annotat
 
 
 async def answer(seen: AsyncIterator[ObservedDeployment], asked: Asked) -> ObservedDeployment:
-    """The deployment once the request is carried out or refused. Without an operator it waits forever."""
+    """The deployment once the request was executed or refused. Waits forever without an operator."""
     async for deployment in seen:
         if handled(deployment, asked) or refusal_reason(deployment, asked):
             return deployment
@@ -72,13 +72,13 @@ def handled(deployment: ObservedDeployment, asked: Asked) -> bool:
 
 
 def refusal_reason(deployment: ObservedDeployment, asked: Asked) -> str:
-    """Why it was refused; "" if it was not."""
+    """The reason of a refusal; "" if there was none."""
     begins = f"{asked}: "
     return next((text.removeprefix(begins) for text in deployment.status.refused if text.startswith(begins)), "")
 
 
 def effect(before: ObservedPool, after: ObservedPool) -> str:
-    """What a request has changed, in a sentence without its full stop."""
+    """What a request changed, as a sentence without a full stop."""
     was, now = before.status, after.status
     changes = []
     gone = (hold for hold in was.holds if hold not in now.holds)

@@ -1,4 +1,4 @@
-"""Where output goes: drawn in colours and as wide as the terminal, or as plain lines of any length elsewhere."""
+"""Prints in colour at the terminal's width, or as plain lines of any length elsewhere."""
 
 import io
 import sys
@@ -6,16 +6,16 @@ import sys
 from rich.console import Console, RenderableType
 
 UNBOUNDED = 10_000
-"""Columns where the output is not a terminal: a line stays a line, for grep."""
+"""Width when the output is not a terminal: lines do not wrap, for grep."""
 
 
 def draws_in_place() -> bool:
-    """Whether stdout is a terminal on which rich can draw over what it has drawn."""
+    """Whether rich can redraw its output on stdout, a terminal."""
     return sys.stdout.isatty() and not Console().is_dumb_terminal
 
 
 def print_styled(what: RenderableType) -> None:
-    """rich leaves colours out for NO_COLOR and a dumb terminal by itself."""
+    """rich omits colours itself for NO_COLOR and dumb terminals."""
     if sys.stdout.isatty():
         Console(highlight=False).print(what)
     else:
@@ -23,7 +23,7 @@ def print_styled(what: RenderableType) -> None:
 
 
 def plain_text(what: RenderableType, width: int = UNBOUNDED) -> str:
-    """Without colours, and without spaces at the end of lines."""
+    """The text without colours and without trailing spaces."""
     written = io.StringIO()
     Console(file=written, width=width, color_system=None, highlight=False, legacy_windows=False).print(what)
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())

@@ -1,4 +1,4 @@
-"""A search as a person follows it: which arms are left, which are out and why, and what comes next. Pure."""
+"""The state of a search: which arms are left, which are out and why, and the next step. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -8,14 +8,14 @@ from paceline.report import read
 from paceline.report.text import change, count, interval_text, ratio_text
 
 BEST, OPEN, BEHIND, FEW, FAILED = "best", "may be best", "behind", "too few points", "failed"
-"""As `paceline.search.so_far.State`, which needs numpy."""
+"""The values of `paceline.search.so_far.State`, which needs numpy."""
 _MOST = 6
-"""Arms of a kind that are named; the others are counted."""
+"""Arms of one kind that are named; the rest are counted."""
 
 
 def standing_lines(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]:
-    """A line for what was measured, for the arms of each kind, and for what the round under way, if one is `going_on`,
-    or else the next one is for."""
+    """One line for the progress, one for the arms of each kind, and one for the purpose of the current round
+    (`going_on`) or the next."""
     yield _measured(search)
     if best := _leader(search):
         yield f"{'best' if best.state == BEST else 'ahead'} so far: {_arm(best, None)}"
@@ -35,27 +35,27 @@ _KINDS: Mapping[str, str] = {
 
 
 def _measured(search: SearchProgress) -> str:
-    """How much of the grid."""
+    """How much of the grid was measured."""
     arms = sum(arm.arm != BASELINE for arm in search.arms)
     of = f"{arms} of {search.candidates} candidates measured"
     return f"{of}, in {count(search.points, 'point')} of {count(search.server_starts, 'server start')}"
 
 
 def standing_clause(search: SearchProgress) -> str:
-    """The same and the best, in one clause."""
+    """Progress and the best arm, in one clause."""
     best = _leader(search)
     return f"{_measured(search)}; ahead so far: {_arm(best, None)}" if best else _measured(search)
 
 
 def remaining_intervals(search: SearchProgress) -> Mapping[str, Bounds]:
-    """Arm → its interval, of those that may still be the best, the best first."""
+    """Arm → interval for the arms that may still be the best, best first."""
     arms = [arm for arm in search.arms if arm.state in (BEST, OPEN)]
     bounds = {arm.arm: read.ordered_bounds(arm.ratio, arm.lower, arm.upper) for arm in arms}
     return {name: found for name, found in bounds.items() if found}
 
 
 def _leader(search: SearchProgress) -> SearchedArm | None:
-    """The best, which has two points; before there is one, the first. None before the baseline is measured, too."""
+    """The best arm, once an arm has two points; before, the first arm. None also before the baseline is measured."""
     known = [arm for arm in search.arms if arm.ratio is not None or arm.arm == BASELINE]
     best = next((arm for arm in known if arm.state == BEST), None)
     return best or next((arm for arm in known if arm.ratio is not None), None)
@@ -71,7 +71,7 @@ def _arm(arm: SearchedArm, best: float | None) -> str:
 
 
 def _said(arm: SearchedArm, best: float | None) -> Iterable[str]:
-    """Its speed, and how far it is behind the best; or why it failed."""
+    """The arm's speed and its distance from the best; or why it failed."""
     if arm.why:
         yield f"({arm.why})"
         return

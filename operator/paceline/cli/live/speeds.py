@@ -15,7 +15,7 @@ _NONE = "–"
 
 
 def speeds_table(pools: Sequence[Traffic]) -> RenderableType:
-    """All numbers are of one server: their mean now, and those of the evidence."""
+    """All numbers are per server: their current mean, and the evidence's."""
     drawn = Table(*_COLUMNS, box=None, pad_edge=False, header_style="dim")
     for column in drawn.columns[2:]:
         column.justify = "right"

@@ -1,4 +1,4 @@
-"""The history of pools: what served when, how it came to, who asked, and on which evidence."""
+"""The history of pools: what served when, why, who asked, and on which evidence."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ _GAP = "  "
 
 
 def history_lines(pools: Sequence[ObservedPool]) -> RenderableType:
-    """The latest change first, pool by pool; below each why it came to."""
+    """Pool by pool, newest change first; each with its reason below."""
     changes = [(pool, change) for pool in pools for change in pool.status.history]
     rows = [_cells(pool, change) for pool, change in changes]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]
@@ -26,7 +26,7 @@ def history_lines(pools: Sequence[ObservedPool]) -> RenderableType:
 
 
 def change_line(pool: ObservedPool, change: Change) -> str:
-    """A change in one line."""
+    """One change as one line."""
     asked = f", asked for by {change.request}" if change.request else ""
     time, _, *words, _ = _cells(pool, change)
     return " ".join(filter(None, (time, *words))) + asked

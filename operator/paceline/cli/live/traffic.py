@@ -1,4 +1,4 @@
-"""What a pool's servers do now, from two readings of their counters; and beside it what its evidence measured."""
+"""Current traffic of a pool's servers, from two readings of their counters, next to the values of its evidence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from paceline.watch.windows import add_reading as one_more
 from paceline.watch.windows import window_increase
 
 LONG_AGO = 1e9
-"""Seconds: two readings are a window, however far apart."""
+"""Seconds: any two readings make a window, however far apart."""
 _METRICS = {
     "acceptLength": "accept_length",
     "outputThroughput": "tokens_per_second",
     "meanTTFT": "ttft_seconds",
     "meanTPOT": "itl_seconds",
 }
-"""Metric of a run → field of Speed."""
+"""A run's metric → field of Speed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """Of one server; None: not known, or no traffic shows it."""
+    """Speeds of one server; None if unknown or without traffic."""
 
     requests_under_way: float | None = None
     tokens_per_second: float | None = None
@@ -43,7 +43,7 @@ class TrafficMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """`now` is the mean of the servers that could be read. `errors`: why others could not."""
+    """`now`: mean of the readable servers. `errors`: why the others could not be read."""
 
     pool: str
     arm: str
@@ -56,7 +56,7 @@ class Traffic:
 
 
 Page = Counts | str
-"""Of a server; a text is why it could not be read."""
+"""A server's counts, or why it could not be read."""
 
 
 def traffic(
@@ -67,7 +67,7 @@ def traffic(
     after: Mapping[str, Page],
     seconds: float,
 ) -> Traffic:
-    """`before` and `after` have the pool's servers by the name of their pod, so many seconds apart."""
+    """`before` and `after`: the pool's servers by pod name, `seconds` apart."""
     serving = pool.status.serving
     arm, evidence = (serving.arm, serving.evidence.run) if serving else ("", "")
     run = next((run for run in runs if run["metadata"]["name"] == evidence), None)
@@ -115,7 +115,7 @@ def _measured(run: Object, arm: str) -> Iterator[TrafficMeasured]:
 
 
 def _expected(pool: ObservedPool) -> Iterator[TrafficMeasured]:
-    """What status keeps of a run that was deleted."""
+    """What status keeps of a deleted run."""
     expected, serving = pool.status.expected, pool.status.serving
     if expected and serving and expected.revision == serving.revision:
         for load in expected.loads:
@@ -129,7 +129,7 @@ def _expected(pool: ObservedPool) -> Iterator[TrafficMeasured]:
 
 
 def _load(workload: Object) -> float | None:
-    """Of a closed loop at one concurrency; at a rate as many are under way as there come to be."""
+    """The concurrency of a closed loop; None at a rate and on a ramp, where it varies."""
     return float(workload["concurrency"]) if read.at_one_load(workload) else None
 
 

@@ -1,4 +1,4 @@
-"""A deployment as a tree: its pools, and for each what serves, on which evidence, what is going on, what one can do."""
+"""A deployment as a tree: for each pool what serves, its evidence, what is in progress, and what a person can do."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -19,14 +19,14 @@ from paceline.report.text import count
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
 
 AT_REST = {("Ready", "Serving"), ("CacheReady", "Cached")}
-"""Condition and reason of which there is nothing to say."""
+"""Conditions and reasons that are not worth showing."""
 OF_POOLS = ("Measuring", "Decided", "Promoted", "SpeculationDegraded")
-"""Conditions of which the lines of each pool say more."""
+"""Conditions that the pools' lines show in more detail."""
 
 _IDLE = {"Suspended": "suspended: spec.suspend is set"}
-"""Step of a pool that has no message → what it means."""
+"""Step of a pool without a message → its meaning."""
 _PATIENCE = 120
-"""Seconds without progress of a roll-out that are nothing to speak of."""
+"""Seconds without roll-out progress before the tree mentions it."""
 TAIL = 3
 """Changes that the tree shows."""
 _LABEL = 9
@@ -59,7 +59,7 @@ def _style_of(deployment: ObservedDeployment) -> str:
 
 
 def _part(label: str, *lines: tuple[str, str]) -> Table:
-    """Lines, each a text and its style, beside their label: what is too long for a terminal goes on below itself."""
+    """Lines of text and style next to their label; long lines wrap below themselves."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(min_width=_LABEL, style=FAINT)
     grid.add_column()
@@ -69,7 +69,7 @@ def _part(label: str, *lines: tuple[str, str]) -> Table:
 
 
 def _general(deployment: ObservedDeployment, now: datetime) -> Iterator[Table]:
-    """What concerns all pools."""
+    """The lines that concern all pools."""
     status = deployment.status
     if not deployment.stored:
         yield _part("operator", ("it has written no status yet; is it running?", BUSY))
@@ -104,7 +104,7 @@ def _colour(condition: Condition) -> str:
 # The lines of a pool.
 
 Lines = Iterator[tuple[str, str]]
-"""Text and style."""
+"""Pairs of text and style."""
 
 
 def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
@@ -176,7 +176,7 @@ def _next(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> 
 
 
 def _history(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
-    """The latest changes; what serves since the last one stands above."""
+    """The latest changes; the current state is already above them."""
     for change in pool.status.history[:TAIL]:
         yield change_line(pool, change), FAINT
 
@@ -199,4 +199,4 @@ _PARTS: dict[str, BranchLines] = {
     "history": _history,
     "address": _address,
 }
-"""Label → lines, in the order in which a person asks."""
+"""Label → lines, most important first."""

@@ -1,4 +1,4 @@
-"""What the gate says of a deployment's pools, for the spec as it is now; and the exit code that tells it."""
+"""The gate's verdicts on a deployment's pools for the current spec, and their exit code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from paceline.core.record import decimal, finite
 
 UNDECIDED, STALLED = "Undecided", "Stalled"
 EXIT_CODES = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 13, STALLED: 14}
-"""Those of `paceline gate FILE`, and two that a cluster adds: no verdict in time; no verdict before a person acts."""
+"""The codes of `paceline gate FILE`, and two more in a cluster: no verdict in time; no verdict before a person acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class PoolResult:
 
 
 def verdict_results(deployment: ObservedDeployment, pool: str | None = None) -> tuple[PoolResult, ...]:
-    """One for each pool, or for that one."""
+    """One result per pool, or only the given pool's."""
     return tuple(_result(deployment, each) for each in deployment.chosen(pool))
 
 
@@ -64,7 +64,7 @@ def _result(deployment: ObservedDeployment, pool: ObservedPool) -> PoolResult:
         return PoolResult(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")
     if step and step.step == "NotMeasurable" and deployment.judged:
         return PoolResult(pool=pool.name, outcome=STALLED, message=step.message)
-    refused = stalled is not None and stalled.reason == Reason.InvalidSpec.name  # rounds are of the former spec
+    refused = stalled is not None and stalled.reason == Reason.InvalidSpec.name  # the rounds belong to the former spec
     if pool.progress and pool.progress.going_on and not refused:
         gate = "; a gate about what it finds follows" if pool.progress.search is not None else ""
         message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}{gate}"
@@ -82,7 +82,7 @@ def _waits_for(deployment: ObservedDeployment, pool: ObservedPool) -> str:
 
 
 def exit_code(found: Sequence[PoolResult]) -> int:
-    """The highest of all pools': 0 says that each has a winner."""
+    """The highest code among the pools: 0 means that each has a winner."""
     return max(EXIT_CODES[result.outcome] for result in found)
 
 

@@ -1,4 +1,4 @@
-"""Why a pool serves what it serves, in one paragraph: since when, on which evidence, and what would change it."""
+"""Explains in one paragraph why a pool serves its revision: since when, on which evidence, and what would change it."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -21,7 +21,7 @@ Sentences = Iterator[str]
 
 
 def paragraph(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> str:
-    """`now` is None for a page, which is read at any time, and has the evidence and what can be done beside it."""
+    """`now` is None for a page: it is read at any time, and shows the evidence and the advice elsewhere."""
     serving, target = pool.status.serving, pool.status.target
     by_evidence = serving and target and not target.request and target.message.startswith(f"{serving.evidence.run}: ")
     left_out = () if now else (_evidence, _change, _chosen) if by_evidence else (_evidence, _change)
@@ -182,11 +182,11 @@ CHANGES: tuple[Callable[[ObservedDeployment, ObservedPool], Sentences], ...] = (
     _decided,
     _waiting,
 )
-"""The first that has something to say says what comes next."""
+"""The first with a sentence describes the next step."""
 
 
 def _known(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
-    """Nothing of a spec that the API server would not take any more."""
+    """Empty for a spec that the API server would no longer accept."""
     if wrong(deployment.manifest):
         return
     spec = api.deployment(deployment.manifest)
@@ -209,4 +209,4 @@ SAID: tuple[Callable[[ObservedDeployment, ObservedPool, datetime | None], Senten
     _change,
     _known,
 )
-"""In the order of the paragraph."""
+"""In the paragraph's order."""

@@ -1,4 +1,4 @@
-"""Times, revisions and speed-ups as a person reads them."""
+"""Times, revisions and speed-ups in readable form."""
 
 from datetime import UTC, datetime
 
@@ -8,13 +8,13 @@ from paceline.report.text import ratio_text
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 EMULATED = "emulated"
-"""Stands beside every number of a run in which no model ran."""
+"""Marks every number of a run without a real model."""
 IMPORTED = "measured without a cluster"
-"""Stands beside a speed-up that is not of this cluster, or not only."""
+"""Marks a speed-up that was measured, at least partly, outside this cluster."""
 
 
 def time_of(text: str) -> datetime | None:
-    """Of a time in status; None where there is none."""
+    """Parses a time from status; None if there is none."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
@@ -22,19 +22,19 @@ def time_of(text: str) -> datetime | None:
 
 
 def when(text: str) -> str:
-    """To the minute, in UTC."""
+    """UTC, to the minute."""
     time = time_of(text)
     return f"{time:%Y-%m-%d %H:%M} UTC" if time else text
 
 
 def since_text(text: str, now: datetime | None) -> str:
-    """2026-11-21 11:13 UTC (2 h ago)."""
+    """For example 2026-11-21 11:13 UTC (2 h ago)."""
     time = time_of(text)
     return f"{when(text)} ({span_text((now - time).total_seconds())} ago)" if time and now else when(text)
 
 
 def span_text(seconds: float) -> str:
-    """44 s, 12 min, 3 h 20 min, 5 d."""
+    """For example 44 s, 12 min, 3 h 20 min, 5 d."""
     whole = max(0, round(seconds))
     if whole < 2 * MINUTE:
         return f"{whole} s"
@@ -47,7 +47,7 @@ def span_text(seconds: float) -> str:
 
 
 def hold_text(hold: Hold) -> str:
-    """What a hold keeps from being served."""
+    """What a hold prevents from being served."""
     return f"{hold.arm} at {hold.revision}" if hold.revision else "the run"
 
 
@@ -56,7 +56,7 @@ def gpu_hours(gpu_seconds: int) -> str:
 
 
 def faster(speedup: float | None) -> str:
-    """1.36x; empty where nothing was measured."""
+    """For example 1.36x; empty if nothing was measured."""
     value = finite(speedup)
     return ratio_text(value) if value is not None else ""
 

@@ -1,6 +1,6 @@
 """SGLang: how an arm becomes a server of the image's version, and which arms are refused.
 
-`versions` has the known releases with their flags, `arguments` who sets those, `rules` all that is refused and why.
+`versions` has the known releases with their flags, `arguments` who sets those, `rules` all refusals and their reasons.
 Sources: the wheels of 0.4.5, 0.5.6 and 0.5.23, read; the last also run.
 """
 
@@ -25,7 +25,7 @@ from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 
 
 def _eagle3_targets(version: str) -> frozenset[str] | None:
-    """A newer release than all may have gained any."""
+    """None for a release newer than all known ones: it may support any target."""
     return None if is_newer(version) else flags.eagle3_targets(version)
 
 

@@ -1,4 +1,4 @@
-"""SGLang's arguments: which Paceline renders, a candidate may set, a round compares; and the rules about them."""
+"""SGLang's arguments: which ones Paceline renders, a candidate may set, and a round compares; rules about them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from paceline.engines.sglang.flags import elsewhere, first_with, flags
 from paceline.engines.sglang.versions import is_newer
 
 SPECULATIVE = "--speculative-"
-"""How the flags begin that render a candidate's draft and shape."""
+"""Prefix of the flags that render a candidate's draft and shape."""
 _MANAGED: Mapping[str, str] = {
     **managed_flags(
         "--model-path", "--model", "--revision", "--served-model-name", "--trust-remote-code", "--api-key",
@@ -52,14 +52,14 @@ TUNING = frozenset({
     "--speculative-ngram-max-trie-depth",
     "--speculative-ngram-min-bfs-breadth",
 })  # fmt: skip
-"""Flags that begin with SPECULATIVE and that a candidate may set: the resource has no fields for them."""
+"""Flags with the prefix SPECULATIVE that a candidate may set: the resource has no fields for them."""
 
 OWN_FLAGS = frozenset({
     "--enable-linear-replayssm-spec",
     "--enable-multi-layer-eagle",
     "--linear-attn-verify-backend",
 })  # fmt: skip
-"""Flags of speculation that begin otherwise. A candidate's `args` may hold these and TUNING; everything else is set in
+"""Flags of speculation with another prefix. A candidate's `args` may hold these and TUNING; everything else is set in
 spec.engine.args, for all arms (docs/decisions/0020)."""
 
 LOSSY = dict.fromkeys(
@@ -73,7 +73,8 @@ COMPARED = (
     "chunked_prefill_size", "max_prefill_tokens", "schedule_policy", "random_seed", "tp_size", "sampling_backend",
     "disable_radix_cache", "decode_log_interval", "moe_runner_backend", "moe_a2a_backend",
 )  # fmt: skip
-"""Resolved arguments that every server must report and that status shows. All others are compared, too, but `MOVED`."""
+"""Resolved arguments that every server must report and that status shows. All others except `MOVED` are compared, too.
+"""
 
 MOVED = (
     "speculative_*", "_speculative_*",
@@ -83,10 +84,10 @@ MOVED = (
     "max_total_num_tokens", "max_req_input_len",
     "avg_spec_accept_length", "last_gen_throughput", "memory_usage",
 )  # fmt: skip
-"""Resolved arguments that differ between arms which differ only in speculation, and so are not compared: speculation's
-own; features that speculation has to do without, which is part of what it costs; batch sizes of its CUDA graphs;
-the KV cache that a draft leaves; and the counters that 0.4.5 shows beside its arguments. Held to every release of
-`data/moves.json` and to captures: tests/contract/test_arguments.py."""
+"""Resolved arguments that may differ between arms that differ only in speculation, and so are not compared:
+speculation's own; features that speculation disables, which is part of its cost; batch sizes of its CUDA graphs; the KV
+cache left after the draft; and the counters that 0.4.5 shows next to its arguments. Checked against every release of
+`data/moves.json` and captures: tests/contract/test_arguments.py."""
 
 _RETIRED: Mapping[str, str] = {
     "--enable-ep-moe": "--ep-size",
@@ -94,13 +95,13 @@ _RETIRED: Mapping[str, str] = {
     "--enable-flashmla": "--attention-backend=flashmla",
     "--enable-flashinfer-mla": "--attention-backend=flashinfer",
 }
-"""Flags that releases up to 0.5.4 have dropped → a replacement; later ones are named by releases themselves
+"""Flags dropped by releases up to 0.5.4 → a replacement; for later ones, releases name it themselves
 (`flags.successors`)."""
 
 
 @cache
 def flag_list(version: str) -> FlagList:
-    """A newer release may have added flags of speculation, which pass. A flag that is only deprecated works."""
+    """Allows unknown speculative flags for a newer release, and deprecated flags that still work."""
     known, is_listed = flags(version), by_release.is_listed(version)
     successors = {**by_release.successors(), **_RETIRED}
     basis = "" if is_listed else f" (judged by {by_release.judged_by(version)})"

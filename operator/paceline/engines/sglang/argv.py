@@ -19,22 +19,22 @@ JIT_CACHE = "/jit"
 
 _RUNNING_REQUESTS = "--max-running-requests"
 _FEWEST_RUNNING_REQUESTS = 48
-"""SGLang lowers max_running_requests to 48 as soon as it speculates and leaves the baseline unlimited: above a
-concurrency of 48 the arms would differ in more than the tree, so every arm gets the same number."""
+"""SGLang lowers max_running_requests to 48 when it speculates and leaves the baseline unlimited: above a concurrency of
+48 the arms would differ in more than the tree, so every arm gets the same number."""
 
 _DECODE_LOG_INTERVAL = 10
-"""The default of 40 steps between two reports loses the tail of a short workload from the acceptance length."""
+"""The default of 40 steps between two reports misses the end of a short workload in the acceptance length."""
 
 SHAPE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
-    """The whole command of one arm; what is measured and what is served are this, byte for byte."""
+    """The whole command of one arm, byte for byte the same in rounds and in service."""
     return (*_common(server), *_speculation(server, arm), *server.engine.args, *arm.args)
 
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """The same on every arm. A user's variable of the same name wins."""
+    """Equal on all arms. A user's variable with the same name wins."""
     own = {
         "SGLANG_CACHE_DIR": JIT_CACHE,
         # Heads are trained on short contexts; without it SGLang refuses a head shorter than its target.
@@ -44,7 +44,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
-    """The resolved arguments of this arm; others would be another experiment."""
+    """The resolved arguments of this arm; with other values it would be another experiment."""
     return {
         "served_model_name": server.served_name,
         "tp_size": server.accelerator.tensor_parallel_size,
@@ -79,7 +79,7 @@ def _common(server: Server) -> tuple[str, ...]:
 
 
 def _speculation(server: Server, arm: Arm) -> Iterator[str]:
-    """NEXTN and MTP draft with the target's own layers where no head is named: SGLang finds them by itself."""
+    """NEXTN and MTP draft with the target's own layers if no head is named: SGLang finds them itself."""
     if arm.draft is None:
         return
     yield from ("--speculative-algorithm", _algorithm(arm))
@@ -111,7 +111,7 @@ def _algorithm(arm: Arm) -> str:
 
 
 def verify_tokens(arm: Arm) -> int:
-    """Tokens that a verify step checks, the root included; the most, where SGLang chooses how many."""
+    """Tokens per verify step, including the root; the maximum if SGLang chooses the number."""
     if arm.custom:
         own = flag_value(arm.custom.args, "--speculative-num-draft-tokens")
         return int(own) if own and own.isdecimal() else MOST_ADAPTIVE_TOKENS
@@ -147,14 +147,14 @@ def _expected_speculation(arm: Arm) -> Mapping[str, Scalar]:
         if arm.adaptive.num_steps is not None:
             shape["speculative_num_steps"] = arm.adaptive.num_steps
     if arm.depth_by_batch_size:
-        # Not the file: its path is another one where a round is measured without a cluster.
+        # Without the file: its path differs in a round without a cluster.
         shape |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
         shape |= {"speculative_num_steps": arm.deepest, "speculative_num_draft_tokens": verify_tokens(arm)}
     return shape
 
 
 BLOCK_ROOT = {"DFLASH": 0, "DSPARK": 1}
-"""DFLASH's block holds the root, DSPARK's comes after it."""
+"""DFLASH's block includes the root, DSPARK's follows it."""
 
 MOST_ADAPTIVE_TOKENS = 8
-"""The deepest step of SGLang 0.5.23's own adaptive configuration (7) and the root; and of custom algorithms."""
+"""The deepest step of SGLang 0.5.23's own adaptive configuration (7) plus the root; also for custom algorithms."""

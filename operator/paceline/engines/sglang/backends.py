@@ -1,8 +1,8 @@
-"""SGLang's attention backends: which attention each computes, and whether it speculates; and the rules that follow.
+"""SGLang's attention backends: which attention each computes, and whether it speculates; rules about them.
 
 Sources are below `srt/` of 0.5.23 unless they say otherwise: the registry of backends
-(layers/attention/attention_registry.py) and the backends that drafts are made on (speculative/draft_utils.py:96 and
-:126). dev/sglang/extract_backends.py reads both in the wheels from 0.5.5 on, and tests hold the table to that.
+(layers/attention/attention_registry.py) and the drafts' backends (speculative/draft_utils.py:96 and :126).
+dev/sglang/extract_backends.py reads both in the wheels from 0.5.5 on, and tests compare the table with them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,10 @@ FIRST_READ = "0.5.5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """`attends` are the kinds of attention that it computes, `branches` those on which it drafts trees; `hybrids` are
-    releases that serve a hybrid of attention and gated delta networks on it on Blackwell (attention_registry.py:44 and
-    :464; :401 of 0.5.17, :252 of 0.5.12, :201 of 0.5.7). `verifies`: a target on it may speculate at all; `drafts`: the
-    first release whose EAGLE worker makes drafts on it, "" if none does.
-    """
+    """`attends` are the kinds of attention that it computes, `branches` those for which it drafts trees; `hybrids` are
+    releases in which it serves hybrids of attention and gated delta networks on Blackwell (attention_registry.py:44 and
+    :464; :401 of 0.5.17, :252 of 0.5.12, :201 of 0.5.7). `verifies`: whether its targets may speculate at all;
+    `drafts`: the first release whose EAGLE worker drafts on it, "" if none does."""
 
     attends: frozenset[str] = BOTH
     branches: frozenset[str] = _NONE
@@ -39,7 +38,7 @@ class Backend:
     source: str = "draft_utils.py:96"
 
     def drafts_in(self, version: str) -> bool:
-        """Of releases that were not read nothing is said, but where none can."""
+        """For releases that were not read, False only if no release can."""
         number, since = release(version) or (), release(self.drafts)
         return since is not None and (number >= since or number < (release(FIRST_READ) or ()))
 
@@ -82,14 +81,13 @@ BACKENDS: Mapping[str, Backend] = {
     "dual_chunk_flash_attn": Backend(drafts="", source="draft_utils.py:34 of 0.5.12"),
     "llada2_cfg_flashinfer": Backend(attends=frozenset({GQA}), drafts="", source="attention_registry.py:83"),
 }
-"""All that the releases have but `qsa`, which the model alone chooses. What is not here is not judged."""
+"""All backends of the releases except `qsa`, which only the model chooses. Other backends are not judged."""
 PINNED_BY = (("--attention-backend",), ("--prefill-attention-backend", "--decode-attention-backend"))
-"""Either of these leaves SGLang no choice of attention backend."""
+"""Each of these pins SGLang's attention backend."""
 _FLAGS = tuple(dict.fromkeys(flag for flags in PINNED_BY for flag in flags))
 OF_THE_DRAFT = "--speculative-draft-attention-backend"
 ON_A_BACKEND = ("EAGLE", "EAGLE3", "STANDALONE")
-"""Algorithms whose worker has no backend of its own choice; DFLASH and DSPARK take another by themselves
-(speculative_hook.py:886)."""
+"""Algorithms whose worker does not choose a backend itself; DFLASH and DSPARK do (speculative_hook.py:886)."""
 BLACKWELL = ("B200", "B300", "GB200", "GB300")
 
 
@@ -99,7 +97,7 @@ def chains_only(backend: str | None) -> bool:
 
 
 def in_force(given: Mapping[str, object]) -> tuple[str, ...]:
-    """Of the flags in `given`, those that SGLang follows: of prefill and decode, or the one for both."""
+    """The flags in `given` that SGLang follows: prefill and decode, or the one for both."""
     both, *each = _FLAGS
     return tuple(dict.fromkeys(flag if flag in given else both for flag in each if flag in given or both in given))
 
@@ -121,7 +119,7 @@ def _speculates(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _on_triton(version: str) -> str:
-    """A way out that the release has."""
+    """A way out that the release supports."""
     return f"add {OF_THE_DRAFT}=triton" if OF_THE_DRAFT in flags(version) else "take --attention-backend=triton"
 
 
@@ -142,7 +140,7 @@ def _kind(facts: ModelFacts) -> str:
 
 
 def _given(pair: PairFacts) -> dict[str, str]:
-    """Flag → backend, of the arguments of all arms."""
+    """Flag → backend, from the arguments of all arms."""
     values = {flag: flag_value(pair.server.engine.args, flag) for flag in _FLAGS}
     return {flag: value for flag, value in values.items() if value}
 
@@ -152,7 +150,7 @@ def _on_blackwell(pair: PairFacts) -> bool:
 
 
 def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Of all arms; told once."""
+    """Concerns all arms; reported once."""
     target = pair.target
     if not target.architectures or target.num_attention_heads is None:
         return
@@ -169,7 +167,7 @@ def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
-    """A head is drafted on the backend of its target, unless the candidate names another."""
+    """A head uses its target's backend, unless the candidate names another."""
     own_layers = pair.draft.algorithm in LAYERS_OF_THE_TARGET
     if own_layers or pair.draft.algorithm not in ON_A_BACKEND or not pair.head.architectures:
         return

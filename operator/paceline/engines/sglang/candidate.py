@@ -1,4 +1,4 @@
-"""A candidate as SGLang reads it: its algorithm, its branching, and all arguments of its command line."""
+"""A candidate as SGLang reads it: its algorithm, its branching, and all its command-line arguments."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from paceline.engines.rules import Configuration
 from paceline.engines.sglang.versions import EAGLE_FAMILY
 
 RUNS_AS = {"NEXTN": "EAGLE", "MTP": "EAGLE"}
-"""By their own names they would miss what SGLang does for EAGLE, which it compares before it resolves the alias:
+"""Under their own names they would miss SGLang's special cases for EAGLE, which it checks before it resolves the alias:
 MiMo-V2, Step3p5 and GigaChat3.5 with several MTP layers, DeepSeek-V4 at all (0.5.23, arg_groups/model_overrides,
 deepseek_v4_hook.py:148)."""
 
 NGRAM_BREADTH = 10
 NGRAM_TOKENS = 12
-"""The defaults of 0.5.6 and 0.5.23."""
+"""Default in 0.5.6 and 0.5.23."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An arm that speculates with an algorithm that is known."""
+    """An arm that speculates with a known algorithm."""
 
     configuration: Configuration
     arm: Arm
@@ -34,7 +34,7 @@ class Candidate:
 
     @property
     def runs_as(self) -> str:
-        """SGLang's own name of the algorithm."""
+        """SGLang's name of the algorithm."""
         return RUNS_AS.get(self.algorithm, self.algorithm)
 
     @property
@@ -43,7 +43,7 @@ class Candidate:
 
     @property
     def branching(self) -> int:
-        """Continuations that are kept at each step; 1 is a chain."""
+        """Continuations kept at each step; 1 is a chain."""
         if self.algorithm == "NGRAM":
             return (self.arm.ngram.breadth if self.arm.ngram else None) or NGRAM_BREADTH
         return self.arm.tree.top_k if self.arm.tree else 1
@@ -58,16 +58,16 @@ class Candidate:
 
     @property
     def flags(self) -> Mapping[str, ParsedFlag]:
-        """Those of all arms and its own, by their first names."""
+        """The flags of all arms and the candidate's own, by their first names."""
         return {parsed.name: parsed for parsed in (*self.configuration.shared, *self.configuration.own(self.arm))}
 
     def value(self, flag: str) -> str | None:
-        """None where the flag is not given."""
+        """None if the flag is not given."""
         parsed = self.flags.get(flag)
         return parsed.value if parsed else None
 
     def number(self, flag: str) -> int:
-        """0 where the flag is not given, or has another value."""
+        """0 if the flag is not given, or has another value."""
         text = self.value(flag) or ""
         return int(text) if text.isdecimal() else 0
 
@@ -76,7 +76,7 @@ class Candidate:
 
 
 def candidates(configuration: Configuration) -> Iterator[Candidate]:
-    """Without those of a custom algorithm: no rule knows what goes with it."""
+    """All candidates except custom algorithms, whose requirements no rule knows."""
     for arm in configuration.arms:
         if arm.draft and not arm.custom:
             yield Candidate(configuration=configuration, arm=arm)
@@ -84,13 +84,13 @@ def candidates(configuration: Configuration) -> Iterator[Candidate]:
 
 OLDER, NEWER = "SGL_", "SGLANG_"
 YES = ("true", "1", "yes", "y")
-"""As SGLang's EnvBool reads them (0.5.6, environ.py:101)."""
+"""Accepted by SGLang's EnvBool (0.5.6, environ.py:101)."""
 
 
 def variable(server: Server, name: str) -> Mapping[str, Any] | None:
-    """The entry of the environment that SGLang reads as `name`, which begins with SGLANG_; None without one.
+    """The variable that SGLang reads as `name`, which begins with SGLANG_; None without one.
 
-    A release takes `SGL_X` for `SGLANG_X`, for any X, and lets the older name win: environ.py:366 of 0.5.6, :579 of
+    A release accepts `SGL_X` for `SGLANG_X`, for any X, and prefers the older name: environ.py:366 of 0.5.6, :579 of
     0.5.10, :2298 of 0.5.23 (in 0.5.3 already; 0.4.5 reads each by its own name, and no rule looks for one there).
     """
     variables = {str(entry["name"]): entry for entry in server.engine.env}

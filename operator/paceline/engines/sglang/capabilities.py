@@ -1,4 +1,4 @@
-"""What SGLang can do (0.5.23; paths below `srt/`). The parser is argparse's own."""
+"""SGLang's capabilities (0.5.23; paths below `srt/`). Its parser is argparse's own."""
 
 from paceline.core import ALGORITHMS
 from paceline.engines.capabilities import TPU, Capabilities

@@ -1,7 +1,6 @@
-"""An algorithm without a word in the API: `draft.name` is SGLang's name of it, built in (UNO) or registered by a plugin
-of the image, and `custom.args` are its own flags. It is measured, and nothing about it is assumed; we refuse only
-another experiment. Sources: 0.5.23, `speculative/spec_registry.py`, `fields/spec.py`.
-"""
+"""An algorithm without a name in the API: `draft.name` is SGLang's name of it, built in (UNO) or registered by a plugin
+of the image, and `custom.args` are its own flags. It is measured without assumptions; we refuse only changes that make
+it another experiment. Sources: 0.5.23, `speculative/spec_registry.py`, `fields/spec.py`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,23 +20,23 @@ OWN_WORDS = {
     "--speculative-draft-model-revision": "write draft.revision",
 }
 BUILT_IN = ("--uno-",)
-"""How flags of SGLang's own begin that belong to one algorithm and are not called speculative (0.5.23)."""
+"""Prefixes of SGLang's own flags that belong to one algorithm and do not begin with "speculative" (0.5.23)."""
 _DEEPEST = 100
-"""Brackets of a value: one nested much deeper cannot be parsed."""
+"""Maximum nesting of brackets in a value: the parser fails at much deeper ones."""
 SECRETIVE = ("key", "token", "secret", "password")
-"""A round hides text of an argument with such a name (`evidence.arguments.pick`)."""
+"""A round hides the text of arguments with such names (`evidence.arguments.pick`)."""
 
 
 def algorithm(arm: Arm) -> str:
-    """Registered names are in capitals."""
+    """Registered names are upper-case."""
     assert arm.draft
     assert arm.draft.name
     return arm.draft.name.upper()
 
 
 def expected(version: str, arm: Arm) -> Mapping[str, Scalar]:
-    """Evidence that its flags took effect: a resolved argument is called as its flag's first name. Only numbers, words
-    and switches are compared."""
+    """Evidence that its flags took effect: the resolved argument has the flag's first name. Only numbers, words and
+    switches are compared."""
     name, flags = algorithm(arm), flag_list(version)
     arguments: dict[str, Scalar] = {"speculative_algorithm": PROMOTED.get(name, name)}
     for parsed in _parsed(arm, flags):
@@ -61,7 +60,7 @@ def moved(arms: tuple[Arm, ...]) -> tuple[str, ...]:
 
 
 def _value(parsed: ParsedFlag) -> object:
-    """A switch is true; text that is not JSON stays text."""
+    """A switch is true; text that is not JSON remains text."""
     if not parsed.values:
         return True
     try:
@@ -93,7 +92,7 @@ def _fault(parsed: ParsedFlag, arm: Arm, flags: FlagList) -> str:
     if way_out := OWN_WORDS.get(parsed.name):
         return f"{written} is set by Paceline from the resource; {way_out}"
     elsewhere = "move it to spec.engine.args, where it is the same on all arms"
-    # One may be called like the algorithm's first word (`load`, `max`).
+    # A server's flag may begin with the algorithm's first word (`load`, `max`).
     if parsed.flag and not parsed.name.startswith((SPECULATIVE, *BUILT_IN)):
         return f"{written} is a flag of the server and not of {name}; {elsewhere}"
     if not written.startswith((SPECULATIVE, own)):

@@ -1,4 +1,4 @@
-"""Rules about a draft's worker, and about the table of tokens that it proposes from."""
+"""Rules about a draft's worker, and about its token table."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,14 @@ from paceline.engines.sglang.candidate import YES, Candidate, candidates, variab
 from paceline.engines.sglang.variables import OVERLAPPING
 
 SINCE, UNTIL = (0, 5, 6), (0, 5, 11)
-"""Where overlap scheduling is off unless OVERLAPPING is set; it is on from 0.5.11 on (environ.py:459)."""
+"""Releases in which overlap scheduling is off unless OVERLAPPING is set; it is on from 0.5.11 (environ.py:459)."""
 STANDALONE_SINCE = (0, 5, 8)
 TOKEN_MAP = "--speculative-token-map"
 READ_BY = ("EAGLE", "STANDALONE")
 
 
 def _overlap_unset(configuration: Configuration) -> Iterator[Refusal]:
-    """Trees cannot have it: beside one there is no choice."""
+    """Trees cannot have it, so with a tree there is no choice."""
     choosing = [candidate for candidate in candidates(configuration) if _has_a_choice(candidate)]
     off = any(configuration.find("--disable-overlap-schedule"))
     trees = any(candidate.branching > 1 for candidate in choosing)
@@ -59,12 +59,12 @@ def _is_affected(configuration: Configuration) -> bool:
 
 
 def _name(configuration: Configuration) -> str:
-    """The variable as the user wrote it: its older name wins over the newer one."""
+    """The variable as the user wrote it: its older name takes precedence."""
     return str((variable(configuration.server, OVERLAPPING) or {}).get("name", OVERLAPPING))
 
 
 def _overlaps(configuration: Configuration) -> bool | None:
-    """None where the variable is not set; one with another source (valueFrom) is set."""
+    """None if the variable is not set; one with another source (valueFrom) counts as set."""
     entry = variable(configuration.server, OVERLAPPING)
     return None if entry is None else str(entry.get("value", "")).lower() in YES
 

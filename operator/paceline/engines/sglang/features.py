@@ -1,4 +1,4 @@
-"""Features of SGLang that exclude speculation, or some of it: one row each.
+"""Features of SGLang that exclude speculation or parts of it: one row each.
 
 Rows were read in the wheel of 0.5.23, and in those that `since` and `until` name: a row ends before its `until`.
 """
@@ -38,9 +38,10 @@ def _with_host_cache(candidate: Candidate, parsed: ParsedFlag) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """If any of `flags` is on, only `algorithms` may be used; `trees` and `adaptive` say whether those still may.
+    """If any of `flags` is on, only `algorithms` may be used; `trees` and `adaptive` say whether those are still
+    allowed.
 
-    `lifted_by` is an environment variable of the server or another flag that voids the row.
+    `lifted_by` is an environment variable of the server or another flag that disables the row.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""The flags of SGLang's releases and the targets that they draft for, by dev/sglang/extract_flags.py.
+"""Flags and draft targets of SGLang's releases, from dev/sglang/extract_flags.py.
 
-Read in their wheels: all that PyPI has from the oldest that is known on. A version that is not among them is judged by
-the newest before it; one that is newer than all may have gained anything.
+Read in their wheels: all on PyPI from the oldest known release on. An unlisted version is judged by the newest release
+before it; a version newer than all may have added anything.
 """
 
 import re
@@ -13,7 +13,7 @@ from paceline.engines.arguments import Flag, read_data, read_flag
 from paceline.engines.release import Release, release
 
 Spans = Sequence[Sequence[str]]
-"""Pairs of releases, the first and the last; without a last it goes on."""
+"""Pairs of releases, first and last; without a last one the span is open."""
 
 NGRAM = {
     "num_draft_tokens": "--speculative-num-draft-tokens",
@@ -21,11 +21,11 @@ NGRAM = {
     "min_match": "--speculative-ngram-min-match-window-size",
     "max_match": "--speculative-ngram-max-match-window-size",
 }
-"""Field of an n-gram drafter → its flag. Since 0.5.10 every suffix up to --speculative-ngram-max-trie-depth is looked
-for, and there is no window."""
+"""Field of an n-gram drafter → its flag. Since 0.5.10 SGLang looks for every suffix up to
+--speculative-ngram-max-trie-depth, and there is no window."""
 
 RENAMED_TARGETS = ("DeepseekV32ForCausalLM",)
-"""Before 0.5.12 loaded as DeepseekV3ForCausalLM (utils/hf_transformers_utils.py:172 of 0.5.6)."""
+"""Loaded as DeepseekV3ForCausalLM before 0.5.12 (utils/hf_transformers_utils.py:172 of 0.5.6)."""
 
 
 @cache
@@ -36,13 +36,13 @@ def _data() -> Mapping[str, Any]:
 
 @cache
 def releases() -> tuple[str, ...]:
-    """From the oldest on."""
+    """Oldest first."""
     return tuple(_data()["releases"])
 
 
 @cache
 def judged_by(version: str) -> str:
-    """The release of that name, also for another build of it (0.5.6+fork); else the newest that is not newer."""
+    """The release with that name, also for other builds (0.5.6+fork); else the newest earlier release."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))
     number = release(version)
     if plain in releases() or number is None:
@@ -51,7 +51,7 @@ def judged_by(version: str) -> str:
 
 
 def is_listed(version: str) -> bool:
-    """Whether a version is one of these releases, or a build of one."""
+    """Whether the version is a listed release, or a build of one."""
     return release(version) == _number(judged_by(version))
 
 
@@ -63,7 +63,7 @@ def flags(version: str) -> Mapping[str, Flag]:
 
 
 def ngram(version: str) -> Mapping[str, str]:
-    """Those of NGRAM that a version has."""
+    """NGRAM's flags in a version."""
     return {field: flag for field, flag in NGRAM.items() if flag in flags(version)}
 
 
@@ -73,7 +73,7 @@ def first_with(name: str) -> str | None:
 
 
 def elsewhere(name: str, version: str) -> str:
-    """Which release has a flag that this one lacks, if one has: a way out."""
+    """Names a release with a flag that this one lacks, as a way out; "" if there is none."""
     having = [one for one in releases() if name in flags(one)]
     at = _places()
     if not having or at[having[-1]] > at[judged_by(version)]:
@@ -84,25 +84,25 @@ def elsewhere(name: str, version: str) -> str:
 
 @cache
 def successors() -> Mapping[str, str]:
-    """Flag → what the release that had it last names instead."""
+    """Flag → the replacement named by the last release with it."""
     return {name: row["instead"] for row in _data()["flags"] if "instead" in row for name, _ in read_flag(row)}
 
 
 @cache
 def eagle3_targets(version: str) -> frozenset[str]:
-    """Target architectures that can carry an EAGLE3 head."""
+    """Target architectures that support an EAGLE3 head."""
     return frozenset(name for name, spans in _data()["eagle3Targets"].items() if is_in(version, spans))
 
 
 def drafts_since(architecture: str, version: str) -> str:
-    """The first release that drafts with the layers for further tokens of a target, where this one does not yet: it
-    would load the whole target again. "" for all others, and for a class that no release names."""
+    """The first release that drafts with a target's layers for further tokens, if this one does not yet: it would load
+    the whole target again. "" for all others, and for an unknown class."""
     spans = _data()["mtpTargets"].get(architecture, ())
     return "" if not spans or is_in(version, spans) or architecture in RENAMED_TARGETS else str(spans[0][0])
 
 
 def _with_words(row: Mapping[str, Any], version: str) -> Mapping[str, Any]:
-    """With the choices that only some of its releases have."""
+    """The row with the choices that only some of its releases have."""
     some = (word for word, spans in row.get("sometimes", {}).items() if is_in(version, spans))
     return {**row, "choices": sorted((*row["choices"], *some))} if "sometimes" in row else row
 

@@ -1,8 +1,8 @@
-"""The hidden states of a target that SGLang hands to an EAGLE3 head: by release, target class and the head's own names.
+"""The hidden states of a target that SGLang gives to an EAGLE3 head, by release, target class and the head's own names.
 
 A state is numbered by the layer *before* which it is taken: 3 is the output of layer 2. A head names outputs
-(`eagle_config.eagle_aux_hidden_state_layer_ids` in its config.json; SGLang looks only in `eagle_config`), so
-most classes add one. Sources: the wheels named in the rows and `python/sglang/srt/models/qwen3_next.py` of
+(`eagle_config.eagle_aux_hidden_state_layer_ids` in its config.json; SGLang looks only in `eagle_config`), so most
+classes add one. Sources: the wheels named in the rows and `python/sglang/srt/models/qwen3_next.py` of
 github.com/tails-mpt/sglang at db727c03, which is 0.5.6 and six commits; read, never run.
 """
 
@@ -15,13 +15,13 @@ from paceline.engines.sglang.versions import neighbouring_releases
 Layers = tuple[int, ...]
 
 NAMES_READ = (0, 5, 6)
-"""0.4.5 takes its own layers and ignores the head's (model_runner.py:223)."""
+"""0.4.5 uses its own layers and ignores the head's (model_runner.py:223)."""
 GRAPHS_FOLLOW = (0, 5, 11)
-"""Before, a target's CUDA graphs are captured with the class's own layers, and the head's names reach the class
-only then: it prefills with the latter and verifies with the former (cuda_graph_runner.py:339 and model_runner.py:552 of
-0.5.6; cuda_graph_runner.py:648 and model_runner.py:668 of 0.5.10; put right in model_runner.py:762 of 0.5.11)."""
+"""Earlier releases capture a target's CUDA graphs with the class's own layers, and apply the head's names only
+afterwards: prefill uses the head's, verification the class's (cuda_graph_runner.py:339 and model_runner.py:552 of
+0.5.6; cuda_graph_runner.py:648 and model_runner.py:668 of 0.5.10; fixed in model_runner.py:762 of 0.5.11)."""
 UPSTREAM = (0, 5, 9)
-"""Qwen3-Next has a hook of upstream's own from here on."""
+"""Qwen3-Next has an upstream hook from here on."""
 
 QWEN3_NEXT = "Qwen3NextForCausalLM"
 
@@ -47,17 +47,17 @@ def _one_after(layers: int, attention: Sequence[int]) -> Layers:
 
 
 def _of_attention(layers: int, attention: Sequence[int]) -> Layers:
-    """The first, the middle and the last layer with full attention; every fourth by default."""
+    """The first, middle and last layer with full attention; if these are not known, every fourth layer counts."""
     full = tuple(attention) or tuple(range(3, layers, 4))
     return full[0], full[len(full) // 2], full[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """One class's `set_eagle3_layers_to_capture`. `targets` empty: every class that has no row of its own.
+    """One class's `set_eagle3_layers_to_capture`. If `targets` is empty: every class without a row.
 
-    `marks`: layers are marked one by one and a mark stays, so one too many is an IndexError at once;
-    otherwise a layer that never comes is a state too few. `takes_last`: the output of the last layer is available.
+    `marks`: layers are marked individually and marks stay, so a layer beyond the last raises IndexError at once;
+    otherwise its state is simply missing. `takes_last`: the output of the last layer is available.
     """
 
     targets: tuple[str, ...] = ()
@@ -125,8 +125,8 @@ HOOKS = (
 class Captured:
     """`asked` of the class, by the head or (`named` False) by default; CUDA graphs verify with `graphs`.
 
-    `lost` are those of `asked` that are never taken, `extra` come on top of them in a prefill, because a mark that
-    was set for the graphs stays: with either the states are wider or narrower than the head's first layer.
+    `lost` are those in `asked` that are never taken; a prefill adds `extra`, because marks set for the graphs stay. In
+    both cases the states do not fit the width of the head's first layer.
     """
 
     asked: Layers
@@ -156,10 +156,10 @@ def captured(
     graphs: bool = True,
 ) -> tuple[Captured, ...]:
     """The states for a head that names the outputs `named` (none: the engine chooses); for a version between two known
-    ones those of either.
+    ones, the states of either.
 
-    `layers` and `attention` (those with full attention, where others have none) are the target's; `graphs`: it decodes
-    in CUDA graphs. `declared`: the image adds the hook; only that of the fork for Qwen3-Next is known.
+    `layers` and `attention` (those with full attention, if others have none) are the target's; `graphs`: it decodes in
+    CUDA graphs. `declared`: the image adds the hook; only the fork's for Qwen3-Next is known.
     """
     number = release(version)
     if declared:

@@ -1,4 +1,4 @@
-"""How SGLang is started, and how its arguments say that it speculates."""
+"""How SGLang is started, and which arguments enable speculation."""
 
 from paceline.engines.importing import Importing
 from paceline.engines.sglang.arguments import flag_list

@@ -1,6 +1,6 @@
-"""Rules on the hidden states that an EAGLE3 head reads: can the release take them, and are they the head's own?
+"""Rules on the hidden states for an EAGLE3 head: can the release take them, and are they the head's own?
 
-`hidden_states` has what each release takes, with its sources.
+`hidden_states` lists what each release takes, with sources.
 """
 
 from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def _beside(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
 
 
 def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
-    """For a class whose heads are also made with a fork that takes other layers by itself."""
+    """For a class with heads trained on a fork that takes other layers by default."""
     target, layers = pair.target.architectures[0], pair.target.num_hidden_layers or 0
     named = pair.head.aux_layers or pair.head.aux_layers_beside
     if named or target != QWEN3_NEXT or target in pair.server.engine.eagle3_targets:
@@ -127,7 +127,7 @@ def _in_two_ways(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
 
 
 def _captured(pair: PairFacts) -> tuple[Captured, ...]:
-    """The states that this release hands to this head; empty where that is not known."""
+    """The states that this release gives to this head; empty if unknown."""
     engine, target, layers = pair.server.engine, pair.target.architectures[:1], pair.target.num_hidden_layers
     if pair.draft.algorithm != "EAGLE3" or not target or not layers or not pair.head.architectures:
         return ()

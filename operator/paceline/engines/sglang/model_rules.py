@@ -1,4 +1,4 @@
-"""What SGLang makes of a head and its target, by what their files show (0.5.23, tried or read)."""
+"""How SGLang reads a head and its target, judged by their files (0.5.23, tried or read)."""
 
 from collections.abc import Iterator
 
@@ -42,7 +42,7 @@ def positions_reach(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def assistant_is_frozen(pair: PairFacts) -> Iterator[ModelFinding]:
-    """SGLang makes another algorithm of MTP with such a draft, FROZEN_KV_MTP (speculative_hook.py:109)."""
+    """SGLang replaces MTP with FROZEN_KV_MTP for such a draft (speculative_hook.py:109)."""
     made_of, release_, arm = next(iter(pair.head.architectures), ""), release(pair.server.engine.version), pair.arm
     if made_of not in ASSISTANTS or pair.draft.algorithm not in LAYERS_OF_THE_TARGET:
         return
@@ -79,7 +79,7 @@ def own_layers_are_drafted(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def hybrids_need_a_strategy(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Of gated delta networks, whose radix cache keeps states."""
+    """For hybrids with gated delta networks, whose radix cache keeps states."""
     args, version = pair.server.engine.args, pair.server.engine.version
     if pair.target.state_bytes is None or is_newer(version) or not is_in(version, NO_BUFFER):
         return

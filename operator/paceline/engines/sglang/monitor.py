@@ -1,13 +1,14 @@
-"""What SGLang shows of a server in service. Source: the wheels of the known releases, and captures of 0.5.23.
+"""The metrics of a serving SGLang. Source: the wheels of the known releases, and captures of 0.5.23.
 
-A finished request adds its tokens and verify calls to the counters (metrics_collector.py:2092); its first token comes
-from prefill and is in no verify call, so accepted drafts = generated tokens - finished requests - verify calls. The
-last step of a request throws away what it accepted beyond the end, which makes a head look bad whose answers are short.
-So that step is left out of the steps, though not what it kept: of answers of 61 tokens 2.53 for the 2.50 of the
-server's own average, where it would be 2.47 with it. An answer of one token has no step, so those are counted that
-ended by themselves after several: each is in the histogram of times per output token (req_time_stats.py:492,
-tokenizer_manager.py:3278). A pool of classifiers among its traffic would otherwise hide any drop, as it does on 0.5.17,
-which has no such histogram.
+A finished request adds its tokens and verify calls to the counters (metrics_collector.py:2092). Its first token comes
+from prefill, not from a verify call, so accepted drafts = generated tokens - finished requests - verify calls. The last
+step of a request discards accepted tokens beyond the end, so short answers make a head look bad. Therefore that step is
+not counted, though its kept tokens are: for answers of 61 tokens this gives 2.53, where the server's own average is
+2.50, and 2.47 results with the step. An answer of one token has no step, so only requests are counted that ended by
+themselves after several tokens: each is in the histogram of times per output token (req_time_stats.py:492,
+tokenizer_manager.py:3278). Otherwise classification requests in a pool's traffic would hide any drop, as on 0.5.17,
+which lacks that histogram.
+
 0.4.5 and 0.5.6 count no verify calls; their gauge is the mean of the last decode-log-interval steps.
 """
 
@@ -18,17 +19,17 @@ _REQUESTS: Sum = {"sglang:num_requests_total": 1}
 _TOKENS: Sum = less({"sglang:generation_tokens_total": 1}, _REQUESTS)
 _FIRST: Sum = {"sglang:time_to_first_token_seconds_count": 1}
 _LATER: Sum = {"sglang:inter_token_latency_seconds_count": 1}
-"""One a token: a chunk of several counts as many times (metrics_collector.py:2161)."""
+"""One per token: a chunk of several counts several times (metrics_collector.py:2161)."""
 EVERY_STEP: Sum = {"sglang:realtime_tokens_total": 1}
-"""Grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 have none."""
+"""Grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 do not have it."""
 _ACCEPT_LENGTH = "sglang:spec_accept_length"
 PREFILL_SECONDS = 300.0
-"""Before 0.5.23: --watchdog-timeout, after which a server whose step takes as long ends itself. It is more than the
-30 s in which an idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects
-its gauges; 0.5.23 (metrics_reporter.py:1490) does at once. One that hangs does not."""
+"""Before 0.5.23: --watchdog-timeout, after which a server with such a long step ends itself. It exceeds the 30 s in
+which an idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects its
+gauges; 0.5.23 (metrics_reporter.py:1490) does so at once. A hanging scheduler does not."""
 PART_LABEL = "priority"
-"""With --enable-priority-scheduling each gauge of requests is there for each priority, and their total under
-priority="" (0.5.23: metrics_collector.py:1417)."""
+"""With --enable-priority-scheduling each gauge of requests exists per priority, and their total has priority=""
+(0.5.23: metrics_collector.py:1417)."""
 
 
 def monitor(version: str) -> Monitor:

@@ -1,4 +1,4 @@
-"""The arguments that SGLang's releases change when they speculate: `data/moves.json`, read out of their wheels.
+"""The arguments that SGLang's releases change for speculation: `data/moves.json`, extracted from their wheels.
 
 dev/sglang/extract_moves.py runs each wheel's own resolution of arguments with and without speculation and keeps the
 differences, by arm and GPU. docs/engines-sglang.md shows it.
@@ -15,15 +15,15 @@ from paceline.engines.release import release
 
 MEMORY, BACKEND = "mem_fraction_static", "attention_backend"
 ADAPTIVE, TREE = "EAGLE3 adaptive", "EAGLE3 tree"
-"""Arms with other names than their algorithm."""
+"""Arms whose name is not their algorithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
     """A resolved argument that differs under speculation.
 
-    `by` has the arms that move it, with the GPUs on which they do; `on` the targets. `at` are the lines that set it,
-    below `srt/` of the wheel. `before` and `after` are an example.
+    `by` maps the arms that change it to the GPUs on which they do; `on` are the targets. `at` are the lines that set
+    it, below `srt/` of the wheel. `before` and `after` are an example.
     """
 
     by: Mapping[str, tuple[str, ...]]
@@ -36,7 +36,7 @@ class Moved:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseMoves:
     """`moves` with nothing pinned, `moves_when_pinned` with a fixed attention backend and memory fraction. `lacks` are
-    arms that it lacks, `memory` mem_fraction_static of a dense target by GPU and arm."""
+    arms that the release lacks, `memory` is mem_fraction_static of a dense target by GPU and arm."""
 
     name: str
     lacks: frozenset[str]
@@ -45,13 +45,13 @@ class ReleaseMoves:
     memory: Mapping[str, Mapping[str, float]]
 
     def moved_by(self, field: str) -> Mapping[str, tuple[str, ...]]:
-        """Arm → GPUs; nothing where the field stays."""
+        """Arm → GPUs; empty if the field does not change."""
         return self.moves[field].by if field in self.moves else {}
 
 
 @cache
 def releases() -> tuple[ReleaseMoves, ...]:
-    """From the oldest on."""
+    """Oldest first."""
     rows: Mapping[str, Any] = read_data(__package__, "moves.json")["releases"]
     return tuple(
         ReleaseMoves(
@@ -66,8 +66,8 @@ def releases() -> tuple[ReleaseMoves, ...]:
 
 
 def moves_of(version: str) -> ReleaseMoves | None:
-    """The release of that name; for another build (0.5.6+fork) the one of the same number, for one that is not
-    listed the newest before it. None for a version older than all, or another name."""
+    """The release with that name; for another build (0.5.6+fork) the release with its number, for an unlisted one the
+    newest earlier release. None for a version older than all, or another name."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))
     exact = next((row for row in releases() if row.name == plain), None)
     number = release(version)
@@ -77,7 +77,7 @@ def moves_of(version: str) -> ReleaseMoves | None:
 
 
 def first_with(arm: str) -> str | None:
-    """The oldest release that knows an arm."""
+    """The oldest release with this arm."""
     return next((row.name for row in releases() if arm not in row.lacks), None)
 
 

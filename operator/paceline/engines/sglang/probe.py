@@ -1,4 +1,4 @@
-"""SGLang as a round sees it: resolved arguments and acceptance length in its server info, counters in its metrics."""
+"""How a round reads SGLang: resolved arguments and acceptance length in its server info, counters in its metrics."""
 
 import math
 from collections.abc import Mapping
@@ -24,24 +24,24 @@ _METRICS = "/metrics"
 _ACCEPTED_AT = "accepted_at"
 """No page of the known releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
 verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Its answers can
-have a histogram (protocol.py:393, :456; schedule_batch.py:1566), those of the others cannot."""
+include a histogram (protocol.py:393, :456; schedule_batch.py:1566), other releases' cannot."""
 HISTOGRAM = ("sglext", "spec_tokens_details", "spec_correct_drafts_histogram")
-"""Where it is in an answer."""
+"""Path of the histogram in an answer."""
 ACTIVE_TOKENS = "sglang:spec_num_draft_tokens"
 _COUNTERS = {
     "requests": "sglang:num_requests_total",
     "prompt_tokens": "sglang:prompt_tokens_total",
     "cached_tokens": "sglang:cached_tokens_total",
 }
-"""The same in all known releases."""
+"""Equal in all known releases."""
 PROMOTED = {"FROZEN_KV_MTP": "EAGLE"}
 """SGLang's name of EAGLE with Gemma 4's assistant as the draft (speculative_hook.py:109)."""
 FLUSH_SECONDS = 30
-"""How long the server may take to become idle before it refuses to empty its cache."""
+"""Seconds that the server may take to become idle before it refuses to empty its cache."""
 
 
 def probe(version: str) -> Probe:
-    """The probe of an engine version, as the resource names it."""
+    """The probe for the resource's engine version."""
     release = known_release(version)
     counters = {"verify_calls": release.verify_calls, "retractions": release.retractions}
     return Probe(
@@ -68,7 +68,7 @@ def _with_adapter(served: str, adapter: str) -> str:
 
 
 def resolved(release: KnownRelease, scrape: Scrape) -> Mapping[str, Any]:
-    """Arguments that a release lacks are None, so equal on all arms."""
+    """Arguments that a release lacks are None, and so equal on all arms."""
     arguments = {**dict.fromkeys(release.absent_arguments), **json_object(scrape.pages[release.info])}
     algorithm: Any = arguments.get("speculative_algorithm")
     return {**arguments, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
@@ -81,7 +81,7 @@ def kv_tokens(release: KnownRelease, scrape: Scrape) -> int | None:
 def speculation(release: KnownRelease, before: Scrape, after: Scrape) -> Speculation:
     """The acceptance length is the server's own average since the flush before the workload."""
     then, now = totals(before.pages[_METRICS]), totals(after.pages[_METRICS])
-    # A counter appears with its first event: on SGLang's page no retractions means none yet.
+    # A counter appears with its first event: an SGLang page without retractions means none yet.
     none_yet = 0.0 if any(name.startswith("sglang:") for name in now) else None
     return Speculation(
         accept_length=accept_length(json_object(after.pages[release.info])),
@@ -91,14 +91,14 @@ def speculation(release: KnownRelease, before: Scrape, after: Scrape) -> Specula
 
 
 def draft_tokens(page: str) -> float | None:
-    """The draft tokens of the latest verify calls (`metrics_collector.py:541`, which counts the root), mean over ranks.
-    None before the first: the gauge begins at 0."""
+    """The draft tokens of the latest verify calls (`metrics_collector.py:541`, which counts the root), averaged over
+    ranks. None before the first: the gauge starts at 0."""
     tokens = [sample.value for sample in samples(page) if sample.name == ACTIVE_TOKENS and sample.value >= 1]
     return math.fsum(tokens) / len(tokens) - 1 if tokens else None
 
 
 def histogram(answer: Mapping[str, Any]) -> tuple[int, ...]:
-    """The n-th number: verify calls that accepted n draft tokens."""
+    """Item n: verify calls that accepted n draft tokens."""
     found: Any = answer
     for key in HISTOGRAM:
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -107,13 +107,13 @@ def histogram(answer: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def work(release: KnownRelease, before: Scrape, after: Scrape) -> Work:
-    """An aborted answer ends as any other, usage included, and is among the requests; of `ended` it is none."""
+    """An aborted answer ends normally, with usage, and counts among the requests, but not in `ended`."""
     counters = {**_COUNTERS, "timed": release.ended} if release.ended != _COUNTERS["requests"] else _COUNTERS
     return count_between(totals(before.pages[_METRICS]), totals(after.pages[_METRICS]), counters)
 
 
 def accept_length(info: Mapping[str, Any]) -> float | None:
-    """Mean over the data-parallel ranks that have one; a server that does not speculate has none.
+    """Mean over the data-parallel ranks that report one; a server without speculation has none.
 
     0.4.5 has no ranks and reports it among its arguments.
     """

@@ -1,7 +1,6 @@
-"""Rules about values that SGLang chooses by whether it speculates: users have to set them, equally on all arms.
+"""Rules about values that SGLang sets differently under speculation: users must set them, equally on all arms.
 
-`moved_arguments` lists them by release, as read in the wheels. A branching tree's attention backend is in
-`tree_rules`.
+`moved_arguments` lists them by release, from the wheels. A branching tree's attention backend is in `tree_rules`.
 """
 
 import re
@@ -20,7 +19,7 @@ LIKE = (
     (re.compile(r"\bH200\b|\bGH200\b"), "H200"),
     (re.compile(r"\bH[0-9]{2,3}\b"), "H100"),
 )
-"""Products → the GPU of their kind that the wheels were asked about."""
+"""Products → the similar GPU for which the wheels were run."""
 
 
 def _memory(configuration: Configuration) -> Iterator[Refusal]:
@@ -41,8 +40,8 @@ def _memory(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _kind(arm: Arm) -> str:
-    """The arm of the wheels' table that this one is like. A custom algorithm is taken for EAGLE3: before 0.5.14 all but
-    NGRAM get its share, or more."""
+    """The similar arm in the wheels' table. A custom algorithm counts as EAGLE3: before 0.5.14 all but NGRAM get its
+    share, or more."""
     assert arm.draft
     if arm.custom:
         return "EAGLE3"

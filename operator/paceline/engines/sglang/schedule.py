@@ -1,8 +1,8 @@
 """A schedule of depths as SGLang reads it: the table of its adaptive speculation, in a file.
 
-The table has for each batch size the depths to choose from by what is accepted (`speculative/adaptive_spec_params.py`).
-Where an entry has one, nothing is left to choose: the depth follows the batch alone. The file is named by what is in
-it, so the arguments that are measured and served say which table it is.
+For each batch size the table has depths, from which SGLang chooses by acceptance
+(`speculative/adaptive_spec_params.py`). With one depth per entry, only the batch size decides. The file's name depends
+on its content, so the arguments identify the table.
 """
 
 import json
@@ -18,9 +18,9 @@ from paceline.engines.sglang.candidate import candidates
 
 _FLAG = "--speculative-adaptive-config"
 BY_BATCH_SIZE = (0, 5, 13)
-"""Before, one list of depths is for all batches."""
+"""Earlier releases have one list of depths for all batches."""
 RESTS = (0, 5, 14)
-"""Before, a depth is at least 1."""
+"""Earlier releases need a depth of at least 1."""
 
 
 def files(arm: Arm) -> Mapping[str, str]:
@@ -31,8 +31,8 @@ def files(arm: Arm) -> Mapping[str, str]:
 
 
 def argv(arm: Arm) -> Iterator[str]:
-    """SGLang begins with a depth of the table: the middle one of all, were none named. That one gets CUDA graphs of
-    every batch size, the others of their own."""
+    """SGLang starts with a depth of the table, by default the middle one. That depth gets CUDA graphs of every batch
+    size, the others of their own."""
     (path,) = files(arm)
     yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
     yield from ("--speculative-num-steps", str(arm.deepest), _FLAG, path)

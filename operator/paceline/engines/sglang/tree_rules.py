@@ -1,4 +1,4 @@
-"""Rules about algorithms, trees, n-grams and depths, by SGLang's version."""
+"""Rules about algorithms, trees, n-grams and depths, by SGLang version."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ REJECTION = {
     "--speculative-use-rejection-sampling": ("EAGLE", "EAGLE3"),
     "--speculative-use-block-verification": ("EAGLE", "EAGLE3", "DFLASH", "DSPARK"),
 }
-"""Flag → the algorithms that it is for."""
+"""Flag → the algorithms that support it."""
 
 
 def _version(configuration: Configuration) -> Iterator[Refusal]:
@@ -226,7 +226,7 @@ RULES = (
 
 
 def _window(arm: Arm) -> Mapping[str, tuple[str, int | None]]:
-    """Field of the resource → field of an n-gram, and its value."""
+    """Field of the resource → field of an n-gram drafter, and its value."""
     ngram = arm.ngram
     return {"minMatch": ("min_match", ngram.min_match), "maxMatch": ("max_match", ngram.max_match)} if ngram else {}
 
@@ -236,7 +236,7 @@ def _tree_backends(configuration: Configuration) -> tuple[str, ...]:
 
 
 def _rendering(candidate: Candidate) -> tuple[object, ...]:
-    """The parts of a candidate that reach the server, with SGLang's defaults."""
+    """The parts of a candidate that reach the server, with SGLang's defaults filled in."""
     arm, ngram = candidate.arm, candidate.arm.ngram
     assert arm.draft
     filled = (verify_tokens(arm), ngram.breadth or NGRAM_BREADTH, ngram.min_match, ngram.max_match) if ngram else None

@@ -1,7 +1,7 @@
-"""Environment variables of SGLang's speculation, and the releases that read each. Others ignore it without a word.
+"""Environment variables of SGLang's speculation, and the releases that read each. Others ignore it silently.
 
-Read in the wheels: dev/sglang/extract_variables.py, to which tests hold the releases. One that is only declared, or
-only warned of, is not read.
+From the wheels, by dev/sglang/extract_variables.py, with which tests compare the releases. A variable that is only
+declared, or only warned about, does not count as read.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from paceline.engines.sglang.versions import is_newer
 
 @dataclass(frozen=True, slots=True)
 class ReadBy:
-    """By the releases from the first to the last, or on, and where: in the first of them, below `srt/`."""
+    """The releases that read it (first to last, or still) and where: in the first one, below `srt/`."""
 
     since: str
     until: str
@@ -70,7 +70,7 @@ VARIABLES: Mapping[str, ReadBy] = {
 
 
 def ignored(server: Server) -> Iterator[tuple[str, str]]:
-    """Path below the spec, and why the variable does nothing. Of a newer release than all nothing is said."""
+    """Path below the spec, and why the variable has no effect. Empty for a release newer than all known ones."""
     engine = server.engine
     for index, entry in enumerate(() if is_newer(engine.version) else engine.env):
         name = str(entry["name"])

@@ -1,8 +1,8 @@
 """SGLang's known releases: their pages and counters. Source: their wheels, read; 0.5.23 also run.
 
-A release that is not in the table is treated as the newest one before it; one between two of them gets the benefit of
+A release that is not in the table is treated like the newest one before it; one between two of them gets the benefit of
 the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moved_arguments`) are known all the same. A release
-newer than all may have gained anything: there we refuse only what is known to be wrong.
+newer than all may have added anything: for it we refuse only known mistakes.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from paceline.engines.release import release
 
 EAGLE_FAMILY = ("EAGLE", "EAGLE3", "NEXTN", "MTP")
-"""With a trained head or with layers of the target itself; SGLang runs NEXTN and MTP as EAGLE."""
+"""Algorithms with a trained head or with the target's own layers; SGLang runs NEXTN and MTP as EAGLE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +34,12 @@ class KnownRelease:
     absent_arguments: tuple[str, ...] = ()
     own_temperature: float | None = None
     histogram: bool = False
-    """Whether an answer can have acceptance by position (`return_spec_tokens_details`)."""
+    """Whether an answer can include acceptance by position (`return_spec_tokens_details`)."""
     adapters: bool = False
-    """Whether its way to name an adapter was read (`openai/serving_base.py:40`)."""
+    """Whether its syntax for adapters was read (`openai/serving_base.py:40`)."""
     ended: str = "sglang:num_requests_total"
-    """The counter of requests that ended, unaborted, with a step of several tokens; of all where there is none."""
+    """The counter of unaborted requests that had a step of several tokens; if there is none, the counter of all
+    requests."""
 
 
 KNOWN = (
@@ -46,7 +47,7 @@ KNOWN = (
         version="0.4.5",
         algorithms=frozenset(EAGLE_FAMILY),
         adaptive=False,
-        paged_trees=(),  # a page of more than one token turns a tree into a chain, and the log alone says so
+        paged_trees=(),  # a page of more than one token turns a tree into a chain; only the log says so
         ready="/health",
         ready_seconds=2,
         info="/get_server_info",
@@ -56,7 +57,7 @@ KNOWN = (
             "moe_runner_backend",
             "moe_a2a_backend",
         ),
-        own_temperature=0.7,  # openai_api/protocol.py:331: nothing of the model's is read
+        own_temperature=0.7,  # openai_api/protocol.py:331: the model's values are not read
     ),
     KnownRelease(
         version="0.5.6",
@@ -98,14 +99,14 @@ KNOWN = (
 
 
 def known_release(version: str) -> KnownRelease:
-    """The newest known release that is not newer than `version`; the newest of all if that is not a version."""
+    """The newest known release that is not newer than `version`; the newest of all if `version` is not one."""
     number = release(version)
     older = [row for row in KNOWN if number is None or _number(row) <= number]
     return older[-1] if older else KNOWN[0]
 
 
 def neighbouring_releases(version: str) -> tuple[KnownRelease, ...]:
-    """The known releases that a version may behave as: itself, or the ones before and after it."""
+    """The known releases as which a version may behave: itself, or its neighbours."""
     number, row = release(version), known_release(version)
     if number is None or _number(row) >= number:
         return (row,)

@@ -1,8 +1,8 @@
 """sglang-jax, SGLang's rewrite for TPUs.
 
-`argv` is how an arm becomes a process, `rules` all that is refused and why, `probe` how a round reads a server. Unlike
-on SGLang, `--tp-size` counts all devices, the server refuses its own speculative defaults (4 steps, topk 5, 4 tokens),
-`/health` means little, and only the log has acceptance.
+`argv` is how an arm becomes a process, `rules` all refusals and their reasons, `probe` how a round reads a server.
+Unlike SGLang's, `--tp-size` counts all devices, the server refuses its own speculative defaults (4 steps, topk 5, 4
+tokens), `/health` means little, and only the log has acceptance.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ ADAPTER = Adapter(
     ),
     ready_path=lambda _: "/health_generate",
     ready_timeout_seconds=lambda _: 25,  # it generates a token: never under a second, up to 20
-    health_path="/health",  # says only that the process answers; its own watchdog ends a scheduler that hangs
+    health_path="/health",  # only shows that the process answers; its own watchdog ends a hanging scheduler
     health_timeout_seconds=5,
     probe=probe,
     monitor=lambda _: MONITOR,

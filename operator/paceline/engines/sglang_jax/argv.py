@@ -18,32 +18,32 @@ JIT_CACHE = "/jit"
 
 _RUNNING_REQUESTS = "--max-running-requests"
 _FEWEST_RUNNING_REQUESTS = 64
-"""Token buckets below it are dropped (model_executor/compilation_manager.py:69), and the smallest of them is 64; left
-alone the server takes thousands and pads every prefill to the largest bucket."""
+"""Token buckets below it are dropped (model_executor/compilation_manager.py:69), and the smallest of them is 64; by
+default the server accepts thousands and pads every prefill to the largest bucket."""
 
 PINNED = {
-    # Speculation's buffers are float32 where the model's own type is taken (speculative/base_worker.py:124).
+    # Speculation's buffers are float32 if the model's own type is used (speculative/base_worker.py:124).
     "--dtype": "bfloat16",
     # Draft weights and speculation's KV come on top of it (model_runner_kv_cache_mixin.py:786); the default is 0.88.
     "--mem-fraction-static": "0.8",
-    # Seconds. Programs that are compiled while it serves count as silence; the default of 300 ends the server.
+    # Seconds. Compiling while serving counts as silence; the default of 300 ends the server.
     "--watchdog-timeout": "1200",
 }
-"""On every arm, unless the resource says otherwise."""
+"""Set on every arm, unless the resource says otherwise."""
 
 _DECODE_LOG_INTERVAL = 1
-"""Every decode step has its own line: lines carry no weight, so two steps could not be told apart in one."""
+"""Every decode step has its own line: lines carry no weights, so two steps in one line could not be separated."""
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
-    """The whole command of one arm; what is measured and what is served are this, byte for byte."""
+    """The whole command of one arm, byte for byte the same in rounds and in service."""
     return (*_common(server), *_speculation(arm), *server.engine.args, *arm.args)
 
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """The same on every arm. A user's variable of the same name wins."""
+    """Equal on all arms. A user's variable with the same name wins."""
     own = {
-        "JAX_COMPILATION_CACHE_DIR": JIT_CACHE,  # without it every start compiles for minutes
+        "JAX_COMPILATION_CACHE_DIR": JIT_CACHE,  # without it every start would compile for minutes
     }
     return environment(server, own, keys.env(server))
 
@@ -85,7 +85,8 @@ def _common(server: Server) -> tuple[str, ...]:
 
 
 def _speculation(arm: Arm) -> tuple[str, ...]:
-    """Both models are directories of their commits, so no revision is given: a target's would be used on the draft."""
+    """Both models are directories of their commits, so no revision is given: the target's would also be applied to the
+    draft."""
     if arm.draft is None:
         return ()
     shape = (word for flag, value in zip(_FLAGS, _shape(arm), strict=True) for word in (flag, str(value)))
@@ -97,9 +98,9 @@ _FLAGS = tuple(f"--{field.replace('_', '-')}" for field in _FIELDS)
 
 
 def _shape(arm: Arm) -> tuple[int, int, int]:
-    """Steps, topk and tokens, always all three: the default of one does not go with the others.
+    """Steps, topk and tokens, always all three: their defaults do not match each other.
 
-    A block (DFLASH) is one step of so many tokens.
+    A block (DFLASH) is one step of that many tokens.
     """
     if arm.tree:
         return arm.tree.num_steps, arm.tree.top_k, verify_tokens(arm)
@@ -108,7 +109,7 @@ def _shape(arm: Arm) -> tuple[int, int, int]:
 
 
 def verify_tokens(arm: Arm) -> int:
-    """Tokens that a verify step checks, the root included. An arm of another shape is refused."""
+    """Tokens per verify step, including the root. Arms with another shape are refused."""
     return arm.tree.num_draft_tokens if arm.tree else arm.block_size or 1
 
 

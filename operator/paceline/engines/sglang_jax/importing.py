@@ -1,4 +1,4 @@
-"""How sglang-jax is started, and how its arguments say that it speculates."""
+"""How sglang-jax is started, and which arguments enable speculation."""
 
 from paceline.engines.importing import Importing
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES

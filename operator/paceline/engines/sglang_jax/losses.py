@@ -1,5 +1,4 @@
-"""What requests no longer get once sglang-jax speculates, and what they need beside it (0.1.0rc0, below
-`sgl_jax/srt/`)."""
+"""What requests lose once sglang-jax speculates, and what else they need (0.1.0rc0, below `sgl_jax/srt/`)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +22,7 @@ def loses(arm: Arm) -> str:
 
 
 def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
-    """managers/scheduler.py:173, speculative/overlap_utils.py:35."""
+    """From managers/scheduler.py:173, speculative/overlap_utils.py:35."""
     if arm.draft is None:
         return
     algorithm, dataset = arm.draft.algorithm, load.dataset
@@ -37,5 +36,5 @@ def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
 
 
 def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Without a parser a request with tools is answered with 500 (function_call/function_call_parser.py:45)."""
+    """Without a parser the server answers 500 to requests with tools (function_call/function_call_parser.py:45)."""
     return ("--tool-call-parser",) if body.get("tools") and body.get("tool_choice") != "none" else ()

@@ -1,4 +1,4 @@
-"""Why sglang-jax cannot be watched. Source: the commit cddbf6f, read and run."""
+"""Why sglang-jax cannot be monitored. Source: the commit cddbf6f, read and run."""
 
 from paceline.engines.monitor import Monitor
 

@@ -1,14 +1,14 @@
-"""sglang-jax as a round sees it: resolved arguments in its server info, speculation and retractions in its log.
+"""How a round reads sglang-jax: resolved arguments from its server info, speculation and retractions from its log.
 
-No page has an acceptance length, `/metrics` neither, but with `--decode-log-interval 1` every decode step has a line
- (managers/scheduler_metrics_mixin.py:125):
+No page has an acceptance length, not even `/metrics`, but with `--decode-log-interval 1` every decode step has a line
+(managers/scheduler_metrics_mixin.py:125):
 
     Decode batch. #running-req: 4, #token: 913, token usage: 0.01, accept-len 2.25, accept-ratio 0.56, …
 
-`accept-len` is the mean of the requests that were verified, and counts the bonus token, as ours does. Under the
-overlap scheduler a step is launched before the result of the one before is known, so it still holds the requests that
-ended there, and `#running-req` counts them (scheduler_output_processor_mixin.py:380-395 leaves them out of the rest).
-They are gone in the line after. No line has acceptance by position.
+`accept-len` is the mean over the verified requests, and counts the bonus token, as ours does. The overlap scheduler
+launches a step before it knows the previous result, so the step still holds the requests that ended there, and
+`#running-req` counts them (scheduler_output_processor_mixin.py:380-395 leaves them out of the rest). The next line no
+longer has them. No line has acceptance by position.
 """
 
 import re
@@ -19,13 +19,13 @@ from paceline.engines.probe import Probe, Scrape, Speculation, json_object, posi
 
 _INFO = "/get_server_info"
 BATCH = re.compile(r"(?P<kind>Prefill|Decode) batch\. #(?:new-seq|running-req): (?P<requests>\d+), (?P<rest>.*)")
-"""The line of a step. `Prefill batch. #bid: …` reports a compiled program and not a step."""
+"""The line of a step. `Prefill batch. #bid: …` reports a compiled program, not a step."""
 _LENGTH = re.compile(r"\baccept-len (?P<length>\d+(?:\.\d+)?), ")
 _RETRACTED = re.compile(r"Retract requests\. #retracted_reqs: (?P<requests>\d+)")
 
 
 def probe(_: str) -> Probe:
-    """The same for every version."""
+    """The same probe for every version."""
     return Probe(
         pages=(_INFO,),
         resolved=resolved,
@@ -33,7 +33,7 @@ def probe(_: str) -> Probe:
         speculation=speculation,
         flush_path="/flush_cache",
         whole={"separate_reasoning": False},
-        own_temperature=0.7,  # entrypoints/openai/protocol.py:402: nothing of the model's is read
+        own_temperature=0.7,  # entrypoints/openai/protocol.py:402: the model's values are not read
         reads_log=True,
         unseen=("accepted_at",),
     )
@@ -48,14 +48,14 @@ def kv_tokens(scrape: Scrape) -> int | None:
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
-    """From the log lines in between; empty without decode steps (a log level that hides them)."""
+    """Speculation from the log lines in between; empty without decode steps (a log level that hides them)."""
     log = after.log[len(before.log) :]
     steps = tuple(_steps(log))
     if not steps:
         return Speculation()
     verified = [(step.length, requests) for step, requests in _verified(steps, _overlaps(after)) if step.length]
     verify_calls = sum(requests for _, requests in verified)
-    # A line rounds to hundredths, so the tokens of a step are a whole number again up to a batch of 99.
+    # Lines round to hundredths, so rounding recovers a step's whole number of tokens up to a batch of 99.
     tokens = sum(round(length * requests) for length, requests in verified)
     return Speculation(
         accept_length=tokens / verify_calls if verify_calls else None,
@@ -65,7 +65,7 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
 
 
 class DecodeStep(NamedTuple):
-    """A decode step as its line has it. `after_prefill`: one was launched since the line before, and runs next."""
+    """A decode step from its log line. `after_prefill`: a prefill was launched since the line before, and runs next."""
 
     requests: int
     length: float | None
@@ -84,17 +84,17 @@ def _steps(log: str) -> Iterator[DecodeStep]:
 def _verified(steps: tuple[DecodeStep, ...], overlaps: bool) -> Iterator[tuple[DecodeStep, int]]:
     """Each step with the number of requests that were verified in it.
 
-    What the next line does not hold any more had ended before this step. Where a prefill runs in between, or requests
-    take their first step by themselves, the next line may be of the new requests alone, or of more: then the line is
-    taken as it is, one too many for each that had ended.
+    Requests missing from the next line had ended before this step. If a prefill runs in between, or new requests take
+    their first step alone, the next line may show only the new requests, or more of them: then the line's own number is
+    used, which is too high by one for each ended request.
     """
     for step, following, after in zip(steps, (*steps[1:], None), (*steps[2:], None, None), strict=False):
-        # Requests come by a prefill only: what grows without one had a part of them by itself.
+        # Requests arrive only by prefill: a batch that grows without one had a separate first part.
         part = following and after and after.requests > following.requests and not after.after_prefill
         comparable = overlaps and following and not step.after_prefill and not part
         yield step, min(step.requests, following.requests) if comparable and following else step.requests
 
 
 def _overlaps(scrape: Scrape) -> bool:
-    """On sglang-jax only a flag decides (managers/scheduler.py:326)."""
+    """Only a flag decides on sglang-jax (managers/scheduler.py:326)."""
     return resolved(scrape).get("disable_overlap_schedule") is not True

@@ -3,7 +3,7 @@
 Sources are below `sgl_jax/srt/` of sglang-jax at cddbf6f (`SA` is `server_args.py`); 0.1.0rc0 agrees. The API itself
 refuses (`api/compatibility.py`): algorithms that it lacks (for STANDALONE no draft worker is built,
 managers/scheduler.py:383), shapes other than chains of at least two steps (with topk above 1 the server dies at its
-first draft, speculative/eagle_draft_worker.py:417, with one step while it compiles, speculative/base_worker.py:89), and
+first draft, speculative/eagle_draft_worker.py:417, with one step while compiling, speculative/base_worker.py:89), and
 accelerators other than TPUs.
 """
 
@@ -21,7 +21,8 @@ from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 
 LISTED = "0.1.0rc0"
-"""The release whose flags are listed, by `tests/contract/make_sglang_jax_flags.py`. It serves for older ones, too."""
+"""The release whose flags are listed, by `tests/contract/make_sglang_jax_flags.py`. Older releases are judged by it,
+too."""
 
 MANAGED: Mapping[str, str] = {
     **managed_flags(
@@ -40,25 +41,25 @@ COMPARED = (
     "tp_size", "dp_size", "moe_backend", "disable_radix_cache", "disable_overlap_schedule", "enable_mixed_chunk",
     "disable_precompile", "decode_log_interval",
 )  # fmt: skip
-"""Resolved arguments that every server must report; all others are compared, too, but MOVED. Unlike on SGLang, so is
-overlap scheduling: speculation does not switch it off, a flag on every arm does."""
+"""Resolved arguments that every server must report; all others except MOVED are compared, too. Unlike on SGLang,
+overlap scheduling is compared: a flag on every arm disables it, not speculation."""
 MOVED = ("speculative_*", "max_total_num_tokens", "max_req_input_len")
-"""Not compared: speculation's own, and the KV cache that a draft leaves."""
+"""Not compared: speculation's own, and the KV cache left after the draft."""
 OWN_FLAGS: frozenset[str] = frozenset()
-"""Flags that a candidate's `args` may hold: none. Those of speculation are rendered from the resource, everything else
-is set in spec.engine.args, for all arms (docs/decisions/0020)."""
+"""Flags that a candidate's `args` may hold: none. Speculative flags are rendered from the resource, everything else is
+set in spec.engine.args, for all arms (docs/decisions/0020)."""
 
 CHAINED = ("EAGLE", "EAGLE3", "NEXTN")
-"""Whose prefix cache keeps pairs of tokens (speculative/spec_info.py:69, mem_cache/radix_cache.py:194)."""
+"""Algorithms whose prefix cache keeps pairs of tokens (speculative/spec_info.py:69, mem_cache/radix_cache.py:194)."""
 PAGE_SIZE, NO_PREFIX_CACHE = "--page-size", "--disable-radix-cache"
 
 EAGLE3_OVERLAPS = (0, 1, 0)
-"""Since the commit before cddbf6f (#1534): not in any 0.0.x."""
+"""Since the commit before cddbf6f (#1534), so not in any 0.0.x."""
 OVERLAP, GRAMMAR = "--disable-overlap-schedule", "--grammar-backend"
 LORA = ("--enable-lora", "--enable-static-lora", "--lora-paths")
 HOOKED = frozenset({"LlamaForCausalLM", "Qwen3ForCausalLM"})
-"""Targets with `set_eagle3_layers_to_capture` (models/llama.py, models/qwen3.py). Others, Qwen3-MoE among them, load
-for minutes and then end with an AttributeError (model_executor/model_runner.py:592)."""
+"""Targets with `set_eagle3_layers_to_capture` (models/llama.py, models/qwen3.py). Others, such as Qwen3-MoE, load for
+minutes and then end with an AttributeError (model_executor/model_runner.py:592)."""
 
 
 def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
@@ -83,7 +84,7 @@ def eagle3_targets(version: str) -> frozenset[str] | None:
 
 
 def is_known(version: str) -> bool:
-    """Whether all of its flags are listed; those of a name that is not a version may be any."""
+    """Whether all of its flags are listed; a name that is not a version may have any flags."""
     number, listed = release(version), release(LISTED)
     return number is not None and listed is not None and number <= listed
 
@@ -159,7 +160,7 @@ def _recurrent(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _pages(configuration: Configuration) -> Iterator[Refusal]:
-    """Captured at 1 and at 64, and at 1 without the prefix cache: that one frees all it took."""
+    """Captured at 1 and at 64, and at 1 without the prefix cache: then it frees everything."""
     if configuration.value(PAGE_SIZE) not in (None, "1") or any(configuration.find(NO_PREFIX_CACHE)):
         return
     parsed = next(configuration.find(PAGE_SIZE), None)

@@ -1,8 +1,8 @@
 """vLLM.
 
-`argv` is how an arm becomes a process, `arguments` the flags and who sets them, `rules` all that is refused and why,
-`probe` how a round reads a server. Sources: vLLM 0.33.0 (its wheel on PyPI); paths are below `vllm/`. Unlike on SGLang,
-speculation is one JSON argument, a tree is a chain, and `/health` is an instant flag.
+`argv` is how an arm becomes a process, `arguments` the flags and who sets them, `rules` all refusals and their reasons,
+`probe` how a round reads a server. Sources: vLLM 0.33.0 (its wheel on PyPI); paths are below `vllm/`. Unlike SGLang's,
+speculation is one JSON argument, a tree is a chain, and `/health` answers instantly.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ ADAPTER = Adapter(
     bounds=_bounds,
     parallel=lambda server: _PARALLELISM.refusals(server, FLAGS),
     attention_groups=lambda server: _PARALLELISM.attention_groups(server, FLAGS),
-    eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see without_hidden_states
+    eagle3_targets=lambda _: None,  # every model served through Transformers has it: see without_hidden_states
     model_rules=MODEL_RULES,
     memory_flags=MemoryFlags(
         static_share="--gpu-memory-utilization",

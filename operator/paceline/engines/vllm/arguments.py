@@ -1,7 +1,7 @@
-"""vLLM's arguments: which there are, which Paceline renders, and which a round compares.
+"""vLLM's arguments: which exist, which ones Paceline renders, and which ones a round compares.
 
-The list is read in vLLM's wheel by dev/vllm/extract_flags.py. vLLM takes underscores for dashes and `--flag.key value`
-for a key of a JSON flag.
+dev/vllm/extract_flags.py reads the list in vLLM's wheel. vLLM accepts underscores for dashes and `--flag.key value` for
+a key of a JSON flag.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from paceline.engines.arguments import FlagList, read_flags
 from paceline.engines.owned_flags import managed_flags
 
 LISTED_VERSION = "0.33.0"
-"""The version whose flags are listed. Of another version no flag is unknown."""
+"""The version whose flags are listed. For other versions no flag counts as unknown."""
 _MANAGED: Mapping[str, str] = {
     **managed_flags(
         "--model", "--revision", "--served-model-name", "--host", "--port", "--uds", "--config", "--seed",
@@ -21,7 +21,7 @@ _MANAGED: Mapping[str, str] = {
     "--spec-*": "remove it",
     "--speculative-*": "remove it",
 }  # fmt: skip
-"""Flag → way out. The last two are short cuts of the speculative configuration."""
+"""Flag → way out. The last two are shortcuts to the speculative configuration."""
 _FORBIDDEN = {
     "--disable-log-stats": "there would be no metrics to measure speculation by",
     "--root-path": "pages would not be where they are read",
@@ -31,7 +31,7 @@ COMPARED = (
     "enable_chunked_prefill", "pipeline_parallel_size", "data_parallel_size", "disable_custom_all_reduce",
     "load_format", "block_size", "gpu_memory_utilization",
 )  # fmt: skip
-"""Arguments that every server must report. All others in the start line are compared, too, but MOVED."""
+"""Arguments that every server must report. All others in the start line except MOVED are compared, too."""
 MOVED = (
     "method", "num_spec_tokens", "draft_positions", "speculative_depth",
     "compilation_config.cudagraph_mode", "compilation_config.cudagraph_capture_sizes",
@@ -39,10 +39,10 @@ MOVED = (
     "compilation_config.compile_sizes", "compilation_config.compile_ranges_endpoints",
     "compilation_config.splitting_ops", "compilation_config.local_cache_dir", "compilation_config.cache_dir",
 )  # fmt: skip
-"""Not compared: speculation's own, and sizes and mode of CUDA graphs. These follow from the tokens of a
-verify step (`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of the cost of speculation."""
+"""Not compared: speculation's own, and sizes and mode of CUDA graphs. The graphs depend on the tokens of a verify step
+(`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of speculation's cost."""
 OWN_FLAGS = frozenset({"--speculative-config"})
-"""Flags that a candidate's `args` may hold: keys of the speculative configuration that the resource has no field for
+"""Flags that a candidate's `args` may hold: keys of the speculative configuration for which the resource has no field
 (`keys`). Everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
 _RENAMED: Mapping[str, str] = {
     "--guided-decoding-backend": "--structured-outputs-config.backend",
@@ -58,8 +58,8 @@ _RENAMED: Mapping[str, str] = {
     "--cuda-graph-sizes": "--cudagraph-capture-sizes",
     "--worker-use-ray": "--distributed-executor-backend=ray",
 }
-"""Flags that 0.33.0 has no more → their replacement in it, as the last release with the flag names it
-(engine/arg_utils.py of 0.6.6 to 0.12.0)."""
+"""Flags that 0.33.0 no longer has → their replacement, named by the last release with the flag (engine/arg_utils.py of
+0.6.6 to 0.12.0)."""
 
 
 @cache

@@ -20,29 +20,29 @@ PORT = 8000
 JIT_CACHE = "/jit"
 
 _DEFAULTS = {
-    # Where a request does not say how it is sampled, the model does, as on SGLang; but for min_p: with that vLLM
-    # answers 400 as soon as it speculates (sampling_params.py:1193).
+    # Requests without sampling parameters use the model's, as on SGLang, except min_p: with it vLLM answers 400 once it
+    # speculates (sampling_params.py:1193).
     "--override-generation-config": '{"min_p":0}',
 }
-"""On every arm, unless the resource says otherwise."""
+"""Set on every arm, unless the resource says otherwise."""
 DRAINS = (0, 33)
-"""The first release known to finish the requests under way after SIGTERM, if it is told for how long; by default it
-aborts them (entrypoints/launchers/launcher.py:269, config/vllm.py:454)."""
+"""The first release known to finish running requests after SIGTERM, if it is given a timeout; by default it aborts them
+(entrypoints/launchers/launcher.py:269, config/vllm.py:454)."""
 DRAIN_SECONDS = 120
-"""As long as servers of the other engines, which wait for every request, are given before they are killed."""
+"""The time that servers of the other engines, which wait for every request, get before they are killed."""
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
-    """The whole command of one arm; what is measured and what is served are this, byte for byte."""
+    """The whole command of one arm, byte for byte the same in rounds and in service."""
     return (*_common(server), *speculation(server, arm), *server.engine.args, *other_words(arm))
 
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """The same on every arm. A user's variable of the same name wins."""
+    """Equal on all arms. A user's variable with the same name wins."""
     own = {
         "VLLM_CACHE_ROOT": JIT_CACHE,
         "VLLM_NO_USAGE_STATS": "1",
-        # Otherwise vLLM takes the first runner for features that the second lacks: another engine than the baseline's.
+        # Otherwise vLLM uses the first runner for features that the second lacks: another engine than the baseline's.
         RUNNER: "1",
     }
     key = server.engine.api_key
@@ -51,7 +51,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
-    """The arguments of this arm in the start log and the metrics; others would be another experiment."""
+    """The arguments of this arm in the start log and the metrics; with other values it would be another experiment."""
     return {
         "served_model_name": server.served_name,
         "tensor_parallel_size": server.accelerator.tensor_parallel_size,

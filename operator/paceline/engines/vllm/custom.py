@@ -1,7 +1,6 @@
-"""An algorithm without a word in the API: `draft.name` is vLLM's method, `custom.args` are keys of its speculative
-configuration. It is measured, and nothing about it is assumed; we refuse only another experiment.
-Sources: `config/speculative.py` of 0.33.0.
-"""
+"""An algorithm without a name in the API: `draft.name` is vLLM's method, `custom.args` are keys of its speculative
+configuration. It is measured without assumptions; we refuse only changes that make it another experiment. Sources:
+`config/speculative.py` of 0.33.0."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -14,16 +13,16 @@ from paceline.engines.vllm.arguments import LISTED_VERSION
 from paceline.engines.vllm.keys import FLAG, settings
 
 _METHODS = tuple(read_data(__package__, f"flags-{LISTED_VERSION}.json")["speculativeMethods"])
-"""`SpeculativeMethod` (:74). medusa and mlp_speculator went with 0.33."""
+"""`SpeculativeMethod` (:74). 0.33 removed medusa and mlp_speculator."""
 MTP = "_mtp"
-"""How `MTPModelTypes` end, one a model (:38); vLLM makes `mtp` of each of them (:1246)."""
+"""Suffix of `MTPModelTypes`, one per model (:38); vLLM maps each to `mtp` (:1246)."""
 _NEEDS: Mapping[str, Mapping[str, str]] = {
     "custom_class": {"model": "MODULE.CLASS", "num_speculative_tokens": "N"},
     "extract_hidden_states": {"num_speculative_tokens": "N"},
     "ngram_gpu": {"num_speculative_tokens": "N"},
 }
-"""Method → the keys without which vLLM ends at its start (:1289, :1948), with their values. Others take the number of
-tokens from a head, or have a default."""
+"""Method → the keys without which vLLM ends at its start (:1289, :1948), with their values. Other methods take the
+number of tokens from a head, or have a default."""
 
 
 def known(configuration: Configuration) -> Iterator[Refusal]:

@@ -11,8 +11,8 @@ from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration
 
 ADAPTIVE_DEPTH = 7
-"""The most tokens that an adaptive arm proposes by default: vLLM itself has none for most heads. From the example in
-its documentation (docs/features/speculative_decoding/adaptive_verification.md)."""
+"""The most tokens that an adaptive arm proposes by default: vLLM has no default for most heads. From its
+documentation's example (docs/features/speculative_decoding/adaptive_verification.md)."""
 _PIECES = re.compile(r"cudagraph_mode\W+(NONE|PIECEWISE)\b")
 
 
@@ -24,7 +24,7 @@ def adaptive(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _obstacles(configuration: Configuration) -> Iterator[str]:
-    """Each ends the server at its start."""
+    """Settings that would each end the server at its start."""
     for parsed in configuration.shared:
         written, value = parsed.written, parsed.value
         if written in ("--enable-lora", "--enforce-eager", "--enable-return-routed-experts"):

@@ -27,7 +27,7 @@ SHORT_CUTS = {
     "--spec-tokens": "num_speculative_tokens",
     "--speculative-model": "model",
 }
-"""Flags for a key of the speculative configuration (engine/arg_utils.py:2109 of 0.33.0, :447 of 0.6.6)."""
+"""Flags for keys of the speculative configuration (engine/arg_utils.py:2109 of 0.33.0, :447 of 0.6.6)."""
 _ALGORITHMS = {method: algorithm for algorithm, method in METHODS.items() if algorithm != "NEXTN"}
 _TAKEN = ("method", "model", "revision", "num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max",
           "enable_adaptive_verification")  # fmt: skip
@@ -72,7 +72,7 @@ def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _ta
 
 
 def _method(settings: Mapping[str, Any], notes: list[Note]) -> str:
-    """vLLM guesses it from the head's name."""
+    """The method, by default guessed from the head's name like vLLM."""
     if said := settings.get("method"):
         return str(said)
     name = str(settings.get("model", "")).lower()

@@ -1,8 +1,7 @@
-"""Keys of vLLM's speculative configuration that a candidate brings: `custom.args` of an algorithm without a word in the
-API, and `args` of any other, each as --speculative-config.KEY=VALUE. They are rendered into the one JSON argument.
-Sources: `config/speculative.py` of 0.33.0, whose keys and types dev/vllm/extract_flags.py reads; what the real one says
-to some fifty configurations is in tests/contract/captures/vllm/speculation.jsonl.
-"""
+"""A candidate's keys of vLLM's speculative configuration: `custom.args` of an algorithm without a name in the API, and
+`args` of any other, each as --speculative-config.KEY=VALUE. They are rendered into the one JSON argument. Sources:
+`config/speculative.py` of 0.33.0, whose keys and types dev/vllm/extract_flags.py reads; the real vLLM's answers to some
+fifty configurations are in tests/contract/captures/vllm/speculation.jsonl."""
 
 import json
 from collections.abc import Iterator, Mapping, Set
@@ -32,11 +31,12 @@ OF_THE_SHAPE = {
     "num_speculative_tokens_per_batch_size": "write depthByBatchSize",
     "enable_adaptive_verification": "write adaptive",
 }
-"""Keys that have fields where the algorithm is known. All others may stand in a candidate's args: attention_backend,
-draft_tensor_parallel_size, kv_cache_dtype, quantization, moe_backend, draft_sample_method and the like."""
+"""Keys for which the resource has fields if the algorithm is known. A candidate's args may have all others:
+attention_backend, draft_tensor_parallel_size, kv_cache_dtype, quantization, moe_backend, draft_sample_method and the
+like."""
 _SPLIT = "draft_tensor_parallel_size"
 _RENAMED = {"tensor_parallel_size": _SPLIT}
-"""Keys that vLLM refuses in favour of another (:1942)."""
+"""Keys that vLLM refuses, and the key to use instead (:1942)."""
 METHODS_OF: Mapping[str, tuple[str, ...]] = {
     "use_heterogeneous_vocab": ("draft_model",),  # :1997
     "draft_lm_head_quantization": ("eagle", "eagle3", "mtp"),  # :1957
@@ -44,17 +44,17 @@ METHODS_OF: Mapping[str, tuple[str, ...]] = {
     "index_share_for_mtp_iteration": ("mtp",),  # :1707
     "xpress_topc": ("dflash",),  # :1621
 }
-"""Key → the methods that take it."""
+"""Key → the methods that accept it."""
 _KNOWN = {
     row["names"][0]: flag_of(row) for row in read_data(__package__, f"flags-{LISTED_VERSION}.json")["speculativeKeys"]
 }
 _DEEPEST = 100
-"""Brackets of a value: one nested much deeper cannot be parsed."""
+"""Maximum nesting of brackets in a value: the parser fails at much deeper ones."""
 _LOSSY = ("synthetic_", "fly_")
-"""How the keys of a verification begin that lets tokens pass which the target would not have written."""
+"""Prefixes of keys for verification methods that accept tokens which the target would not have written."""
 HARMLESS = ("standard", "block")
-"""Values of rejection_sample_method (:562) that keep the target's distribution: token by token, and by block (Sun et
-al., arXiv 2403.10444). `synthetic` and `fly` do not."""
+"""Values of rejection_sample_method (:562) that keep the target's distribution: by token, and by block (Sun et al.,
+arXiv 2403.10444). `synthetic` and `fly` do not."""
 
 
 def parsed_keys(arm: Arm) -> tuple[ParsedFlag, ...]:
@@ -64,16 +64,15 @@ def parsed_keys(arm: Arm) -> tuple[ParsedFlag, ...]:
 
 
 def other_words(arm: Arm) -> tuple[str, ...]:
-    """What else stands in a candidate's args."""
+    """The remaining words of a candidate's args."""
     ours = {index for parsed in parsed_keys(arm) if not arm.custom
             for index in range(parsed.index, parsed.index + 1 + len(parsed.values) - parsed.glued)}  # fmt: skip
     return tuple(word for index, word in enumerate(arm.args) if index not in ours)
 
 
 def settings(arm: Arm) -> dict[str, Any]:
-    """As vLLM reads them: JSON where it is some (a truth value in any case), else text; dots lead further in, and a
-    dash is an underscore (engine/arg_utils.py:2125). Of two that exclude each other, which `faults` refuses, the
-    first."""
+    """Parsed like vLLM: JSON if valid (a truth value in any case), else text; dots separate nested keys, and a dash is
+    an underscore (engine/arg_utils.py:2125). Of two exclusive ones, which `faults` refuses, the first."""
     found: dict[str, Any] = {}
     for parsed in parsed_keys(arm):
         *outer, last = _key(parsed).split(".")
@@ -137,7 +136,7 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
 
 
 def _fault_beside(parsed: ParsedFlag, key: str, method: str, configuration: Configuration) -> str:
-    """Of the value, and beside the method and the server. Another release may have other keys and words."""
+    """The fault of the value, alone or with the method and the server. Other releases may have other keys and words."""
     outermost, exact = key.partition(".")[0], configuration.flags.exact
     size = configuration.server.accelerator.tensor_parallel_size
     if key in _RENAMED:

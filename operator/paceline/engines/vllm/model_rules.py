@@ -1,4 +1,4 @@
-"""What vLLM makes of a head, by what its files show (0.33.0; paths below `vllm/`)."""
+"""How vLLM reads a head, judged by its files (0.33.0; paths below `vllm/`)."""
 
 from collections.abc import Iterator
 
@@ -30,12 +30,12 @@ from paceline.engines.vllm.rules import draft_tokens
 from paceline.engines.vllm.runner import TO_THE_FIRST, is_first
 
 PARALLEL = "peagle"
-"""Type of a speculator that drafts in parallel, which the first runner alone does (config/vllm.py:3072)."""
+"""Type of a speculator that drafts in parallel, which only the first runner supports (config/vllm.py:3072)."""
 NO_READER = "there is no reader of it (transformers_utils/configs/speculators/algos.py)"
 
 
 def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Another release may read other types."""
+    """Other releases may read other types."""
     type_ = pair.head.speculators
     if type_ is None or EXPORTED in pair.head.architectures or type_ in CAPABILITIES.speculators:
         return
@@ -53,18 +53,18 @@ def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def aux_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Of a head in the speculators format vLLM does not hand the number on (algos.py: update_eagle3)."""
+    """vLLM does not pass on the number from a head in the speculators format (algos.py: update_eagle3)."""
     return reads_states(pair, USUAL_STATES if pair.head.speculators else aux_states(pair.head))
 
 
 def vocabularies_may_differ(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Where the candidate says so, tokens are translated; the first runner alone does that (`runner`)."""
+    """If the candidate says so, tokens are translated, which only the first runner supports (`runner`)."""
     if not settings(pair.arm).get("use_heterogeneous_vocab"):
         yield from vocabularies_agree(pair)
 
 
 def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Of a small model of its own; the positions of a head are raised to the target's (config/speculative.py:2151)."""
+    """For a small independent model; a head's positions are raised to the target's (config/speculative.py:2151)."""
     given = parse_number(flag_value(pair.server.engine.args, "--max-model-len", FLAGS) or "")
     ours, theirs = pair.head.max_position_embeddings, given or pair.target.max_position_embeddings
     if pair.draft.algorithm == "STANDALONE" and ours and theirs and ours < theirs and not is_first(pair.server):

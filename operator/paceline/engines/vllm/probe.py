@@ -1,4 +1,4 @@
-"""vLLM as a round sees it: its configuration in the start log, acceptance and preemptions in its metrics.
+"""How a round reads vLLM: its configuration from the start log, acceptance and preemptions from its metrics.
 
 Sources: vLLM 0.33.0 (`v1/engine/core.py:140`, `config/vllm.py:2809`, `config/speculative.py:2196`,
 `v1/spec_decode/metrics.py:207`, `v1/metrics/loggers.py`, `entrypoints/openai/chat_completion/protocol.py:507`).
@@ -33,27 +33,27 @@ ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
 ACCEPTED_AT = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 PREEMPTIONS = "vllm:num_preemptions_total"
 COUNTERS = {
-    # Of a client that has left none is counted, though the tokens below are.
+    # Does not count requests whose client left, though the tokens below do.
     "requests": "vllm:request_success_total",
     "prompt_tokens": "vllm:prompt_tokens_total",
     "cached_tokens": "vllm:prefix_cache_hits_total",
 }
 CACHE_CONFIG = "vllm:cache_config_info"
 OF_THE_CACHE = ("block_size", "gpu_memory_utilization")
-"""Labels of the cache's configuration that the start log does not have."""
+"""Labels of the cache's configuration that are missing in the start log."""
 
 CONFIGURATION = re.compile(r"Initializing a V1 LLM engine \(v[^)]*\) with config: (?P<fields>.*)")
 CACHE_TOKENS = "kv_cache_size_tokens"
 CAPACITY = re.compile(r"\bKV cache size: (?P<tokens>\d[\d,]*) tokens")
-"""`v1/core/kv_cache_utils.py:1131`: the device stands before it (`GPU`, `CPU`, `XPU`, `GPU + host`), and releases
-differ in what comes after."""
+"""`v1/core/kv_cache_utils.py:1131`: it follows the device (`GPU`, `CPU`, `XPU`, `GPU + host`), and releases differ in
+the text after it."""
 _ARGUMENTS = re.compile(r"non-default args: (?P<fields>.*)")
 _DEPTHS = {
     "'num_speculative_tokens_per_batch_size': [": "schedule",
     "'enable_adaptive_verification': True": "adaptive",
 }
 DROPPED = "Disabling num_speculative_tokens_per_batch_size"
-"""`config/vllm.py:1103` and `:1123`: vLLM goes on with a depth that does not change."""
+"""`config/vllm.py:1103` and `:1123`: vLLM continues with a constant depth."""
 _FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 _WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -75,14 +75,14 @@ def probe(_version: str) -> Probe:
 
 
 def body(load: str) -> Mapping[str, Any]:
-    """With its own salt a load finds nothing of other loads in the prefix cache."""
+    """Its own salt keeps a load from finding other loads' prompts in the prefix cache."""
     return {"cache_salt": load}
 
 
 def resolved(scrape: Scrape) -> Mapping[str, Any]:
-    """The start log's configuration, flat, with the method and the draft tokens of the speculation beside it.
+    """The start log's configuration, flattened, plus the method and the draft tokens of the speculation.
 
-    `draft_positions` counts the positions that have counters in the metrics: the depth that really runs.
+    `draft_positions` counts the positions with counters in the metrics: the depth that really runs.
     """
     line = CONFIGURATION.search(scrape.log)
     if line is None:
@@ -105,8 +105,8 @@ def resolved(scrape: Scrape) -> Mapping[str, Any]:
 
 
 def _depth(log: str) -> str:
-    """How the depth of a step is chosen: "fixed", "schedule" or "adaptive". The configuration that the engine prints
-    leaves that out (`config/speculative.py:2196`); the arguments have it, and a warning reports a dropped schedule."""
+    """How a step's depth is chosen: "fixed", "schedule" or "adaptive". The engine's printed configuration omits that
+    (`config/speculative.py:2196`); the arguments have it, and a warning reports a dropped schedule."""
     arguments = _ARGUMENTS.search(log)
     for mark, depth in _DEPTHS.items():
         if arguments and mark in arguments["fields"] and DROPPED not in log:
@@ -115,7 +115,7 @@ def _depth(log: str) -> str:
 
 
 def kv_tokens(scrape: Scrape) -> int | None:
-    """From the cache's configuration, on every device, or else from the start log; of several engines, of one."""
+    """From the cache's configuration, on every device, else from the start log; with several engines, of one."""
     page = samples(scrape.pages[_METRICS])
     tokens = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
     if tokens.isdecimal():
@@ -125,9 +125,9 @@ def kv_tokens(scrape: Scrape) -> int | None:
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
-    """A draft is one verify call of one request; every call adds a bonus token to those that it accepts.
+    """A draft is one verify call of one request; every call adds a bonus token to the accepted ones.
 
-    Proposed tokens that adaptive verification leaves out are counted as proposed: they are dropped on the device
+    Proposed tokens that adaptive verification skips still count as proposed: the device drops them
     (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts its plan.
     """
     then, now = totals(before.pages[_METRICS]), totals(after.pages[_METRICS])
@@ -154,7 +154,7 @@ def _accepted_at(before: Scrape, after: Scrape, calls: int | None, accepted: int
 
 
 def _by_position(scrape: Scrape) -> Mapping[int, float]:
-    """Accepted draft tokens since the start, of all engines together; the first position is 0."""
+    """Accepted draft tokens since the start, summed over all engines; the first position is 0."""
     counts: dict[int, float] = {}
     for sample in samples(scrape.pages[_METRICS]):
         position = sample.labels.get("position", "")
@@ -168,13 +168,13 @@ def work(before: Scrape, after: Scrape) -> Work:
 
 
 def outermost_fields(text: str) -> dict[str, str]:
-    """`a=1, b=C(d=2, e='f')` → its outermost names and their values."""
+    """`a=1, b=C(d=2, e='f')` → its outermost names with their values."""
     pairs = (_FIELD.fullmatch(part) for part in _split(text))
     return {pair["name"]: pair["value"] for pair in pairs if pair}
 
 
 def _split(text: str) -> Iterator[str]:
-    """At commas outside of brackets and quotes."""
+    """Splits at commas outside brackets and quotes."""
     part, depth, quote, escaped = "", 0, "", False
     for letter in text:
         if quote:
@@ -193,7 +193,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _value(text: str) -> Any:
-    """A scalar, or a dictionary of scalars; its keys are text."""
+    """A scalar, or a dictionary of scalars with text keys."""
     if not (text.startswith("{'") and text.endswith("}")):
         return _scalar(text)
     pairs = (part.partition(": ") for part in _split(text[1:-1]))
@@ -201,7 +201,7 @@ def _value(text: str) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """A scalar in Python's notation; other text stays text."""
+    """A scalar in Python's notation; other text remains text."""
     if text in _WORDS:
         return _WORDS[text]
     for number in (int, float):

@@ -1,4 +1,4 @@
-"""Rules about configurations that vLLM refuses, or that cannot be compared, and that the API lets pass.
+"""Rules about configurations that the API accepts, but vLLM refuses or a run cannot compare.
 
 Paths are below `vllm/` of its wheel 0.33.0.
 """
@@ -29,15 +29,15 @@ METHODS: Mapping[str, str] = {
 }
 """Algorithm → `method` of the speculative configuration."""
 _NGRAM_TOKENS = 4
-"""Where the resource does not say how many; vLLM itself has no default."""
+"""Used if the resource does not give the number; vLLM has no default."""
 RUNNING_REQUESTS = "--max-num-seqs"
 _FEWEST_RUNNING_REQUESTS = 48
 _EAGLE_FAMILY = ("eagle", "eagle3", "mtp", "dflash", "dspark")
 KEY = "VLLM_API_KEY"
-"""The variable that vLLM reads its key from; so no argument has it."""
+"""The variable with vLLM's key; so no argument has it."""
 QUIET = frozenset({"WARNING", "ERROR", "CRITICAL"})
 ENFORCER, INSTEAD = "lm-format-enforcer", "xgrammar"
-"""A backend of structured outputs that cannot take a draft back, and one that can."""
+"""A backend of structured outputs that cannot roll back a draft, and one that can."""
 CHOICE, PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 STRUCTURED = "--structured-outputs-config"
 
@@ -47,7 +47,7 @@ def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
 
 
 def draft_tokens(arm: Arm) -> int:
-    """num_speculative_tokens: the most tokens that a step proposes, without the one that verifying adds; 0 for the
+    """num_speculative_tokens: the most tokens that a step proposes, without the token that verification adds; 0 for the
     baseline.
 
     DFLASH's block begins with the last accepted token (`v1/spec_decode/dflash.py:126`), DSPARK's does not count it
@@ -72,7 +72,7 @@ def running_requests(server: Server) -> int:
 
 
 FLOOR = "0.24.0"
-"""The oldest release that is served: the first with a schedule. Its log, metrics and keys are those that are read here
+"""The oldest supported release: the first with a schedule. Its log, metrics and keys are the ones that are read here
 (v1/engine/core.py, v1/spec_decode/metrics.py and config/speculative.py of the wheels of 0.10 to 0.33, compared)."""
 
 

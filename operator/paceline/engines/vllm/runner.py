@@ -1,9 +1,9 @@
 """vLLM's two model runners: what each lacks, by its own closed lists (`config/vllm.py` of the wheels of 0.24 to 0.33;
 lines are of 0.33.0).
 
-Paceline asks for the second on every arm, as vLLM would take the first for an arm with a feature that the second lacks,
-and the baseline would run on another engine. `VLLM_USE_V2_MODEL_RUNNER: "0"` in `spec.engine.env` is a choice of the
-whole run: all arms are on the first then.
+Paceline requests the second on every arm. Otherwise vLLM would use the first for an arm with a feature that the second
+lacks, and the baseline would run on another engine. `VLLM_USE_V2_MODEL_RUNNER: "0"` in `spec.engine.env` applies to the
+whole run: all arms then use the first.
 """
 
 import sys
@@ -21,7 +21,7 @@ from paceline.engines.vllm.keys import settings
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 TO_THE_FIRST = f'write {RUNNER}: "0" in spec.engine.env: all arms, the baseline too, run on the first runner then'
 OWN_BLOCKS = ("dflash", "dspark")
-"""Methods that draft in parallel on the second runner by speculators of their own."""
+"""Methods with their own speculators for parallel drafts on the second runner."""
 _NEVER = (sys.maxsize,)
 SECOND_SINCE: Mapping[str, Release] = {
     "dspark": (0, 25),
@@ -32,7 +32,7 @@ SECOND_SINCE: Mapping[str, Release] = {
     "suffix": _NEVER,
     "custom_class": _NEVER,
 }
-"""Method → the first release whose second runner has it; of others 0.24."""
+"""Method → the first release whose second runner supports it; for others 0.24."""
 FIRST_LACKS = {
     "--prefill-context-parallel-size": "",  # :3093
     "--enable-batch-sharded-sampling": "",  # :3143
@@ -41,16 +41,16 @@ FIRST_LACKS = {
     "--enable-trace-replay": "",  # :1340
     "--async-scheduling": "--pipeline-parallel-size",  # :3106
 }
-"""Flag of all arms that the first runner refuses → the one that has to stand beside it for that."""
+"""Flag of all arms that the first runner refuses → the flag that must be set too for that; "" if none."""
 OVERLAP = ("--enable-dbo", "--ubatch-size")
-"""Two batches at once, which the second runner does without drafts and adapters only (:3242)."""
+"""Two batches at once, which the second runner supports only without drafts and adapters (:3242)."""
 _IGNORED: Mapping[str, tuple[str, ...]] = {
     "attention_backend": ("draft_model",),
     "moe_backend": ("draft_model", "dflash", "dspark"),
 }
-"""Key → the methods for which the second runner does not read it (v1/worker/gpu/spec_decode of 0.33.0:
-standalone_ar/speculator.py:109, dflash/utils.py:26, dspark/utils.py:97); before READ_SINCE it read neither for any
-(eagle/utils.py:42 of 0.29.0; vllm#54788)."""
+"""Key → the methods for which the second runner ignores it (v1/worker/gpu/spec_decode of 0.33.0:
+standalone_ar/speculator.py:109, dflash/utils.py:26, dspark/utils.py:97); before READ_SINCE it ignored both for all
+methods (eagle/utils.py:42 of 0.29.0; vllm#54788)."""
 READ_SINCE = (0, 30)
 SCHEDULES_SINCE, ADAPTS_SINCE = (0, 25), (0, 28)
 
@@ -62,14 +62,14 @@ def is_first(server: Server) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """A feature of an arm that a runner has not: where it is asked for, and what it is."""
+    """A feature of an arm that a runner lacks: the path that requests it, and its name."""
 
     path: str
     what: str
 
 
 def second_lacks(arm: Arm, method: str | None, at: Release) -> Iterator[Lack]:
-    """`_get_v2_model_runner_unsupported_features`, :3053; without pipelines under torchrun, which no pod has."""
+    """`_get_v2_model_runner_unsupported_features`, :3053; without pipelines under torchrun, which pods never use."""
     asked, path = settings(arm), "custom.args" if arm.custom else "args"
     if method and SECOND_SINCE.get(method, ()) > at:
         yield Lack(path="draft.name" if arm.custom else "draft.algorithm", what=method)
@@ -85,8 +85,8 @@ def second_lacks(arm: Arm, method: str | None, at: Release) -> Iterator[Lack]:
 
 
 def first_lacks(arm: Arm, method: str | None, _: Release) -> Iterator[Lack]:
-    """`_get_v1_model_runner_unsupported_features`, :3089, as far as an arm asks for it; and :1080, where a schedule
-    costs its arm the full CUDA graphs (vllm#49986: 20 to 31 % below no speculation)."""
+    """`_get_v1_model_runner_unsupported_features`, :3089, for features of an arm; and :1080, where a schedule disables
+    its arm's full CUDA graphs (vllm#49986: 20 to 31 % below no speculation)."""
     asked = settings(arm)
     if method == "dspark":
         yield Lack(path="draft.algorithm", what="DSPARK")
@@ -136,7 +136,7 @@ def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _is_on(parsed: ParsedFlag) -> bool:
-    """A switch that is not turned off, or a number above 1."""
+    """A switch that is not off, or a number above 1."""
     return not parsed.written.startswith("--no-") and (not parsed.values or parsed.value not in ("0", "1"))
 
 

@@ -19,7 +19,7 @@ DEPTH = "speculative_depth"
 
 
 def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
-    """Nothing for the baseline. Without a method vLLM guesses one from the path: `…/eagle-3-head` would be EAGLE."""
+    """Empty for the baseline. Without a method vLLM guesses one from the path: `…/eagle-3-head` would be EAGLE."""
     if arm.draft is None:
         return ()
     settings: dict[str, Any] = {"method": method(arm)}
@@ -40,7 +40,8 @@ def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
 
 
 def expected(arm: Arm) -> Mapping[str, Scalar]:
-    """In the start log and the metrics. For a custom algorithm its name, and its draft tokens where they are set."""
+    """Speculation's arguments in the start log and the metrics. For a custom algorithm its name, and its draft tokens
+    if set."""
     if arm.custom:
         tokens = of_candidate(arm).get("num_speculative_tokens")
         counted = {"num_spec_tokens": tokens, "draft_positions": tokens} if isinstance(tokens, int) else {}
@@ -52,14 +53,14 @@ def expected(arm: Arm) -> Mapping[str, Scalar]:
 
 
 def method(arm: Arm) -> str | None:
-    """As vLLM calls it."""
+    """vLLM's name of the method."""
     if arm.draft is None:
         return None
     return arm.draft.name or METHODS[arm.draft.algorithm]
 
 
 def _ranges(arm: Arm, largest: int) -> Iterator[list[int]]:
-    """Inclusive, from 1 without a gap; larger batches take the last depth (`build_dynamic_sd_schedule_lookup`)."""
+    """Inclusive, from 1 without gaps; larger batches use the last depth (`build_dynamic_sd_schedule_lookup`)."""
     starts = [depth.from_batch_size for depth in arm.depth_by_batch_size]
     ends = [*(start - 1 for start in starts[1:]), max(largest, starts[-1])]
     for depth, end in zip(arm.depth_by_batch_size, ends, strict=True):

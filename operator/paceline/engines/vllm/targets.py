@@ -1,4 +1,4 @@
-"""Targets that draft heads cannot read, features that requests lose once vLLM speculates, and what tools need."""
+"""Targets that draft heads cannot read, features that requests lose once vLLM speculates, and requirements of tools."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,7 +11,7 @@ from paceline.engines.vllm.arguments import FLAGS, LISTED_VERSION
 
 def without_hidden_states(server: Server) -> frozenset[str]:
     """Architectures whose class has no interface for hidden states. Empty for another version, and for the
-    implementation by Transformers, which has it (model_executor/models/transformers/base.py)."""
+    implementation by Transformers, which has the interface (model_executor/models/transformers/base.py)."""
     other = flag_value(server.engine.args, "--model-impl", FLAGS) not in (None, "auto", "vllm")
     return frozenset() if other or server.engine.version != LISTED_VERSION else _listed()
 
@@ -25,13 +25,12 @@ def loses(arm: Arm) -> str:
 
 
 def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where tools are given and no choice, the model may choose, and that has to be allowed
-    (renderers/online_renderer.py:278)."""
+    """With tools but no tool choice the model may choose, if a flag allows it (renderers/online_renderer.py:278)."""
     chooses = body.get("tools") and body.get("tool_choice") in (None, "auto")
     return ("--enable-auto-tool-choice", "--tool-call-parser") if chooses else ()
 
 
 @cache
 def _listed() -> frozenset[str]:
-    """By dev/vllm/extract_hooks.py."""
+    """From dev/vllm/extract_hooks.py."""
     return frozenset(read_data(__package__, f"targets-{LISTED_VERSION}.json")["handOutNoHiddenStates"])

@@ -14,7 +14,7 @@ PLACEHOLDER = (
 
 
 class UnknownDatasetError(KeyError):
-    """Asked for a set that does not exist; says which ones do."""
+    """Raised for a set that does not exist; names the existing ones."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"no built-in dataset {name!r}; there are {', '.join(NAMES)}")
@@ -46,7 +46,7 @@ def records(name: str) -> tuple[Record, ...]:
 
 
 def load_dataset(name: str) -> tuple[str, ...]:
-    """The prompts of a set. The order is part of the contract: every arm is asked the same, first to last."""
+    """The prompts of a set. The order is part of the contract: all arms get the same prompts in the same order."""
     return tuple(record.prompt for record in records(name))
 
 

@@ -1,6 +1,6 @@
 """Downloads a deployment's models and prompts to the cache volume: all of them or none, pinned to commits.
 
-`python -m paceline.pods.fetch`; `__main__` has the order. `paceline.fetching` has the request, which is in the
+`python -m paceline.pods.fetch`; `__main__` has the order. `paceline.fetching` defines the request, which is in the
 environment, and the result, which is the termination message. On the volume:
 
     hub/                    the client's own cache: models--OWNER--NAME/snapshots/COMMIT, datasets--OWNER--NAME/…
@@ -10,9 +10,9 @@ environment, and the result, which is the termination message. On the volume:
     fetch/locks/*.lock      which pod is fetching a repository
 
 A model that is on the volume already (pvc://) is listed, not downloaded. Its commit is a digest of its files' names,
-their sizes and config.json. `reading` makes preflight's facts from a model's files. One file of a dataset is downloaded
-and read as a round will read it: unusable prompts are refused before weights are downloaded and before an accelerator
-is taken.
+their sizes and config.json. `reading` derives preflight's facts from a model's files. One file of a dataset is
+downloaded and read in the same way as by a round: unusable prompts are refused before weights are downloaded and before
+an accelerator is taken.
 
 Exit codes: 0 done; 1 another try may help; 2 a person must act. The message of 1 and 2 is one sentence. 143: ended by
 SIGTERM. Complete files are kept from try to try. The client starts a file from its beginning if its process ended

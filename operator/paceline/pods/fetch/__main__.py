@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-# The client reads these when it is imported. A log has no use for progress bars.
+# The client reads these at import. A log does not need progress bars.
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
@@ -35,13 +35,13 @@ from paceline.pods.fetch.request import FetchError, read_request
 _MESSAGE_PATH = "/dev/termination-log"
 
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""Variables with a token: a hub, or a proxy, may answer with what it was sent."""
+"""Variables with a token: a hub or a proxy may return it in its answer."""
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-"""Errors of the volume that only a person can mend; others (a stale handle, I/O) may be gone with the next try."""
+"""Errors of the volume that only a person can fix; others (a stale handle, I/O) may disappear with the next try."""
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """The exit code; the termination message is written."""
+    """Writes the termination message and returns the exit code."""
     message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", _MESSAGE_PATH))
     try:
         with ExitStack() as locks:
@@ -103,7 +103,7 @@ def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Art
 
 
 def _download_listed(path: Path, listings: Sequence[hub.FileListing]) -> None:
-    """Small files first: a repository or a dataset that cannot be used is found before weights are downloaded."""
+    """Small files first, so that an unusable repository or dataset is detected before weights are downloaded."""
     cache = volume.cache(path)
     for listing in listings:
         hub.download_first(listing, cache)
@@ -128,7 +128,7 @@ def _with_current_facts(result: FetchResult) -> FetchResult:
 
 
 def _check_prompts(listing: hub.FileListing, path: Path) -> None:
-    """Read the dataset as a round will read it."""
+    """Read the dataset in the same way as a round."""
     source = listing.pinned.artifact.source
     try:
         prompt_file.read_prompts(volume.place(path, listing.pinned), source)

@@ -1,4 +1,4 @@
-"""The hub, through its own client: lists a repository's files and downloads them."""
+"""Lists and downloads a repository's files with the hub's client."""
 
 import errno
 import os
@@ -34,26 +34,26 @@ from paceline.pods.fetch.request import FetchError, covers
 from paceline.pods.prompt_file import LARGEST_FILE
 
 PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
-"""One for each page that a list may still have; None: no list is read."""
+"""One item for each page that a list may still have; None while no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
-"""A file or a commit, as a hub may name it in a header: the client makes a path of it."""
+"""A file or a commit in a header from the hub: the client makes a path of it."""
 PLAIN = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\\0]+(?:/(?!\.{1,2}(?:/|$))[^/\\\0]+)*")
 """A path below the repository."""
 MOST_FILES = 50_000
 MOST_PAGES = 1000
-"""Of a list of files; the hub itself puts a thousand files on one."""
+"""Maximum pages of a list of files; the hub itself lists a thousand files per page."""
 LARGEST_SIZE = 1 << 50
-"""Bytes of a file that a hub may list: a petabyte."""
+"""Maximum bytes of a file in the hub's list: a petabyte."""
 _AT_ONCE = 8
 SLACK = 1 << 20
-"""Bytes beside the models: what the client and the prefetch write themselves."""
+"""Bytes in addition to the models: files of the client and the prefetch."""
 ENLARGE_CLAIM = "enlarge the cache claim (spec.cache.claim.size)"
 _TOKEN = "give a token in spec.cache.tokenSecretRef"
 
 
 def grant_access() -> str:
-    """The way out where the prefetch may not write to the volume."""
+    """The way out if the prefetch may not write to the volume."""
     identity = f"uid {os.getuid()}, groups {', '.join(map(str, sorted({os.getgid(), *os.getgroups()})))}"
     return f"the prefetch is {identity}: let that write there, or set spec.cache.securityContext to who may"
 
@@ -73,11 +73,11 @@ class FileListing:
     pinned: Pinned
     files: dict[str, int]
     digests: Mapping[str, str] = field(default_factory=dict)
-    """Path → the hub's name of the content: the SHA-256 of a large file, Git's SHA-1 of any other."""
+    """Path → the hub's digest of the content: the SHA-256 of a large file, Git's SHA-1 of any other."""
     all_files: frozenset[str] = frozenset()
-    """All of a model's repository, downloaded or not; empty for a dataset."""
+    """All files of a model's repository, downloaded or not; empty for a dataset."""
     has_code: bool = False
-    """The repository has Python files, downloaded or not."""
+    """Whether the repository has Python files, downloaded or not."""
 
     @property
     def size(self) -> int:
@@ -89,7 +89,7 @@ class FileListing:
 
 
 def resolve_revision(artifact: Artifact) -> Pinned:
-    """Resolve the revision. The hub is not asked if it is a commit, or was resolved before."""
+    """Resolve the revision. A commit, or a revision resolved before, needs no request to the hub."""
     if WHOLE_COMMIT.fullmatch(known := artifact.commit or artifact.revision):
         return Pinned(artifact=artifact, commit=known)
     source = artifact.source
@@ -142,14 +142,14 @@ def _entries(pinned: Pinned) -> dict[str, RepoFile]:
 
 
 def _refuse_sizes(entries: Iterable[RepoFile], source: Source) -> None:
-    """They are counted with, and are a file's least length."""
+    """Sizes are summed, and give a file's minimum length."""
     for entry in entries:
         if not isinstance(entry.size, int) or not 0 <= entry.size <= LARGEST_SIZE:
             raise FetchError(f"{ENDPOINT} says that a file has {entry.size!r:.40} bytes", final=False, source=source)
 
 
 def _list_prompts(pinned: Pinned) -> FileListing:
-    """One file, of a size that can be read."""
+    """One file of readable size."""
     artifact, source = pinned.artifact, pinned.artifact.source
     with explained(artifact):
         entries = HfApi().get_paths_info(source.name, [source.path], revision=pinned.commit, repo_type=artifact.kind)
@@ -164,21 +164,21 @@ def _list_prompts(pinned: Pinned) -> FileListing:
 
 
 def _digests(files: Iterable[RepoFile]) -> dict[str, str]:
-    """Names that are not digests are left out: a mirror has made them up, and no file can be checked against them."""
+    """Leaves out invalid digests: a mirror invented them, and no file can be checked against them."""
     names = {entry.path: str(entry.lfs.sha256 if entry.lfs else entry.blob_id) for entry in files}
     return {path: name for path, name in names.items() if DIGEST.fullmatch(name)}
 
 
 def download_first(listing: FileListing, cache: Path) -> None:
-    """Download one small file: a repository that may not be read is found before the weights of others are downloaded.
-    A dataset has no other file."""
+    """Download one small file, to detect an unreadable repository before the weights of others are downloaded. A
+    dataset has no other file."""
     artifact = listing.pinned.artifact
     with explained(artifact):
         _download(listing, artifact.source.path if artifact.is_dataset else "config.json", cache)
 
 
 def download(listing: FileListing, cache: Path) -> None:
-    """Download the listed files, and no others, even if the hub lists more by now. Files that exist are kept."""
+    """Download the listed files only, even if the hub lists more by now. Existing files are kept."""
     with explained(listing.pinned.artifact), ThreadPoolExecutor(_AT_ONCE) as pool:
         downloads = [pool.submit(_download, listing, name, cache) for name in listing.files]
         try:
@@ -190,7 +190,7 @@ def download(listing: FileListing, cache: Path) -> None:
 
 @contextmanager
 def limited_pages() -> Iterator[None]:
-    """A list whose pages lead in a circle has an end: no file would be counted on empty ones."""
+    """Limits the pages of a list: pages may form a cycle, and empty ones add no file to the count."""
     token = PAGES.set(iter(range(MOST_PAGES)))
     try:
         yield
@@ -200,8 +200,7 @@ def limited_pages() -> Iterator[None]:
 
 @contextmanager
 def limited_file_size(listings: Iterable[FileListing]) -> Iterator[None]:
-    """No file of this process grows beyond the largest that is listed, so a hub that sends more cannot fill the
-    volume."""
+    """Limits this process's files to the largest listed size, so that a hub that sends more cannot fill the volume."""
     most = max((size for listing in listings for size in listing.files.values()), default=0) + SLACK
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
@@ -212,13 +211,13 @@ def limited_file_size(listings: Iterable[FileListing]) -> Iterator[None]:
 
 
 def _download(listing: FileListing, name: str, cache: Path) -> None:
-    """A file that exists under the name is kept: `verify` compares all files with the listing."""
+    """Keeps an existing file with this name: `verify` compares all files with the listing."""
     artifact, commit = listing.pinned.artifact, listing.pinned.commit
     hf_hub_download(artifact.source.name, name, repo_type=artifact.kind, revision=commit, cache_dir=cache)
 
 
 def _session() -> httpx2.Client:
-    """The client makes file names out of headers that a hub sends."""
+    """A client that checks the hub's headers: it makes file names of them."""
     client = default_client_factory()
     client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _refuse]}
     return client
@@ -243,14 +242,14 @@ def explained(artifact: Artifact) -> Iterator[None]:
         yield
     except (OSError, ValueError, httpx2.HTTPError) as error:
         raise _explanation(error, artifact) from error
-    except (TypeError, LookupError, AttributeError, RecursionError) as error:  # the client took the answer for another
+    except (TypeError, LookupError, AttributeError, RecursionError) as error:  # the client misread the answer
         sentence = f"{ENDPOINT} answered with something else than a hub does ({_short(error)})"
         raise FetchError(sentence, final=False, source=artifact.source) from error
 
 
 def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
     while isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
-        error = error.__cause__  # "nothing in the cache either": the reason is below
+        error = error.__cause__  # "nothing in the cache either": the cause is below
     source = artifact.source
     revision = f"{artifact.revision} ({artifact.commit})" if artifact.commit else artifact.revision
     match error:

@@ -1,4 +1,4 @@
-"""Models that are on the volume already (`pvc://CLAIM/PATH`): they are listed and get a commit, not downloaded."""
+"""Models that are already on the volume (`pvc://CLAIM/PATH`): they are listed and get a commit, not downloaded."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from paceline.pods.opened import small_file
 
 
 def list_local_files(artifact: Artifact, volume: Path) -> FileListing:
-    """The model's files. Its commit is a digest of their names and sizes and of config.json: that shows a replaced
+    """The model's files. Its commit is a digest of their names and sizes and of config.json, which detects a replaced
     model without reading the weights."""
     source, path = artifact.source, artifact.source.path
     folder = volume / path

@@ -1,11 +1,11 @@
 """Locks on a volume that pods on several nodes share.
 
 A lock is a file made with O_EXCL. Its holder writes a rising count into it. A waiter that sees the same count for
-`stale` seconds of its own clock takes the lock over: a crashed holder blocks no other pod for ever, and clocks of
+`stale` seconds of its own clock takes the lock over, so a crashed holder does not block others forever, and clocks of
 different nodes are never compared. flock would be simpler, but not every shared filesystem honours it between nodes.
 
 Locks save bandwidth; correctness does not depend on them. The client downloads to a random name and renames the file
-when it is complete, so two holders at once (one was paused for longer than `stale`) only do work twice.
+when it is complete, so two holders at once (one was paused for longer than `stale`) only duplicate work.
 """
 
 import os
@@ -20,10 +20,10 @@ from paceline.core.text import printable
 from paceline.pods.opened import small_file
 
 _LARGEST = 1000
-"""Bytes of a lock: a name and a count."""
+"""Maximum bytes of a lock: a name and a count."""
 BEAT = 10.0
 STALE = 90.0
-"""Seconds. Network filesystems may show a file as it was for up to a minute."""
+"""Seconds. Network filesystems may show an outdated file for up to a minute."""
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _take(path: Path, name: str, beat: float, stale: float) -> int:
 
 
 def _beat(descriptor: int, name: str, beat: float, stop: threading.Event) -> None:
-    """Write through the open file: after a take-over that is no longer the lock."""
+    """Write through the open file: after a take-over, that file is no longer the lock."""
     count = 0
     while not stop.wait(beat):
         count += 1
@@ -77,7 +77,7 @@ def _beat(descriptor: int, name: str, beat: float, stop: threading.Event) -> Non
 
 
 def _remove(path: Path, seen: str) -> None:
-    """Remove the stale lock; give it back if another waiter had already put its own in that place."""
+    """Remove the stale lock; restore it if another waiter had already replaced it."""
     aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
         path.rename(aside)

@@ -1,4 +1,4 @@
-"""A model's directory → facts, without reading a weight. Also for a desk: `facts_of` takes any downloaded model."""
+"""A model's directory → facts, without reading weights. Also for the CLI: `facts_of` accepts any downloaded model."""
 
 import json
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ LARGEST_CONFIG = 16 << 20
 LARGEST_INDEX = 256 << 20
 """Bytes. The largest known index has some 200,000 tensors of 100 bytes."""
 _ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What comes of a file that has its form and means nothing."""
+"""Errors for a well-formed file with meaningless content."""
 LONGEST_HEADER = 100_000_000
-"""Bytes, of the format's own definition."""
+"""Bytes, from the format's definition."""
 _NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
-"""Types of the format that hold one number in a cell; in others, several may be packed into one."""
+"""Types of the format with one number per cell; others may pack several."""
 
 
 def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts:
@@ -37,7 +37,7 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Tensors by name, the shapes of those whose size says something, and the bytes of the files they are in."""
+    """Tensors by name, the shapes with a relevant size, and the bytes of their files."""
 
     tensors: frozenset[str]
     shapes: Mapping[str, Shape]
@@ -45,8 +45,8 @@ class Weights:
 
 
 def weights(source: str, folder: Path) -> Weights:
-    """Where there is an index it has all names; else the files' headers have. Copies of the same weights under other
-    names (`consolidated.safetensors`) count only where no index leaves them out."""
+    """An index has all names; otherwise the files' headers are read. Copies of the same weights under other names
+    (`consolidated.safetensors`) count only if no index leaves them out."""
     try:
         if (folder / INDEX).exists():
             mapped = json.loads(_text(source, folder / INDEX, LARGEST_INDEX))["weight_map"]
@@ -83,7 +83,7 @@ def _is_shape(value: object) -> bool:
 
 
 def _header(source: str, path: Path) -> dict[str, Any]:
-    """8 bytes of length, little end first, then that much JSON."""
+    """The first 8 bytes are the length, little-endian, followed by JSON of that length."""
     with opened(path, through_links=True) as file:
         length = int.from_bytes(read_at_most(file, 8), "little") if file is not None else 0
         header = read_at_most(file, length) if file is not None and length <= LONGEST_HEADER else b""

@@ -9,13 +9,13 @@ ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*
 """No pickled weights: they can run code, and every engine reads safetensors."""
 _NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl",
           ".pt", ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
-"""Endings of files that may run code when they are read, whatever the rest of the name."""
+"""Suffixes of files that may run code when they are read, whatever the rest of the name."""
 CODE = "*.py"
 
 
 class FetchError(Exception):
-    """Its text is one sentence for a person, which begins with the `source` that could not be fetched, if it is of one.
-    `part`: the field to change. `final`: trying again without a change will not help."""
+    """The message is one sentence for a person, which begins with the failed `source`, if there is one. `part`: the
+    field to change. `final`: trying again without a change will not help."""
 
     def __init__(self, sentence: str, *, final: bool, source: object = "", part: ModelPart = "source") -> None:
         super().__init__(f"{source}: {sentence}" if source else sentence)
@@ -32,7 +32,7 @@ def read_request(text: str) -> FetchRequest:
 
 
 def patterns(request: FetchRequest) -> tuple[str, ...]:
-    """The names of a model's files that are downloaded."""
+    """Patterns of a model's files that are downloaded."""
     return (*ALLOWED, CODE) if request.trust_remote_code else ALLOWED
 
 

@@ -24,7 +24,7 @@ RUNS_CODE = {
     b"\x7fELF": "a program",
     b"\x1f\x8b": "compressed",
 }
-"""The first bytes of files that are not a tokenizer's or a configuration's, whatever their name."""
+"""First bytes of files that cannot be a tokenizer or a configuration, whatever their name."""
 
 
 def verify_snapshot(listing: FileListing, snapshot: Path) -> None:
@@ -53,7 +53,7 @@ def verify_snapshot(listing: FileListing, snapshot: Path) -> None:
 
 
 def _remove_if_wrong(listing: FileListing, snapshot: Path, name: str) -> str:
-    """Remove the file if its content is not as listed. Its name if it was removed, else ""."""
+    """Remove the file if its content differs from the listing. Returns its name if it was removed, else ""."""
     link, repository = snapshot / name, snapshot.parent.parent.resolve()
     file = Path(os.path.realpath(link))
     inside = file.is_relative_to(repository)
@@ -71,7 +71,7 @@ def _remove_if_wrong(listing: FileListing, snapshot: Path, name: str) -> str:
 
 
 def _digest(path: Path, like: str) -> str:
-    """The hub's name of the content: the SHA-256 of a large file, Git's name of a blob for any other."""
+    """The hub's digest of the content: the SHA-256 of a large file, Git's blob id of any other."""
     with path.open("rb") as file:
         if len(like) == hashlib.sha256().digest_size * 2:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -93,7 +93,7 @@ def _refuse_code(listing: FileListing, name: str, path: Path) -> None:
 
 
 def _unlisted(listing: FileListing, snapshot: Path) -> Iterator[Path]:
-    """Files that the hub does not list. None in a dataset's directory: other prefetches download other files of it."""
+    """Files that the hub does not list. Empty for a dataset's directory: other prefetches download its other files."""
     for folder, folders, files in os.walk(snapshot if listing.all_files else os.devnull):
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         for name in (*links, *files):

@@ -1,4 +1,4 @@
-"""The cache volume: complete sets, remains of interrupted downloads, revisions that nothing needs."""
+"""The cache volume: complete sets, remains of interrupted downloads, unused revisions."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from paceline.pods.opened import small_file
 
 PROGRESS_SECONDS = 30.0
 LARGEST_NOTE = 1 << 20
-"""Bytes: some twenty thousand commits."""
+"""Bytes, for some twenty thousand commits."""
 
 
 def cache(path: Path) -> Path:
@@ -34,7 +34,7 @@ def repository_folder(path: Path, pinned: Pinned) -> Path:
 
 
 def place(path: Path, pinned: Pinned) -> Path:
-    """A model's directory, a dataset's file."""
+    """A model's directory, or a dataset's file."""
     directory = repository_folder(path, pinned)
     return directory / pinned.artifact.source.path if pinned.artifact.is_dataset else directory
 
@@ -44,8 +44,8 @@ def lock_path(path: Path, pinned: Pinned) -> Path:
 
 
 def completed(request: FetchRequest, pins: Sequence[Pinned]) -> FetchResult | None:
-    """The result of an earlier fetch of the same set, if all of it still exists; its marker is touched. None if the
-    marker names another set."""
+    """The result of an earlier fetch of the same set, if all of it still exists; touches its marker. None if the marker
+    names another set."""
     marker = _marker(request, pins)
     result = _read_marker(marker)
     if result is None:
@@ -82,7 +82,7 @@ def remove_partial_downloads(path: Path, pins: Iterable[Pinned]) -> None:
 
 
 def check_free_space(path: Path, listings: Iterable[FileListing]) -> None:
-    """Raises FetchError if the missing files do not fit: better now than after an hour."""
+    """Raises FetchError if the missing files do not fit: better now than after an hour of downloading."""
     missing = sum(_missing(path, listing) for listing in listings)
     free = shutil.disk_usage(path).free
     if missing > free:
@@ -128,8 +128,8 @@ def record_use(request: FetchRequest, pins: Sequence[Pinned]) -> None:
 def remove_unused(request: FetchRequest, pins: Sequence[Pinned]) -> None:
     """Remove revisions of these repositories, except the newest `keep_revisions`, the wanted ones, and those in use.
 
-    A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all. If
-    the notes of other users cannot be read, nothing is removed and the prefetch succeeds.
+    A revision's age is the time of the last fetch that requested it; revisions in no complete set count as the oldest.
+    If the notes of other users cannot be read, nothing is removed and the prefetch succeeds.
     """
     try:
         _remove_unused(request, pins)
@@ -148,7 +148,7 @@ def _remove_unused(request: FetchRequest, pins: Sequence[Pinned]) -> None:
         return
     for marker, result in sets.items():
         if unused & set(_commits(result)):
-            marker.unlink(missing_ok=True)  # first: a marker must not promise what is being removed
+            marker.unlink(missing_ok=True)  # first: a marker must not list removed revisions
     removal = scan.delete_revisions(*unused)
     print(f"removing {len(unused)} unused revisions, {removal.expected_freed_size_str}", flush=True)
     removal.execute()
@@ -195,13 +195,13 @@ def _noted_commits(note: Path) -> frozenset[str]:
 
 
 def _missing(path: Path, listing: FileListing) -> int:
-    """Bytes."""
+    """Bytes still to be downloaded."""
     snapshot = repository_folder(path, listing.pinned)
     return sum(size for name, size in listing.files.items() if not (snapshot / name).exists())
 
 
 def _is_complete(snapshot: Path) -> bool:
-    """No link of the snapshot is broken. A dataset is one link."""
+    """Whether no link of the snapshot is broken. A dataset is one link."""
     return snapshot.exists() and all(entry.exists() for entry in snapshot.rglob("*"))
 
 
@@ -218,8 +218,8 @@ def _users(path: Path) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the file in one step: a reader never sees a part of it."""
-    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")  # a random name: no link can be waiting there
+    """Write the file atomically: a reader never sees a part of it."""
+    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")  # a random name: nobody can have placed a link there
     with fresh.open("x") as file:
         file.write(text)
     fresh.rename(path)

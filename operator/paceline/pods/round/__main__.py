@@ -21,7 +21,7 @@ from paceline.pods.round.runner import Runner, say
 CONTROL_DIRECTORY = "PACELINE_CTL"
 _MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
 LONGEST_SENTENCE = 2048
-"""Bytes; the kubelet keeps 12 KiB of all messages of a pod."""
+"""Bytes; the kubelet keeps 12 KiB of a pod's messages."""
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def check_arms(plan: RoundPlan) -> None:
-    """Check what every arm would fail on, before the first one takes a GPU."""
+    """Check for problems of all arms before the first one takes a GPU."""
     if plan.engine not in ENGINES:
         raise ValueError(f"cannot measure {plan.engine}")
     for workload in plan.workloads:

@@ -1,6 +1,6 @@
-"""What became of each request of a load, read from the stream of its answer. Pure.
+"""The outcome of each request of a load, read from the stream of its answer. Pure.
 
-A load's report is these columns, a row per request in the order in which they were to be sent.
+A load's report has these columns, with a row per request in sending order.
 """
 
 import json
@@ -10,28 +10,27 @@ from itertools import pairwise
 from typing import Any
 
 Chunk = tuple[float, bytes]
-"""A part of a stream, and when it came, in seconds."""
+"""A part of a stream, and its arrival time in seconds."""
 FORM = "response_format"
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What comes of JSON that is no answer's."""
+"""Errors for JSON that is not an answer."""
 _MOST_TOKENS = 1 << 31
-"""That a server may say it has counted."""
+"""Maximum token count that a server may report."""
 LONGEST_ERROR = 500
-"""Characters of what a server says of a request that it refuses."""
+"""Maximum characters of a server's message about a refused request."""
 _PIECES = ("reasoning_content", "reasoning", "content")
-"""Fields of a delta whose text is a part of an answer; calls of tools are others."""
+"""Fields of a delta with text of an answer; tool calls are in others."""
 _FAILED = ("abort", "error")
-"""How the server, or a stranger (`/abort_request`), ends an answer too early: SGLang ends such a stream as any
-other, with its usage (`serving_chat.py:2564` of 0.5.23)."""
+"""How a server, or a stranger (`/abort_request`), ends an answer early: SGLang ends such a stream normally, with usage
+(`serving_chat.py:2564` of 0.5.23)."""
 NO_TOKENS = "the response contained no generated tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """One request, with times in seconds: `start` after the load's, `first` to the first piece of its answer, `gaps`
-    between two pieces, `whole` to the end of the stream. Tokens are the server's counts. `error` says why there is no
-    answer; "" if there is one.
-    """
+    between pieces, `whole` to the end of the stream. Tokens are the server's counts. `error` says why there is no
+    answer; "" if there is one."""
 
     start: float = 0.0
     first: float = 0.0
@@ -41,7 +40,7 @@ class Answered:
     tokens: int = 0
     text: str = ""
     answer: str = ""
-    """The text without thoughts and without calls of tools."""
+    """The text without reasoning and tool calls."""
     error: str = ""
 
 
@@ -60,17 +59,17 @@ def load_report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
 
 
 def malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) -> int | None:
-    """How many answers lack the form that was asked for; None where none was asked for."""
+    """How many answers lack the requested form; None if none was requested."""
     asked = [(body[FORM], one) for body, one in zip(bodies, answers, strict=True) if FORM in body]
     if not asked:
         return None
-    from paceline.core.response_format import fits  # a quarter of a second, which most loads are spared
+    from paceline.core.response_format import fits  # imports in 0.25 s, which most loads save
 
     return sum(not one.error and not fits(one.answer, form) for form, one in asked)
 
 
 def refusal_text(body: str) -> str:
-    """The sentence of a refusal, where SGLang and vLLM have it; else the body."""
+    """A refusal's sentence in the formats of SGLang and vLLM; else the body."""
     try:
         found = json.loads(body)
         said = found.get("message") or found["error"]["message"]
@@ -81,10 +80,10 @@ def refusal_text(body: str) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the events of one answer, in their order."""
+    """Reads the events of one answer, in order."""
 
     arrivals: list[float] = field(default_factory=list)
-    """When pieces of text came."""
+    """Arrival times of pieces of text."""
     texts: list[str] = field(default_factory=list)
     contents: list[str] = field(default_factory=list)
     usage: Mapping[str, Any] = field(default_factory=dict)
@@ -104,9 +103,9 @@ class Reader:
             self.contents += [choice["delta"].get("content") or "" for choice in choices if choice.get("delta")]
 
     def answered(self, *, start: float, due: float, ended: float, may_call: bool) -> Answered:
-        """Its times count from `due`. `may_call`: the request has tools. Then a server holds back what may become a
-        call, and shows nothing of one that is cut short; such an answer came when it ended. Raises one of UNREADABLE.
-        """
+        """The result; its times count from `due`. `may_call`: the request has tools. Then a server holds back text that
+        may become a call, and drops a truncated call; such an answer arrives when its stream ends. Raises one of
+        UNREADABLE."""
         prompt_tokens, tokens = (_count(self.usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
         arrivals = self.arrivals or ([ended] if may_call and tokens else [])
         broke_off = "" if "completion_tokens" in self.usage else "the answer broke off: it has no usage"
@@ -125,14 +124,14 @@ class Reader:
 
 
 def _count(said: Any) -> int:
-    """Raises ValueError for what is no number of tokens: a report counts with it."""
+    """Raises ValueError for an invalid number of tokens: a report calculates with it."""
     if not isinstance(said, int | float) or not 0 <= said < _MOST_TOKENS:
         raise ValueError(f"the server counts {said!r:.40} tokens")
     return int(said)
 
 
 def _text(choice: Mapping[str, Any]) -> str:
-    """Of one delta: thoughts, the answer and the calls of tools, all of which the server generated."""
+    """The text of one delta: reasoning, answer and tool calls, all of which the server generated."""
     delta = choice.get("delta") or {}
     calls = [call.get("function") or {} for call in delta.get("tool_calls") or ()]
     called = [call.get(name) or "" for call in calls for name in ("name", "arguments")]
@@ -140,7 +139,7 @@ def _text(choice: Mapping[str, Any]) -> str:
 
 
 def stream_events(chunks: Sequence[Chunk]) -> Iterator[tuple[float, Mapping[str, Any]]]:
-    """Each event, and when its last byte came."""
+    """Each event, with the arrival time of its last byte."""
     rest = b""
     for came, data in chunks:
         *lines, rest = (rest + data).split(b"\n")

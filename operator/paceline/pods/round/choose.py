@@ -1,8 +1,8 @@
-"""The prompts that a round sends: the same for all of its arms and tries, other ones in every round.
+"""Chooses the prompts of a round: the same for all of its arms and tries, different ones in every round.
 
-A set is sorted by the SHA-256 of its prompts, which is independent of the order of a file. Round n of a workload of k
-requests sends the n-th k prompts; after the end of the set come its first prompts again. Where rounds differ in their
-requests, each has a part of as many as the first one sends, and sends the beginning of its part.
+A set is sorted by the SHA-256 of its prompts, which is independent of the file's order. Round n of a workload of k
+requests sends the n-th k prompts; after the end of the set it continues with the first prompts. If rounds differ in
+their number of requests, each has a part of the first one's size, and sends the beginning of its part.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ def shuffled(usable: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def measured_prompts(usable: tuple[str, ...], round: int, requests: int, part: int | None = None) -> tuple[str, ...]:
-    """The prompts of a round, in the order of the client's file. There are `requests` of them: a smaller set is sent
-    again from its beginning. `part`: prompts of a round's part; None: `requests`."""
+    """The prompts of a round, in the order of the client's file. There are `requests` of them: a smaller set is
+    repeated. `part`: prompts of a round's part; None: `requests`."""
     return _from(shuffled(usable), round * (part or requests), requests)
 
 
@@ -26,7 +26,7 @@ def warm_up(
     usable: tuple[str, ...], round: int, requests: int, places: int, part: int | None = None
 ) -> tuple[str, ...]:
     """One prompt per concurrent slot, all different, preferably prompts that the round does not measure. A set that is
-    too small repeats some: reuse is harmless, the cache is flushed afterwards."""
+    too small repeats some, which is harmless: the cache is flushed afterwards."""
     prompts = shuffled(usable)
     own = frozenset(measured_prompts(usable, round, requests, part))
     following = _from(prompts, round * (part or requests) + requests, len(prompts))

@@ -1,11 +1,11 @@
-"""`python -m paceline.pods.round.client LOAD REPORT`: sends the requests of a load, and reports what became of each.
+"""`python -m paceline.pods.round.client LOAD REPORT`: sends the requests of a load, and reports their outcomes.
 
-LOAD is the JSON of a `Requests`; one line of JSON is written to REPORT. It is a process by itself: the round's
-heartbeat goes on during a load, a client that hangs can be killed, and its event loop has nothing else to do. Answers
-are only stamped as they come. They are read when they have ended, a little at a time, so that no other one waits for
-it.
+LOAD is the JSON of a `Requests`; one line of JSON is written to REPORT. It is a separate process: the round's heartbeat
+continues during a load, a hanging client can be killed, and its event loop has nothing else to do. Answers only get
+timestamps on arrival. They are parsed after they have ended, in small steps, so that no other answer waits for long.
 
-`tests/oracles` holds it to two other clients on one stream, and to 4,096 requests at once and 20,000 tokens per second.
+`tests/oracles` compares it with two other clients on one stream, and with 4,096 concurrent requests and 20,000 tokens
+per second.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ from paceline.pods.round.answers import load_report as report_of
 _KEY = "OPENAI_API_KEY"
 """The variable with the server's key."""
 LARGEST_ANSWER = 64 << 20
-"""Bytes of one stream."""
+"""Maximum bytes of one stream."""
 _AT_ONCE = 50
-"""Events that are read before other requests have their turn: a quarter of a millisecond."""
+"""Events that are parsed before other requests get their turn: a quarter of a millisecond."""
 TICK = 0.01
-"""Seconds between two looks at how late the loop is."""
+"""Seconds between two measurements of the loop's lag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """`bodies` in the order in which they are sent: when one of `concurrency` places is free; with `arrivals`, so many
-    seconds after the start; with `levels`, when with it no more than so many are under way."""
+    """`bodies` are in sending order. Each is sent when one of `concurrency` slots is free; with `arrivals`, at its time
+    in seconds after the start; with `levels`, when at most that many requests would then be running."""
 
     url: str
     bodies: tuple[Mapping[str, Any], ...]
@@ -74,7 +74,7 @@ class Requests:
 
 
 async def send(requests: Requests, key: str) -> Mapping[str, Any]:
-    """The report of requests that were sent to their end."""
+    """The report of requests after all were sent and answered."""
     async with Sender.begin(requests, key) as sender:
         if requests.levels is not None:
             await sender.ramp(requests.levels)
@@ -93,7 +93,7 @@ async def send(requests: Requests, key: str) -> Mapping[str, Any]:
 
 @dataclass(slots=True, kw_only=True)
 class StreamEnd:
-    """A stream as it came, or why there is none."""
+    """A finished stream, or why there is none."""
 
     number: int
     due: float
@@ -104,7 +104,7 @@ class StreamEnd:
 
 @dataclass(slots=True, kw_only=True)
 class Sender:
-    """Sends requests; `answers` are whole when it has ended."""
+    """Sends requests; `answers` is complete when it has ended."""
 
     requests: Requests
     session: aiohttp.ClientSession
@@ -145,8 +145,7 @@ class Sender:
         await asyncio.gather(*(place() for _ in range(self.requests.concurrency)))
 
     async def ramp(self, levels: Sequence[int]) -> None:
-        """How many are under way follows from how many were sent, not from the clock: a slow server gets the same load
-        as a fast one."""
+        """Follows the number of requests sent, not the clock: a slow server gets the same load as a fast one."""
         under_way, one_ended = 0, asyncio.Event()
 
         async def one(number: int, due: float) -> None:
@@ -171,8 +170,8 @@ class Sender:
         await asyncio.gather(*(at(number, self.began + seconds) for number, seconds in enumerate(arrivals)))
 
     async def ask(self, number: int, due: float | None = None) -> None:
-        """Send one request and receive its stream to the end. Its times begin when it was `due`, or now: one that this
-        process sends late has waited, and is not spared that."""
+        """Send one request and receive its stream to the end. Its times begin at `due`, or now: if this process sends
+        it late, the delay counts."""
         due = time.perf_counter() if due is None else due
         chunks: list[Chunk] = []
         error = ""
@@ -191,12 +190,12 @@ class Sender:
         self.ended.put_nowait(StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
 
     async def read(self) -> None:
-        """One ended stream after another, until there is none more."""
+        """Parses ended streams, one after another, until there are no more."""
         while ended := await self.ended.get():
             self.answers[ended.number] = await self.answered(ended)
 
     async def answered(self, ended: StreamEnd) -> Answered:
-        """What goes wrong is in the answer's `error`."""
+        """Failures are in the answer's `error`."""
         start = ended.due - self.began
         if ended.error:
             return Answered(start=start, error=ended.error)
@@ -212,7 +211,7 @@ class Sender:
             return Answered(start=start, error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
 
     async def watch(self) -> None:
-        """How late the loop is, at even distances: one that is late for long is so at each of them."""
+        """Samples the loop's lag at even intervals: a long lag is thus sampled several times."""
         due = self.began
         while True:
             due += TICK
@@ -225,16 +224,16 @@ class Sender:
         return sum(self.late) / len(self.late) if self.late else 0.0
 
     def cpu_share(self, seconds: float) -> float:
-        """Of one CPU, by this process."""
+        """This process's share of one CPU."""
         return (time.process_time() - self.cpu_began) / seconds
 
 
 def send_file(source: Path, target: Path, key: str) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a socket per request under way
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # one socket per running request
     requests = Requests.from_json(source.read_text())
     gc.freeze()
-    gc.disable()  # a collection stops the loop; the process ends with its load
+    gc.disable()  # garbage collection would stop the loop; the process ends with its load
     target.write_text(json.dumps(uvloop.run(send(requests, key))) + "\n")
 
 

@@ -14,32 +14,32 @@ from paceline.engines import Work
 from paceline.evidence import Point
 
 CACHE_SLACK = 0.05
-"""Prompt tokens that may be cached beside shared beginnings, as a share of all: those are counted in characters."""
+"""Allowed cached prompt tokens in addition to shared prefixes, as a share of all: prefixes are counted in characters.
+"""
 SYSTEM = ("system", "developer")
 DENSER = 2
-"""How many times as many tokens a character of the shared beginning (tools as JSON) may have as one of the rest."""
+"""Maximum ratio of tokens per character in the shared prefix (tools as JSON) to tokens per character elsewhere."""
 
 
 def contamination(point: Point, shared: float, template: int, work: Work) -> str:
     """Why the numbers do not come from this load on a fresh server; "" if the counters agree. `shared` is the
-    `shared_share` of its prompts, `template` the most tokens that a template puts before each. A load with failed
-    requests is left to the judge: the server may have counted some of them."""
+    `shared_share` of its prompts, `template` the maximum tokens that a template puts before each. A load with failed
+    requests passes, because the server may have counted some of them; the judge handles it."""
     if point.errors or point.completed != point.asked:
         return ""
     return _served_by_another(point, work) or _cached(point, shared, template, work)
 
 
 def bare(prompts: Sequence[str]) -> str:
-    """A request of next to no text, with the tools of the prompt that has most: what a template makes of it, it may put
-    before every prompt."""
+    """A request with almost no text, with the longest tools of any prompt: its tokens bound what a template adds before
+    every prompt."""
     tools = max((json.loads(prompt).get("tools", []) for prompt in prompts), key=lambda found: len(json.dumps(found)))
     return json.dumps({"messages": [{"role": "user", "content": "."}], **({"tools": tools} if tools else {})})
 
 
 def shared_share(bodies: Sequence[Mapping[str, Any]]) -> float:
-    """The share of all characters that begin another one of these prompts, too: a prefix cache may have them. Of what a
-    template makes a prompt of: it writes tools before the messages, or behind the system prompt (as that of Qwen3
-    does). Whichever shares more counts."""
+    """The share of all characters in prefixes shared with another of these prompts, which a prefix cache may hold. A
+    template writes tools before the messages, or after the system prompt (like Qwen3's); the larger share counts."""
     return max(_shared(["".join(map(_text, order(one))) for one in bodies]) for order in (_tools_first, _system_first))
 
 
@@ -49,7 +49,7 @@ def _shared(prompts: Sequence[str]) -> float:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    """Of a message that is nothing but text, this; of another or a tool, its JSON."""
+    """The role and text of a plain message; otherwise, and for a tool, the JSON."""
     plain = set(part) == {"role", "content"} and isinstance(part["content"], str)
     return f"{part['role']}:{part['content']}" if plain else json.dumps(part, ensure_ascii=False)
 
@@ -64,8 +64,8 @@ def _system_first(request: Mapping[str, Any]) -> list[Any]:
 
 
 def without_aborted(point: Point, report: Mapping[str, Any], work: Work) -> Point:
-    """The point with answers that the server aborted as failed ones. SGLang 0.5.23 ends their streams with usage, after
-    an error that its own client does not look for or a reason that it does not read (`serving_chat.py:2564`)."""
+    """The point with aborted answers counted as failed. SGLang 0.5.23 ends their streams with usage, after an error
+    that its own client does not look for or a reason that it does not read (`serving_chat.py:2564`)."""
     if work.timed is None or work.requests != point.completed or point.errors:
         return point
     came_in_pieces = sum(1 for gaps in report.get("itls", ()) if gaps)
@@ -98,6 +98,6 @@ def _cached(point: Point, shared: float, template: int, work: Work) -> str:
 
 
 def _common(one: str, other: str) -> int:
-    """Characters that both begin with."""
+    """Length of the common prefix in characters."""
     lengths = range(min(len(one), len(other)))
     return bisect_left(lengths, True, key=lambda last: one[: last + 1] != other[: last + 1])

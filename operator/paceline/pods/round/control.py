@@ -24,23 +24,23 @@ from paceline.pods.round.steps import ServerEnd, ServerFailed
 HEARTBEAT_SECONDS = 3.0
 _POLL_SECONDS = 0.1
 STOP_SECONDS = 300.0
-"""More than the wrapper needs: its grace periods, and the wait for the GPUs' memory."""
+"""More than the wrapper needs for its grace periods and for the GPUs' memory to be freed."""
 ALIVE_SECONDS = 30.0
-"""The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
+"""The wrapper writes `alive` at least every second, and every 10 while the driver does not respond."""
 CLOCKS_SECONDS = 15.0
-"""More than the 10 after which the wrapper gives nvidia-smi up: it never runs beside a load."""
+"""More than the 10 after which the wrapper gives up on nvidia-smi, which never runs during a load."""
 _LONGEST_LINE = 200
 LONGEST_FILE = 64 << 10
 LONGEST_LOG = 64 << 20
-"""Bytes. An engine that logs a line each step writes a few MB an hour."""
+"""Bytes. An engine that logs a line per step writes a few MB per hour."""
 LONGEST_ENDING = 1 << 20
-"""Bytes at the end of a log that are searched for the cause of its server's end."""
+"""Bytes at the end of a log that are searched for the cause of the server's end."""
 FILLED_IN = {f"$({name})": f'"${name}"' for name in (API_KEY, ADMIN_KEY)}
-"""The shell that starts the server fills the keys in, as the kubelet does when it is served: no file has a key."""
+"""The shell that starts the server fills the keys in, like the kubelet for a serving pod: no file contains a key."""
 
 
 class WrapperError(RuntimeError):
-    """The wrapper breaks its protocol: the round cannot go on."""
+    """The wrapper violates its protocol: the round cannot continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,8 @@ class MachineReport:
 
 @dataclass(slots=True)
 class Control:
-    """The directory that holds `in` and `out`; how many servers were started and how many looks asked for; the open
-    `alive`, when it was last written, and when we first saw that (monotonic)."""
+    """The directory with `in` and `out`; the number of servers started and of clock readings requested; the open
+    `alive`, its last write, and when we first saw that (monotonic)."""
 
     directory: Path
     keys: Keys = NO_KEYS
@@ -69,7 +69,7 @@ class Control:
     _seen: float = 0.0
 
     def wait_for_wrapper(self, seconds: float) -> None:
-        """Wait for the server's container, which may start long after the client's: its image is large."""
+        """Wait for the server's container, which may start long after the client's, because its image is large."""
         self._await("seals", seconds, "the server's container did not start")
         self.machine = MachineReport(
             gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
@@ -91,8 +91,8 @@ class Control:
         return self._exit() is not None
 
     def check_wrapper(self) -> None:
-        """Raises WrapperError if `alive` is no longer written; without that file the wrapper has not begun. It stays
-        open, so a server cannot replace it."""
+        """Raises WrapperError if `alive` is no longer written; a missing file means that the wrapper has not begun. It
+        stays open, so a server cannot replace it."""
         if self._pulse is None:
             with suppress(FileNotFoundError):
                 self._pulse = os.open(self.directory / "out" / "alive", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -130,18 +130,18 @@ class Control:
         return read_clocks(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
-        """The log of the last server, since its start; without its keys."""
+        """The last server's log since its start, without its keys."""
         if len(log := self._bytes("log", LONGEST_LOG + 1)) > LONGEST_LOG:
             raise ServerFailed(f"the server has logged more than {LONGEST_LOG >> 20} MiB: lower its log level")
         return self.keys.hidden_in(log.decode(errors="replace").strip())
 
     def last_words(self) -> str:
-        """The line of the server's log that tells why it ended."""
+        """The log line that explains the server's end."""
         ending = self._bytes("log", LONGEST_ENDING, from_the_end=True).decode(errors="replace")
         return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), _LONGEST_LINE))
 
     def _exit(self) -> str | None:
-        """Exit status and manner; None until there is one with this server's seal."""
+        """Exit status and manner of the end; None until they arrive with this server's seal."""
         seal, _, how = self._read(f"exit.{self._server}").partition(" ")
         return how if self._server and seal == self.machine.seals[self._server - 1] else None
 
@@ -154,7 +154,7 @@ class Control:
         return self._bytes(name, LONGEST_FILE).decode(errors="replace").strip()
 
     def _bytes(self, name: str, most: int, *, from_the_end: bool = False) -> bytes:
-        """Nothing of what is no regular file."""
+        """The file's content; empty unless it is a regular file."""
         with opened(self.directory / "out" / name) as file:
             if file is None:
                 return b""
@@ -174,8 +174,8 @@ class Control:
 
 
 def _words(argv: Sequence[str]) -> Iterator[str]:
-    """For the shell. A key is filled in behind the flags that take one: anywhere else such a word is the user's own,
-    and the server would tell it to everybody."""
+    """Quotes for the shell. A key is filled in only after the flags that take one: elsewhere such a word is the user's
+    own, and the server would reveal the key to everybody."""
     for before, word in zip(("", *argv), argv, strict=False):
         yield FILLED_IN.get(word, shlex.quote(word)) if before in FLAGS else shlex.quote(word)
 
@@ -187,7 +187,7 @@ def _pause(deadline: float, otherwise: str, error: type[Exception] = WrapperErro
 
 
 def keep_beating(control: Control) -> None:
-    """A heartbeat from a thread of this process for as long as the process lives."""
+    """Writes a heartbeat from a thread while this process lives."""
 
     def beat() -> None:
         count = 0

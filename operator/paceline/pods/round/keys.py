@@ -1,5 +1,5 @@
-"""The secrets of the measured server, from the client's environment: its keys, which are only sent in requests, and
-those that its own environment has, which are only there to be hidden in what it says."""
+"""The measured server's secrets, from the client's environment: its keys, which are only sent in requests, and secrets
+of its own environment, which are only hidden in its output."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,17 @@ from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
 
 _SHORTEST = 6
-"""Characters of a variable of the server that is hidden: "1" or "true" would be hidden in every number and word."""
+"""Minimum characters of a server's variable that is hidden: "1" or "true" would be hidden in every number and word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """ "" where the server has none."""
+    """Each is "" if the server has none."""
 
     api: str = field(default="", repr=False)
     admin: str = field(default="", repr=False)
     others: tuple[str, ...] = field(default=(), repr=False)
-    """Values of the server's environment that come from Secrets."""
+    """Values from Secrets in the server's environment."""
 
     @property
     def administration(self) -> str:
@@ -37,13 +37,12 @@ class Keys:
         return without_secrets(self.hidden_in(text))
 
     def fit_to_show(self, text: str) -> str:
-        """A text that a server may have influenced, safe for messages: without secrets and control characters, on one
-        line."""
+        """A text that a server may have influenced, safe for messages: one line, no secrets or control characters."""
         return self.hidden_anyway(printable(self.hidden_in(text)))
 
     def masked(self, result: RoundResult, known: Collection[Scalar] = ()) -> RoundResult:
-        """The result with every text that a server may have influenced fit to show. A resolved argument that has one of
-        the values `known` from the spec keeps it: it is no secret, and is compared."""
+        """The result with all texts that a server may have influenced made safe. A resolved argument equal to one of
+        the values `known` from the spec stays: it is no secret, and is compared."""
         shown = self.shown
         return replace(
             result,
@@ -56,7 +55,7 @@ class Keys:
         )
 
     def shown(self, value: T) -> T:
-        """The value with all of its texts fit to show."""
+        """The value with all of its texts made safe."""
         return in_all_texts(value, self.fit_to_show)
 
     def masked_replicate(self, replicate: Replicate, known: Collection[Scalar]) -> Replicate:

@@ -1,4 +1,4 @@
-"""The requests of a workload, and the client that sends them. Every arm gets the same ones in the same order."""
+"""The requests of a workload, and the client that sends them. Every arm gets the same requests in the same order."""
 
 import hashlib
 import itertools
@@ -25,12 +25,12 @@ from paceline.pods.round.steps import Loaded
 SEED = 42
 WARM_UP_TOKENS = 32
 PARITY = "parity"
-"""The name of the load that compares outputs, as `name_of` names the others."""
+"""The name of the load that compares outputs; `_name_of` names the others."""
 COUNTED = {"stream_options": {"include_usage": True}}
-"""In every request: an answer is counted by its server."""
+"""In every request: the server counts its answers."""
 CHAT = "/v1/chat/completions"
 CLIENTS = multiprocessing.get_context("forkserver")
-"""Each client is a process that begins with its imports done: they take half a second, as long as a short load."""
+"""Each client is a process with its imports already done: they take half a second, as long as a short load."""
 CLIENTS.set_forkserver_preload(["paceline.pods.round.client"])
 LARGEST_REPORT = 256 << 20
 """Bytes of the client's report, which contains every answer. A million tokens are some 25 MB."""
@@ -41,8 +41,8 @@ class LoadError(RuntimeError):
 
 
 def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """One prompt per request of the workload, other ones in each round (`choose`). A built-in set that is smaller
-    repeats prompts within the round. A user's smaller set raises DatasetError: repeated prompts flatter a cache."""
+    """One prompt per request of the workload, different ones in each round (`choose`). A smaller built-in set repeats
+    prompts within the round. A user's smaller set raises DatasetError: a cache makes repeated prompts look fast."""
     usable, requests = _all(plan, workload).usable, workload.dataset.requests
     if len(usable) < requests and workload.dataset.address.scheme is not Scheme.BUILTIN:
         raise DatasetError(
@@ -55,7 +55,7 @@ def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
-    """Of all usable prompts. Raises DatasetError if not all have one."""
+    """Of all usable prompts. Raises DatasetError if one has no time."""
     found = _all(plan, workload).times
     times = tuple(time for time in found if time is not None)
     if missing := len(found) - len(times):
@@ -67,7 +67,7 @@ def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
 
 
 def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, ...]:
-    """When the requests of this round arrive. Raises DatasetError."""
+    """Arrival times of this round's requests. Raises DatasetError."""
     times = _times(plan, workload)
     try:
         places = replay.places_of_round(times, plan.drawn, workload.dataset.requests)
@@ -84,8 +84,8 @@ def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
 
 
 def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
-    """The prompts of parity: the first ones of the first dataset. Raises DatasetError if there are too few: a prompt
-    that is asked twice shows nothing."""
+    """The prompts of parity: the first ones of the first dataset. Raises DatasetError if there are too few: repeating a
+    prompt shows nothing."""
     assert plan.parity
     usable, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
     if len(usable) < plan.parity.samples:
@@ -97,7 +97,7 @@ def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
 
 
 def tools_are_taken(plan: RoundPlan) -> None:
-    """Raises DatasetError if the servers would refuse requests for their tools."""
+    """Raises DatasetError if the servers would refuse requests because of their tools."""
     adapter = ENGINES[plan.engine]
     given = {word.partition("=")[0].replace("_", "-") for word in plan.arms[0].argv}
     for workload in plan.workloads:
@@ -111,7 +111,7 @@ def tools_are_taken(plan: RoundPlan) -> None:
 
 
 def parity_question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
-    """The request for one prompt of parity. Of a chat only its messages: what calls a tool is no text to compare."""
+    """The request for one prompt of parity, with only the messages of a chat: a tool call is not comparable text."""
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     asked = json.loads(compared_prompts(plan)[prompt])
@@ -121,7 +121,7 @@ def parity_question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[st
 
 
 def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
-    """The requests of a `Sample`: the workload's first prompts, as its load had them."""
+    """The requests of a `SampleAgain`: the workload's first prompts, as in its load."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     assert probe.histogram
     name, tokens = f"{_name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
@@ -130,12 +130,12 @@ def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:
-    """Dataset → the first 12 hex digits of its SHA-256, for a file those of sha256sum."""
+    """Dataset → the first 12 hex digits of its SHA-256; for a file, as printed by sha256sum."""
     return {workload.dataset.name: _all(plan, workload).sha256[:12] for workload in plan.workloads}
 
 
 def usable_prompts(plan: RoundPlan) -> dict[str, int]:
-    """Dataset → how many usable prompts it has."""
+    """Dataset → number of its usable prompts."""
     return {workload.dataset.name: len(_all(plan, workload).usable) for workload in plan.workloads}
 
 
@@ -157,12 +157,12 @@ def _built_in(name: str) -> Prompts:
 
 
 def _name_of(workload: Workload, *, warm_up: bool) -> str:
-    """The name of a load, unique on its server process. It adds letters, digits and "-" to the dataset's name."""
+    """The name of a load, unique for its server process. It adds letters, digits and "-" to the dataset's name."""
     return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
 
 
 def model_of(plan: RoundPlan, workload: Workload) -> str:
-    """The model of a workload's requests, which names its adapter."""
+    """The model in a workload's requests, which may name its adapter."""
     name = ENGINES[plan.engine].probe(plan.engine_version).adapter
     adapter = workload.dataset.adapter
     return name(plan.served_name, adapter) if adapter and name else plan.served_name
@@ -179,7 +179,7 @@ def send_load(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, w
 
 
 def load_requests(plan: RoundPlan, workload: Workload) -> Requests:
-    """Of a load: the same ones for every arm, with the same arrivals, or the same `levels` of a ramp."""
+    """The requests of a load: equal for every arm, with the same arrivals, or the same `levels` of a ramp."""
     name, tokens = _name_of(workload, warm_up=False), workload.dataset.max_tokens
     bodies = _bodies(plan, workload, prompts_of_load(plan, workload), name=name, tokens=tokens)
     return Requests(
@@ -192,7 +192,7 @@ def load_requests(plan: RoundPlan, workload: Workload) -> Requests:
 
 
 def warm_up_requests(plan: RoundPlan, workload: Workload) -> Requests:
-    """The last one is bare: it tells how long a template is (`contamination`)."""
+    """The last request is bare: it measures the template's length (`contamination`)."""
     chosen = warm_up_prompts(plan, workload)
     name, tokens = _name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
     bodies = _bodies(plan, workload, [*chosen, bare(prompts_of_load(plan, workload))], name=name, tokens=tokens)
@@ -211,8 +211,8 @@ def _bodies(
 
 
 def _fields(plan: RoundPlan, workload: Workload, *, name: str, tokens: int) -> Mapping[str, Any]:
-    """What all requests of a load have. For the server's own temperature it is null, or the default's value if the
-    engine does not accept null."""
+    """Fields of all requests of a load. For the server's own temperature the field is null, or the default's value if
+    the engine does not accept null."""
     probe, temperature = ENGINES[plan.engine].probe(plan.engine_version), workload.dataset.temperature
     return {
         **probe.body(name),
@@ -230,7 +230,7 @@ def _arrivals(plan: RoundPlan, workload: Workload, rate: float, requests: int) -
 
 
 def arrivals(rate: float, requests: int) -> tuple[float, ...]:
-    """Seconds after the start: the first at once, the others after exponential gaps (a Poisson process)."""
+    """Seconds after the start: the first at 0, the others after exponential gaps (a Poisson process)."""
     chance = random.Random(SEED)
     gaps = (chance.expovariate(rate) for _ in range(requests - 1))
     return tuple(itertools.accumulate(gaps, initial=0.0))

@@ -1,8 +1,8 @@
-"""Compares the answers of two arms: reads an answer, and finds where one diverges from the other. Pure.
+"""Compares the answers of two arms: parses an answer, and finds where one diverges from the other. Pure.
 
-Engines agree on little but text, so the candidate's text is compared with the baseline's tokens. Where they diverge,
-the baseline's logprobs show how close the candidate's token was to being chosen. Only the baseline is asked for
-logprobs: with them a speculating server may take another path, or none (0018).
+Engines have little in common except text, so the candidate's text is compared with the baseline's tokens. Where they
+diverge, the baseline's logprobs show how close the candidate's token was to being chosen. Logprobs are only requested
+from the baseline: with them a speculating server may take another path, or return none (0018).
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from paceline.evidence import Outputs
 from paceline.evidence.outputs import DIGEST_DIGITS
 
 TOP = 5
-"""Alternatives per token. More cost memory and show no more of ties: by default vLLM refuses over 20, and a real
-SGLang 0.5.23 died of 5,000."""
+"""Alternatives per token. More would cost memory without showing more ties: by default vLLM refuses over 20, and a real
+SGLang 0.5.23 crashed with 5,000."""
 LOST = "\ufffd"
-"""The character for incomplete UTF-8, at the end of an answer that was cut."""
+"""The character for incomplete UTF-8, at the end of a truncated answer."""
 
 
 class Incomparable(ValueError):  # noqa: N818
-    """The two answers cannot be compared; the text says why. It is not a pass, and not a failure of an arm."""
+    """The two answers cannot be compared; the message says why. It is neither a pass nor a failure of an arm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Divergence:
 def request_body(
     parity: Parity, model: str, messages: Sequence[Mapping[str, Any]], *, candidate: bool
 ) -> dict[str, Any]:
-    """The body of the request, for every engine."""
+    """The request's body, for every engine."""
     logprobs = {} if candidate else {"logprobs": True, "top_logprobs": TOP}
     return {
         "model": model,
@@ -99,7 +99,7 @@ def _digest(answer: Answer) -> str:
 def parity_outputs(
     parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], baseline: str
 ) -> dict[str, Outputs]:
-    """By arm. An arm has its answers, or the reason why it has none."""
+    """Outputs by arm. Each arm has its answers, or the reason why it has none."""
     reference = answers.get(baseline, "the round has no baseline")
     compared = {}
     for arm, own in answers.items():
@@ -115,7 +115,7 @@ def parity_outputs(
 
 
 def compare(parity: Parity, baseline: Sequence[Answer], candidate: Sequence[Answer]) -> Outputs:
-    """Answers to the same prompts, in their order."""
+    """Compares answers to the same prompts, in order."""
     ends = frozenset(end for answer in baseline for end in _ends(answer))
     try:
         pairs = [divergence(*pair, ends) for pair in zip(baseline, candidate, strict=True)]
@@ -164,7 +164,7 @@ def divergence(baseline: Answer, candidate: Answer, ends: frozenset[bytes]) -> D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A token of the baseline's answer and its first byte. `way`: the index of the spelling that the answer has."""
+    """A token of the baseline's answer and its first byte. `way`: the index of the spelling in the answer."""
 
     number: int
     token: Token
@@ -199,7 +199,7 @@ def _places(answer: Answer, text: bytes, upto: int) -> Iterator[Place]:
 
 
 def _ends(answer: Answer) -> Iterator[bytes]:
-    """The token that ends an answer: it comes after all of the text of an answer that was not cut."""
+    """The final token of an answer: it follows all of the text of an answer that was not cut."""
     text, start = _bytes(answer), 0
     for token in () if answer.cut else answer.tokens:
         if start == len(text):
@@ -227,7 +227,7 @@ def _bytes(answer: Answer) -> bytes:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Bytes that both begin with."""
+    """Length of the common prefix in bytes."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 

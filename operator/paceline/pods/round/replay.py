@@ -1,22 +1,22 @@
-"""Arrivals as a file's timestamps have them. Pure.
+"""Arrivals in the pattern of a file's timestamps. Pure.
 
-Only their pattern is replayed: a round's requests are spread so that they come at the dataset's mean rate, whatever the
-unit of the timestamps is and however busy that part of the log was.
+Only their pattern is replayed: a round's requests are spread so that they arrive at the dataset's mean rate, whatever
+the timestamps' unit and however busy that part of the log was.
 """
 
 from collections.abc import Sequence
 
 
 def places_of_round(times: Sequence[float], round: int, requests: int) -> tuple[int, ...]:
-    """The places of a round's requests, in the order of their times: the n-th `requests` in a row. After the last whole
-    part comes the first again. There are at least so many."""
+    """Indices of a round's requests, in order of time: the n-th `requests` in a row. After the last complete part comes
+    the first again. There must be at least `requests` times."""
     order = sorted(range(len(times)), key=times.__getitem__)
     first = round % (len(times) // requests) * requests
     return tuple(order[first : first + requests])
 
 
 def replayed_arrivals(times: Sequence[float], rate: float) -> tuple[float, ...]:
-    """Seconds after the start, from rising times. Raises ValueError if they are all the same."""
+    """Seconds after the start, from ascending times. Raises ValueError if all are equal."""
     lasted = times[-1] - times[0]
     if lasted <= 0:
         raise ValueError("its timestamps are all the same: there is nothing to replay")

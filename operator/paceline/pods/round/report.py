@@ -1,4 +1,4 @@
-"""A point from the client's report and the server's counters of speculation."""
+"""Makes a point from the client's report and the server's counters of speculation."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -15,13 +15,13 @@ from paceline.pods.round.requests import RequestRow, good, length_fields, most_u
 STEADY = 0.9
 """Share of the concurrency: the steady-state window is the time with at least this share."""
 _STEPS = 1000
-"""Number of equal steps into which the time of the first prefills is divided, to search the start of counting."""
+"""Number of equal steps into which the time of the first prefills is divided, to search for the start of counting."""
 _FEWEST = 8
-"""Fewest requests in the second half of an open loop from which its rate is computed."""
+"""Minimum requests in the second half of an open loop for computing its rate."""
 
 
 def point(workload: Workload, report: Mapping[str, Any], speculation: Speculation) -> Point:
-    """One measured point. Its times are of the answered requests."""
+    """One measured point. Its times are for answered requests."""
     answered = [one for one in request_rows(report) if not one.error]
     errors, tokens = len(report["errors"]) - len(answered), sum(one.tokens for one in answered)
     window = steady(report, workload.concurrency) if workload.at_one_load and not errors else None
@@ -57,7 +57,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
 
 
 def times(metric: str, seconds: Sequence[float], *statistics: str | int) -> dict[str, Any]:
-    """Fields of a point: the mean, and percentiles; None of nothing."""
+    """A point's fields: the mean, and percentiles; None without values."""
     rising = sorted(seconds)
     return {
         f"{name if name == 'mean' else f'p{name}'}_{metric}": (
@@ -68,7 +68,7 @@ def times(metric: str, seconds: Sequence[float], *statistics: str | int) -> dict
 
 
 def _fullness(report: Mapping[str, Any], window: "Steady | None", workload: Workload) -> float | None:
-    """Requests under way as a fraction of the concurrency: the mean in the steady window; on a ramp the most."""
+    """Running requests as a fraction of the concurrency: the mean in the steady window; on a ramp the maximum."""
     steadily = window.concurrency if window else None
     found = most_under_way(request_rows(report)) if workload.levels else steadily
     return None if found is None else found / workload.concurrency
@@ -76,8 +76,8 @@ def _fullness(report: Mapping[str, Any], window: "Steady | None", workload: Work
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Output tokens per second that an endless closed loop would have, and the mean number of running requests in the
-    steady window; both by the client's clock."""
+    """Output tokens per second of an endless closed loop, and the mean number of running requests in the steady window;
+    both by the client's clock."""
 
     throughput: float
     concurrency: float
@@ -86,10 +86,10 @@ class Steady:
 def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     """Throughput in the steady window; None if it is empty.
 
-    The window begins when 90 % of the places of a closed loop are taken, and ends when fewer are, as no request is left
-    to be sent. It gives the rate at which pieces of answers arrive at full concurrency. Tokens per piece are averaged
-    over all answers: the window ends before the last answers do, and these have the fewest tokens per piece, so
-    counting tokens only inside the window would give too many (decision 0025).
+    The window begins when 90 % of the places of a closed loop are taken, and ends when fewer are, because no requests
+    remain to be sent. It gives the rate at which pieces of answers arrive at full concurrency. Tokens per piece are
+    averaged over all answers: the window ends before the last answers do, and these have the fewest tokens per piece,
+    so counting tokens only inside the window would give too many (decision 0025).
     """
     answered = request_rows(report)
     enough = math.ceil(STEADY * min(concurrency, len(answered)))
@@ -136,7 +136,7 @@ def _beginning(
 
 
 def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
-    """How many of these sorted times are up to `by`, the next one counted by linear interpolation."""
+    """How many of these sorted times are up to `by`, with linear interpolation to the next one."""
     count = bisect_right(times, by)
     if count == len(times):
         return count
@@ -148,11 +148,11 @@ def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
 def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
     """Answered requests per second, of requests sent at `rate`, from their second half. None for fewer than eight.
 
-    A server that keeps the rate takes equally long for early and late requests. One that does not takes longer for each
-    request than for the one before; with `growth` seconds more per request, answers leave every 1 / rate + growth
-    seconds. The growth is the slope of a least-squares line through the requests' times in the order of sending, with
-    the answer's length as a second variable, which is independent of how the arrivals happened to fall. Two standard
-    errors are subtracted, so that only a growth that is shown counts.
+    A server that sustains the rate takes equally long for early and late requests. Otherwise each request takes longer
+    than the one before; with `growth` seconds more per request, answers leave every 1 / rate + growth seconds. The
+    growth is the slope of a least-squares line through the requests' times in the order of sending, with the answer's
+    length as a second variable, which is independent of the random arrivals. Two standard errors are subtracted, so
+    that only a significant growth counts.
     """
     sent = request_rows(report)
     times = [one.seconds for one in sent]
@@ -164,12 +164,12 @@ def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
 
 
 def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, float]:
-    """By how many seconds each request takes longer than the one before, for answers of equal length, and the standard
-    error. By least squares; the effect of length is first removed from both variables."""
+    """By how many seconds each request takes longer than the previous one, for answers of equal length, and the
+    standard error. By least squares; the effect of length is first removed from both variables."""
     left = _without(times, lengths)
     order = _without([float(number) for number in range(len(times))], lengths)
     spread = math.fsum(x * x for x in order)
-    if not spread:  # lengths grow evenly with the order: their effects cannot be separated
+    if not spread:  # lengths grow evenly with the order: the two effects cannot be separated
         return 0.0, math.inf
     slope = math.fsum(x * y for x, y in zip(order, left, strict=True)) / spread
     rest = math.fsum((y - slope * x) ** 2 for x, y in zip(order, left, strict=True))
@@ -186,7 +186,7 @@ def _without(values: Sequence[float], lengths: Sequence[float]) -> list[float]:
 
 
 def _percentile(rising: Sequence[float], percent: float) -> float:
-    """By linear interpolation, as NumPy's default."""
+    """By linear interpolation, like NumPy's default."""
     place = (len(rising) - 1) * percent / 100
     low = math.floor(place)
     high = min(low + 1, len(rising) - 1)

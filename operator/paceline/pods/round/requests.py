@@ -1,5 +1,5 @@
-"""What a load says of its requests one by one: how many met the workload's slo, how long prompts and answers were, and
-how fast each prompt was beside the same prompt at the baseline."""
+"""Results of a load per request: how many met the workload's slo, lengths of prompts and answers, and each prompt's
+speed relative to the same prompt at the baseline."""
 
 import itertools
 import math
@@ -12,9 +12,9 @@ from paceline.core import Slo
 from paceline.evidence import Point
 
 LoadReport = Mapping[str, Any]
-"""Of a load: a column per number, a row per request, in the order of the prompts (`answers.report`)."""
+"""A load's report: a column per number, a row per request, in the order of the prompts (`answers.report`)."""
 _FEWEST = 8
-"""Requests of which a spread is computed."""
+"""Minimum requests for computing a spread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RequestRow:
     first: float
     """From its start to the first piece of its answer."""
     gaps: Sequence[float]
-    """Between two pieces."""
+    """Seconds between two pieces."""
     seconds: float
     """From its start to the end of its answer."""
     tokens: int
@@ -42,7 +42,7 @@ class RequestRow:
 
     @property
     def arrivals(self) -> list[float]:
-        """When its pieces came, after the load's start."""
+        """Arrival times of its pieces, after the load's start."""
         return list(itertools.accumulate(self.gaps, initial=self.start + self.first))
 
 
@@ -55,21 +55,21 @@ def request_rows(report: LoadReport) -> list[RequestRow]:
 
 
 def most_under_way(sent: Sequence[RequestRow]) -> int | None:
-    """The most requests that were under way at a time; None of none."""
+    """The maximum of concurrently running requests; None without requests."""
     changes = sorted([(one.start, 1) for one in sent] + [(one.end, -1) for one in sent])
     return max(itertools.accumulate(change for _, change in changes), default=None)
 
 
 def good(report: LoadReport, slo: Slo) -> tuple[int, int]:
-    """How many answered requests met the slo, and how many tokens their answers have. One token has no time after the
-    first, so it meets any."""
+    """How many answered requests met the slo, and the tokens in their answers. An answer of one token has no time after
+    the first, so it meets any limit on that."""
     answered = [one for one in request_rows(report) if not one.error and one.tokens]
     met = [one.tokens for one in answered if slo.met(one.first, one.after / max(1, one.tokens - 1))]
     return len(met), sum(met)
 
 
 def length_fields(report: LoadReport) -> dict[str, Any]:
-    """Fields of a point, in tokens, as the server counts them: prompts with its template."""
+    """A point's fields, in tokens as counted by the server: prompts include its template."""
     prompts, answers = (sorted(filter(None, report[name])) for name in ("input_lens", "output_lens"))
     return {
         "mean_input": math.fsum(prompts) / len(prompts) if prompts else None,
@@ -81,8 +81,8 @@ def length_fields(report: LoadReport) -> dict[str, Any]:
 
 
 def request_speeds(report: LoadReport) -> tuple[float, ...]:
-    """Output tokens per second of each request, from its sending to its end; empty if one failed or took no time, as
-    the others could then not be told apart by their place."""
+    """Output tokens per second of each request, from its sending to its end; empty if one failed or took no time,
+    because the others could then not be matched by index."""
     sent = request_rows(report)
     if any(one.error or one.tokens <= 0 or not 0 < one.seconds < math.inf for one in sent):
         return ()
@@ -96,8 +96,8 @@ def speed_spread(report: LoadReport) -> float | None:
 
 
 def with_prompt_speedups(point: Point, mine: Sequence[float], baseline: Sequence[float]) -> Point:
-    """With the deciles of its prompts' speed-ups. Every arm of a round is sent the same prompts in the same order, so
-    the n-th request of one is the n-th of the other; of two arms that differ in number nothing is said."""
+    """Adds the deciles of its prompts' speed-ups. Every arm of a round gets the same prompts in the same order, so
+    requests are matched by index; if two arms differ in number, nothing is added."""
     if not mine or len(mine) != len(baseline):
         return point
     ratios = sorted(own / base for own, base in zip(mine, baseline, strict=True))
@@ -111,5 +111,5 @@ def with_prompt_speedups(point: Point, mine: Sequence[float], baseline: Sequence
 
 
 def at(rising: Sequence[float], share: float) -> float | None:
-    """The smallest value that at least this share of all does not exceed (the nearest rank); None without values."""
+    """The smallest value that is not exceeded by at least this share of all (the nearest rank); None without values."""
     return rising[max(0, math.ceil(share * len(rising) - 1e-9) - 1)] if rising else None

@@ -1,4 +1,4 @@
-"""Performs the steps of the protocol, and times them."""
+"""Performs and times the steps of the protocol."""
 
 import gzip
 import hashlib
@@ -38,12 +38,12 @@ from paceline.pods.round.steps import (
 
 READY_POLL_SECONDS = 0.2
 _EMULATED = "emulated"
-"""In the version an emulator gives of itself."""
+"""In the version that an emulator reports."""
 
 
 @dataclass(slots=True)
 class Runner:
-    """A round's plan, the wrapper beside us, a scratch directory; seconds spent starting and measuring so far."""
+    """A round's plan, the wrapper, a scratch directory; seconds spent starting and measuring so far."""
 
     plan: RoundPlan
     control: Control
@@ -60,7 +60,7 @@ class Runner:
         return ENGINES[self.plan.engine].probe(self.plan.engine_version)
 
     def run(self) -> RoundResult:
-        """Every arm in its turn. A server's failure is in the result; a failure of the round itself is raised."""
+        """Measures all arms in turn. A server's failure is in the result; a failure of the round itself is raised."""
         began = time.monotonic()
         started = time.time()
         self.truncate_lines()
@@ -90,13 +90,13 @@ class Runner:
         return self.control.keys.masked(result, known)
 
     def told(self, result: ArmResult, known: set[Scalar]) -> ArmResult:
-        """An arm that has ended is in the log, whatever becomes of the others."""
+        """Logs an arm's result when it ends, whatever happens to the others."""
         say(arm_line(self.control.keys.masked_replicate(result.replicate, known)))
         return result
 
     def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
-        """With where their arguments are not the baseline's and what became of their answers, which is known when the
-        last arm has answered."""
+        """Adds differences from the baseline's arguments, and the comparison of answers, which is known once the last
+        arm has answered."""
         baseline = next((arm.name for arm in self.plan.arms if not arm.candidate), "")
         base = next((one.arguments for one in results if one.replicate.arm == baseline), {})
         told = [_beside_baseline(one, results, baseline) for one in results]
@@ -111,7 +111,7 @@ class Runner:
         return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
     def drive(self, arm: ArmCommand) -> ArmResult:
-        """Walk the protocol of one arm to its end."""
+        """Runs the protocol of one arm to its end."""
         steps = replicate(self.plan, arm)
         step = next(steps)
         while True:
@@ -199,7 +199,7 @@ class Runner:
         return found
 
     def sample(self, arm: ArmCommand, workload: Workload) -> list[Mapping[str, Any] | str]:
-        """No answer costs the arm: what it asks for decides nothing."""
+        """Failed answers do not fail the arm: the sample decides nothing."""
         began = time.monotonic()
         bodies = load.sample(self.plan, workload)
 
@@ -217,7 +217,7 @@ class Runner:
         return answers
 
     def truncate_lines(self) -> None:
-        """Empty the file of lines: a round that was stopped is repeated under the same name."""
+        """Empty the file of lines: an interrupted round is repeated under the same name."""
         path = Path(self.plan.lines_path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,7 +226,7 @@ class Runner:
             self.note_unsaved(error)
 
     def save_line(self, line: Mapping[str, Any]) -> None:
-        """Append a line, best effort: a volume that cannot be written is a note in the result."""
+        """Append a line, best effort: if the volume cannot be written, the result has a note."""
         path = Path(self.plan.lines_path)
         try:
             with gzip.open(path, "at") as lines:
@@ -235,7 +235,7 @@ class Runner:
             self.note_unsaved(error)
 
     def lines_digest(self) -> tuple[str, int]:
-        """SHA-256 and length of the lines' file, as it is read back; "" and 0 if there is none."""
+        """SHA-256 and length of the lines' file, read back; "" and 0 if there is none."""
         path = Path(self.plan.lines_path)
         try:
             content = path.read_bytes() if path.is_file() else b""
@@ -250,7 +250,7 @@ class Runner:
             self.notes.append(note)
 
     def note_failed(self, where: str, errors: Sequence[str]) -> None:
-        """With the words of the first, which every arm may be told: they are noted once."""
+        """Notes the first error. Every arm may get the same one: it is noted once."""
         first = self.control.keys.fit_to_show(errors[0])
         said = f"{where}: {len(errors)} requests failed, the first: {first}"
         say(said)
@@ -258,7 +258,7 @@ class Runner:
             self.notes.append(said)
 
     def check_alive(self, step: Instruction) -> None:
-        """Whatever was just done, it was done to a server that lives."""
+        """The result of a step is valid only if the server is still alive."""
         if not isinstance(step, Stop) and self.control.has_exited():
             raise ServerFailed("the server exited")
 
@@ -275,5 +275,5 @@ def _beside_baseline(one: ArmResult, results: Sequence[ArmResult], baseline: str
 
 
 def say(line: str) -> None:
-    """To the container's log, for whoever follows it."""
+    """Print to the container's log."""
     print(line, flush=True)

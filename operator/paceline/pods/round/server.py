@@ -1,7 +1,7 @@
-"""HTTP to the arm's server, on localhost and past any proxy.
+"""HTTP to the arm's server, on localhost without any proxy.
 
-Whatever it answers costs its arm and nothing else: a body is read up to a size and the whole exchange takes a time at
-most, however slowly the bytes come; a redirect is an answer like any other, so a key goes nowhere else.
+Its answers can only harm its own arm: bodies have a maximum size and the whole exchange a maximum duration, however
+slowly the bytes arrive; redirects are not followed, so a key never goes elsewhere.
 """
 
 import io
@@ -20,14 +20,14 @@ from paceline.pods.round.steps import ServerFailed
 TIMEOUT_SECONDS = 30.0
 _CHAT = "/v1/chat/completions"
 LARGEST_BODY = 32 << 20
-"""Bytes of a body. The largest that is asked for: 4096 tokens with five alternatives each, of about 1 KB."""
+"""Maximum bytes of a body. The largest requested one: 4096 tokens with five alternatives each, of about 1 KB."""
 LONGEST_REFUSAL = 200
 PORT_SECONDS = 10.0
-"""For the last server's sockets to go."""
+"""Time for the last server's sockets to close."""
 FLUSH_TRIES = 5
 FLUSH_PAUSE_SECONDS = 1.0
 NO_ANSWER = (OSError, HTTPException, ValueError, RecursionError)
-"""All that an exchange ends with that is none: no connection, no HTTP, no text, no JSON."""
+"""Errors of a failed exchange: no connection, no HTTP, no text, no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Response:
 
 
 class PortTakenError(RuntimeError):
-    """Somebody else listens where a server is to: it would be measured in the server's place."""
+    """Another program listens on the server's port: it would be measured instead."""
 
 
 def wait_for_port(port: int) -> None:
-    """Until nobody listens there. Raises PortTakenError."""
+    """Wait until the port is free. Raises PortTakenError."""
     deadline = time.monotonic() + PORT_SECONDS
     while _listens(port):
         if time.monotonic() >= deadline:
@@ -94,7 +94,7 @@ def flush(url: str, path: str, key: str = "") -> None:
 
 
 def ask_server(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
-    """The whole answer, or why there is none; raises ServerFailed for one that does not come."""
+    """The complete answer, or why there is none; raises ServerFailed if it does not arrive."""
     try:
         answer = exchange(url, "POST", _CHAT, key, body, seconds=timeout_seconds)
         if answer.status != 200:
@@ -117,7 +117,7 @@ def exchange(
     *,
     seconds: float = TIMEOUT_SECONDS,
 ) -> Response:
-    """One request and its answer, all of it within so many seconds. Raises one of NO_ANSWER."""
+    """One request and its answer, within this many seconds. Raises one of NO_ANSWER."""
     until = time.monotonic() + seconds
     headers = {"Connection": "close", **({"Authorization": f"Bearer {key}"} if key else {})}
     sent = b"" if body is None and method == "POST" else None
@@ -132,7 +132,7 @@ def exchange(
         found = answer.read(LARGEST_BODY + 1)
         if len(found) > LARGEST_BODY:
             raise ValueError(f"an answer of more than {LARGEST_BODY >> 20} MiB")
-        if answer.length:  # asked for so many bytes at most, the library does not mind that fewer came
+        if answer.length:  # with a limit, the library does not report that fewer bytes came
             raise IncompleteRead(found, answer.length)
         return Response(answer.status, found)
     finally:
@@ -140,7 +140,7 @@ def exchange(
 
 
 class _Until(io.RawIOBase):
-    """What comes out of a socket up to a moment: each of its own timeouts begins anew with every byte."""
+    """Reads from a socket up to a deadline: its own timeout restarts with every byte."""
 
     def __init__(self, connection: socket.socket, until: float) -> None:
         self._socket, self._until = connection, until

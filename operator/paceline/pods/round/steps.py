@@ -105,7 +105,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class SampleAgain:
-    """Send some of a workload's prompts again, all at once, with fields that make answers tell acceptance by position
+    """Send some of a workload's prompts again, all at once, with fields that add acceptance by position to the answers
     (`positions`). Answer: each one's JSON, or a str that says why there is none."""
 
     arm: ArmCommand
@@ -114,14 +114,14 @@ class SampleAgain:
 
 @dataclass(frozen=True, slots=True)
 class SaveLine:
-    """Append a line to the results on the cache volume, if that is possible. Answer: None."""
+    """Append a line to the results on the cache volume, if possible. Answer: None."""
 
     line: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the server, if it still runs. Answer: `Ended`."""
+    """End the server, if it still runs. Answer: `ServerEnd`."""
 
 
 Instruction = Start | Get | Log | Flush | SendLoad | ReadClocks | Ask | SampleAgain | SaveLine | Stop
@@ -180,7 +180,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = without_aborted(point(workload, report, speculated), report, work)
-            # Of the bare request; if that has failed, no template is longer than the shortest prompt.
+            # From the bare request; if that failed: no template is longer than the shortest prompt.
             template = warmed_up.report["input_lens"][-1] or min(report["input_lens"])
             if why := contamination(measured, loaded.shared_prompts, template, work):
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
@@ -204,7 +204,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
 
 
 def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Instruction, Any, tuple[float, ...]]:
-    """Acceptance by position of the answers that tell it; empty if none does, which costs the point nothing."""
+    """Acceptance by position from the answers; empty if none reports it, which does not affect the point."""
     answers: list[Mapping[str, Any] | str] = yield SampleAgain(arm, workload)
     histograms = [answer if isinstance(answer, str) else asked.read(answer) for answer in answers]
     yield SaveLine({"arm": arm.name, "workload": workload.name, "accepted_drafts": histograms})
@@ -212,7 +212,7 @@ def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generat
 
 
 def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Instruction, Any, tuple[Answer, ...] | str]:
-    """Ask one prompt at a time: requests that run beside one another change each other's numerics."""
+    """Ask one prompt at a time: concurrent requests change each other's numerics."""
     if probe.flush_path:
         yield Flush(probe.flush_path)
     answers = []

@@ -1,7 +1,7 @@
-"""The draft depth of an engine that chooses it while it serves: read from its metrics during a load.
+"""The draft depth of an engine that chooses it while serving: read from its metrics during a load.
 
 No counter sums the depth, so it is sampled, and only for arms whose engine chooses: reading the page costs the
-candidate's server a little, and never slows a baseline.
+candidate's server a little, but never slows a baseline.
 """
 
 import math
@@ -16,7 +16,7 @@ from paceline.pods.round.steps import SendLoad, ServerFailed
 _METRICS = "/metrics"
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 5.0
-"""Until the first sample, and between two samples."""
+"""Seconds before the first sample, and between samples."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Samples:
 
 @contextmanager
 def depth(step: SendLoad, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
-    """The samples of this load; complete once it has ended. `get` returns a page of the server; a page that fails is
+    """The samples of this load; complete once it has ended. `get` returns a page of the server; a failing page is
     skipped and does not end the load."""
     samples = Samples()
     read = probe.draft_tokens
