@@ -18,8 +18,8 @@ from paceline.api import Reason
 from paceline.core import Accelerator, Cache, Server
 from paceline.core.manifest import Manifest
 from paceline.kube import needs_apply, stamped
-from paceline.plan.pods import unplaced
 from paceline.plan.run.lacking import waits_for
+from paceline.plan.trouble import unplaced
 from paceline.render import Owner, Settings, claim_templates, rendering, revision_of, round_claims, round_job, servers
 from paceline.render.benchmark import round_plan
 from paceline.render.where import ANYWHERE

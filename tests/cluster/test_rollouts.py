@@ -14,7 +14,7 @@ from tests.support.kubernetes import Manifest, Namespace, condition, says
 from tests.support.queries import POOL, name_of, pool_of, run_of, served
 from tests.support.runs import made_by
 
-from paceline.plan.images import image_digest
+from paceline.plan.objects import image_digest
 
 NAME = "coder"
 ABSENT = "localhost/paceline-absent:0"

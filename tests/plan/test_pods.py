@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paceline.api import Reason
-from paceline.plan.pods import Trouble, exit_text, last_line, trouble
+from paceline.plan.trouble import Trouble, exit_text, last_line, trouble
 
 CAPTURES = Path(__file__).parents[1] / "contract" / "captures"
 

@@ -35,13 +35,13 @@ from paceline.plan import deployment, run
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.silence import silent, waiting
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request
 from paceline.plan.simulation.cluster import Cluster, Handle
 from paceline.plan.simulation.reconciler import owned_handles
 from paceline.plan.simulation.scheduler import ALIVE
 from paceline.plan.step import Action, Apply, Plan, timestamp
+from paceline.plan.trouble import silent, waiting
 from paceline.render import Settings
 from paceline.watch import Judgement, Watched
 

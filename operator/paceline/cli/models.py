@@ -12,8 +12,8 @@ from typing import Any
 from paceline.api import Problem
 from paceline.core import DeploymentSpec
 from paceline.measure.models import folder
+from paceline.plan.deployment.checks import each_once, model_problems
 from paceline.plan.deployment.models import models_of
-from paceline.plan.deployment.preflight import each_once, model_problems
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
 

@@ -10,7 +10,7 @@ a round's pod    from the server if its Job has ended but the store's pod has no
 a round's log    from the server if its client has ended but the round is not recorded: the log has the result
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
 imported runs    from the store: the namespace's runs that were measured without a cluster, if allowed
-warnings         Events of objects that wait without a reason in their status (plan.silence)
+warnings         Events of objects that wait without a reason in their status (plan.trouble)
 a run's rounds   from the server: they are not watched
 a run's source   the run whose rounds it judges, with its rounds: from the server, until this run has measured one
 """
@@ -58,10 +58,9 @@ from paceline.plan import deployment, run
 from paceline.plan.deployment.models import config_maps
 from paceline.plan.deployment.snapshot import SpecRead, read_deployment
 from paceline.plan.objects import brings_rounds, finished, is_suspended, owned_by
-from paceline.plan.pods import terminated
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.silence import waiting
+from paceline.plan.trouble import terminated, waiting
 from paceline.render import Settings, group_name
 
 LOG_PATIENCE = timedelta(minutes=10)

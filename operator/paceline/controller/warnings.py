@@ -7,7 +7,7 @@ from paceline.controller.cluster import WatchedCluster
 from paceline.core.manifest import Object
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
-from paceline.plan.silence import event_selector, last_warning, silent
+from paceline.plan.trouble import event_selector, last_warning, silent
 
 MAX_LOOKUPS = 6
 """Objects to look up in one pass: those that wait longest usually explain the others."""

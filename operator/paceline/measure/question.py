@@ -14,9 +14,9 @@ from paceline.core.names import child_name, snapshot_path
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import fingerprint
 from paceline.plan.deployment import Snapshot
+from paceline.plan.deployment.checks import each_once, model_problems
 from paceline.plan.deployment.models import pin
 from paceline.plan.deployment.pool import pools
-from paceline.plan.deployment.preflight import each_once, model_problems
 from paceline.plan.deployment.runs import Run
 from paceline.render import Settings
 from paceline.render import benchmark_run as owned_run

@@ -23,13 +23,13 @@ from paceline.plan.deployment.servers import one_more_waits, pod_template
 from paceline.plan.deployment.workload import STARTUP_PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import condition, finished
-from paceline.plan.pods import UNALLOCATED
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
 from paceline.plan.simulation.cluster import ROUND, SERVERS, Cluster, Handle, handle_of, passes_admission
 from paceline.plan.simulation.scheduler import accelerators, is_round
 from paceline.plan.step import Action, Adopt, Apply
+from paceline.plan.trouble import UNALLOCATED
 
 Scenario = Callable[[int], float]
 """Round → the throughput of every candidate, relative to the baseline."""

@@ -1,5 +1,6 @@
 """Questions about one object of the cluster: its conditions, its owner, its annotations."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,3 +67,34 @@ def superseded(run: Object) -> bool:
 def aborted(run: Object) -> str:
     """The request that ended a BenchmarkRun, as VERB=VALUE; "" if there was none."""
     return annotations(run).get(ABORTED, "")
+
+
+_PARTS = ("", "+", ".", "-", "r", "a", "b")
+"""What may follow a release in a version of the same release: `0.5.23.post1`, `0.33.0+cu130`, `0.1.0rc0`."""
+
+
+def image_digest(image: str) -> str:
+    """`sha256:…`; "" if the kubelet reported none."""
+    return image.rpartition("@")[2] if "@" in image else image if image.startswith("sha256:") else ""
+
+
+def differ(image: str, other: str) -> bool:
+    """Whether these are certainly two different images."""
+    comparable = bool(image_digest(image) and image_digest(other)) and ("@" in image) is ("@" in other)
+    return comparable and image_digest(image) != image_digest(other)
+
+
+def same_release(reported: str, wanted: str) -> bool:
+    return reported.startswith(wanted) and reported.removeprefix(wanted)[:1] in _PARTS
+
+
+WITHOUT_CLAIMS = (
+    "accelerator.deviceClassName needs resource.k8s.io/v1, which Kubernetes serves from 1.34 on, and the right to list "
+    "ResourceClaimTemplates; use accelerator.resourceName, or upgrade the cluster or the chart"
+)
+
+
+IN_USE = re.compile(
+    r"Multi-Attach|ReadWriteOncePod|already (?:exclusively )?(?:attached|used)|volume is in use", re.IGNORECASE
+)
+"""Words of the attach/detach controller, of the scheduler and of CSI drivers. That other pod will end."""

@@ -10,8 +10,8 @@ from paceline.controller.cluster import WatchedCluster
 from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.controller.warnings import MAX_LOOKUPS, warnings
 from paceline.kube import Forbidden, Listing, Manifest, Resource
-from paceline.plan.silence import last_warning, recheck_at, silent, waiting
 from paceline.plan.step import timestamp
+from paceline.plan.trouble import last_warning, recheck_at, silent, waiting
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 LONG_AGO = timestamp(NOW - timedelta(minutes=5))

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.core.masking import without, without_secrets
-from paceline.plan.pods import exit_text, last_line
+from paceline.plan.trouble import exit_text, last_line
 
 
 @pytest.mark.parametrize(

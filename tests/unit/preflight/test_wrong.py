@@ -8,7 +8,7 @@ from tests.wrong.preflight import FACTS, PREFLIGHT
 from paceline import api
 from paceline.core import ModelFacts
 from paceline.engines import refusals_of_spec
-from paceline.plan.deployment.preflight import model_problems
+from paceline.plan.deployment.checks import model_problems
 from paceline.preflight import findings
 
 IMAGES = "oci://registry.example.com/models/qwen3-8b"

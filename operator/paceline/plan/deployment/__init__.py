@@ -68,8 +68,8 @@ from paceline.plan.deployment.servers import servers_of
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stalled import report_stuck_servers
 from paceline.plan.deployment.take_down import take_down
-from paceline.plan.silence import recheck_at, waiting
 from paceline.plan.step import Plan, Step, StepResult, earliest, walk
+from paceline.plan.trouble import recheck_at, waiting
 
 STEPS: tuple[Step[Snapshot], ...] = (
     check_spec,

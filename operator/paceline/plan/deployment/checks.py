@@ -1,7 +1,8 @@
 """Checks of a deployment before its pools: its spec, its kinds, what it no longer asks for, and whether its models
 fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,10 +17,10 @@ from paceline.engines import refusals_of_spec
 from paceline.plan.deployment.companions import PROTECTION, ROUTES, settings_of_protection, unrouted
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.models import named_models
-from paceline.plan.deployment.preflight import model_problems
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.devices import WITHOUT_CLAIMS
+from paceline.plan.objects import WITHOUT_CLAIMS
 from paceline.plan.step import Adopt, Delete, StepResult
+from paceline.preflight import ModelFacts, findings
 from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 from paceline.render.group import GROUPS
 from paceline.render.pull import COMPONENT
@@ -159,3 +160,33 @@ def _without_owner(child: Object) -> bool:
 
 def _owners(child: Object) -> set[tuple[str, str]]:
     return {(owner.get("kind", ""), owner.get("name", "")) for owner in child["metadata"].get("ownerReferences", ())}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProblem:
+    """`text` starts with the field. `blocks`: the pool cannot be served with this problem."""
+
+    text: str
+    blocks: bool
+    pool: str
+
+
+def model_problems(
+    spec: DeploymentSpec, written: Mapping[str, Any], facts: Mapping[str, ModelFacts]
+) -> tuple[ModelProblem, ...]:
+    """Problems of every pool. `written` is the manifest's spec as submitted; `facts` are by source."""
+    found: list[ModelProblem] = []
+    for pool in spec.pools:
+        largest = max(workload.concurrency for workload in pool.workloads)
+        server = replace(spec.server, max_concurrency=largest)
+        place = refusals_of_spec.in_pool(written, pool.name)
+        for finding in findings(server, pool.arms, facts):
+            path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)
+            text = f"{path}: {finding.problem}; {finding.why}; {finding.fix}"
+            found.append(ModelProblem(text, finding.blocks, pool.name))
+    return tuple(found)
+
+
+def each_once(found: Iterable[ModelProblem]) -> tuple[tuple[str, bool], ...]:
+    """Text, and whether it blocks; without duplicates, because pools may share a problem."""
+    return tuple(dict.fromkeys((one.text, one.blocks) for one in found))

@@ -9,14 +9,12 @@ from paceline.core import BASELINE
 from paceline.engines.model_rules import FOREIGN_LAYERS
 from paceline.evidence import same_arms, surroundings
 from paceline.evidence.changes import summary
-from paceline.plan.deployment.choose import Rollout
+from paceline.plan.deployment.choose import ANYWAY, Rollout, evidence_of, manual, speedup_text
 from paceline.plan.deployment.holds import baseline_failure, failure, held_by_a_person, measured_again_at, way_out
 from paceline.plan.deployment.pool import SHOWN, Pool
-from paceline.plan.deployment.promoted import ANYWAY, evidence_of, manual, speedup_text
-from paceline.plan.deployment.requests.request import annotation
+from paceline.plan.deployment.requests import annotation
 from paceline.plan.deployment.runs import Run
-from paceline.plan.images import differ, image_digest, same_release
-from paceline.plan.objects import finished
+from paceline.plan.objects import differ, finished, image_digest, same_release
 from paceline.plan.step import StepResult, timestamp
 from paceline.preflight import findings
 

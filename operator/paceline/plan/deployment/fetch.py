@@ -10,21 +10,21 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.api.status import CachedArtifact
-from paceline.core import ClaimTemplate
+from paceline.core import ClaimTemplate, DeploymentSpec
 from paceline.core.manifest import Object
-from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, snapshot_path
 from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
-from paceline.plan.deployment.models import COMMIT, Commits, Prefetch, artifacts_of, datasets_of, key_of, models_of
-from paceline.plan.deployment.pool import lacks_models
-from paceline.plan.deployment.recovery import read_back
+from paceline.plan.deployment.models import COMMIT, Commits, Prefetch, artifacts_of, datasets_of, key_of, models_of, pin
+from paceline.plan.deployment.pool import lacks_models, pools
 from paceline.plan.deployment.servers import with_spec_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stalled import report_lasting
-from paceline.plan.objects import annotations, condition, finished
-from paceline.plan.pods import Trouble, last_line, of_job, terminated
+from paceline.plan.objects import annotations, condition, finished, owned_by
 from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
+from paceline.plan.trouble import Trouble, last_line, of_job, terminated
 from paceline.render import claim, fetch_job
 from paceline.render.cache import A_PERSON_MUST_ACT, ROOM
+from paceline.render.serving import REVISION_LABEL
 
 UNITS: dict[str, int | Decimal] = {"": 1, **{unit: 1000**power for power, unit in enumerate("kMGTPE", 1)}}
 UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGTPE", 1)}
@@ -299,3 +299,43 @@ def known_commits(snapshot: Snapshot, now: datetime) -> Commits:
         return {}
     lost = all(artifact.is_dataset for artifact in snapshot.status.artifacts)
     return {**(read_back(snapshot, prefetch.spec, now) if lost else {}), **prefetch.known}
+
+
+_NAMED = {"source", "revision", "commit"}
+
+
+def read_back(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commits:
+    """Commits for a status without models: from runs, else from kept revisions, whose hash proves them."""
+    of_runs: dict[tuple[str, str], str] = {}
+    runs = (run for run in snapshot.of("BenchmarkRun") if owned_by(run, snapshot.owner.uid))
+    for run in sorted(runs, key=lambda run: str(run["metadata"].get("creationTimestamp", ""))):
+        of_runs |= _named(run["spec"])
+    return {**_of_revisions(snapshot, spec, now), **of_runs}
+
+
+def _named(value: Any) -> dict[tuple[str, str], str]:
+    """Every pinned model and dataset in a run's spec."""
+    if isinstance(value, Mapping):
+        here = {(value["source"], value["revision"]): value["commit"]} if value.keys() >= _NAMED else {}
+        return {**here, **_named(list(value.values()))}
+    commits: dict[tuple[str, str], str] = {}
+    for below in value if isinstance(value, list | tuple) else ():
+        commits |= _named(below)
+    return commits
+
+
+def _of_revisions(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Commits:
+    """Paths in the arguments contain repositories and commits, but no branches. A guess counts if the present spec, at
+    these commits, has the hash of the kept revision."""
+    proven: dict[tuple[str, str], str] = {}
+    for kept in snapshot.of("ControllerRevision"):
+        text = json.dumps(kept["data"])
+        commits = set(COMMIT.findall(text))
+        paths = {
+            (m.source, commit) for m in models_of(spec) for commit in commits if snapshot_path(m.source, commit) in text
+        }
+        guess = {key_of(m): commit for m in models_of(spec) for source, commit in paths if source == m.source}
+        for pool in pools(snapshot, pin(spec, guess), now):
+            if any(pool.revision(arm) == kept["metadata"]["labels"].get(REVISION_LABEL) for arm in pool.spec.arms):
+                proven |= guess
+    return proven

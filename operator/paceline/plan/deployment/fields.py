@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core.server import GPU
-from paceline.plan.pods import UNALLOCATED
+from paceline.plan.trouble import UNALLOCATED
 
 _NAMED = re.compile(
     r'(?<!volume )"([^"]+)"|with name (\S+)|(?<![\w./-])(/[\w./-]+)|(?:Secret|ConfigMap) [\w.-]+/([\w.-]+)'

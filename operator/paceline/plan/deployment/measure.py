@@ -23,11 +23,10 @@ from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import same_arms, surroundings
 from paceline.plan.deployment import loan
-from paceline.plan.deployment.choose import Rollout
+from paceline.plan.deployment.choose import Rollout, asked_anew
 from paceline.plan.deployment.decided import decision, not_promoted, not_used, person_hold
 from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, measured_again_at, way_out
 from paceline.plan.deployment.pool import Pool, name_conflict, runs_in_use
-from paceline.plan.deployment.promoted import asked_anew
 from paceline.plan.deployment.runs import (
     Run,
     abort_runs,
@@ -40,9 +39,9 @@ from paceline.plan.deployment.runs import (
     window_opens_at,
 )
 from paceline.plan.deployment.stalled import report_lasting
-from paceline.plan.images import differ, image_digest
-from paceline.plan.silence import ASK_AGAIN
+from paceline.plan.objects import differ, image_digest
 from paceline.plan.step import Apply, Delete, StepResult, earliest, timestamp
+from paceline.plan.trouble import ASK_AGAIN
 from paceline.render import benchmark_run
 
 

@@ -16,7 +16,7 @@ from paceline.core.manifest import Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.fetching import FetchedModel, FetchResult, read_facts
 from paceline.plan.objects import condition, owned_by
-from paceline.plan.pods import terminated
+from paceline.plan.trouble import terminated
 from paceline.render import Owner, fetch_name
 
 ArtifactKey = tuple[str, str]

@@ -33,8 +33,7 @@ from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.images import differ, image_digest
-from paceline.plan.objects import annotations, brings_rounds, owned_by
+from paceline.plan.objects import annotations, brings_rounds, differ, image_digest, owned_by
 from paceline.plan.step import parse_time
 from paceline.render import group_name, revision_of
 from paceline.render.group import GROUPS

@@ -23,9 +23,8 @@ from paceline.plan.deployment.servers import pod_template, with_spec_field
 from paceline.plan.deployment.stalled import report_lasting
 from paceline.plan.deployment.workload import as_they_are, rendered, server_manifest
 from paceline.plan.objects import finished
-from paceline.plan.pods import Trouble, container, trouble, unplaced
-from paceline.plan.silence import placed_at
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time
+from paceline.plan.trouble import Trouble, container, placed_at, trouble, unplaced
 from paceline.render.pull import COMPONENT, pull_job
 
 IMAGE_PATIENCE = timedelta(minutes=1)

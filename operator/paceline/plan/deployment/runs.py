@@ -14,8 +14,8 @@ from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SU
 from paceline.core.record import kept_status
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
-from paceline.plan.pods import Trouble
 from paceline.plan.step import Apply, parse_time, timestamp
+from paceline.plan.trouble import Trouble
 from paceline.render import Owner, benchmark_run
 
 _DECIDING = ("Promote", "Reject")

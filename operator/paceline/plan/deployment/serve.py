@@ -31,8 +31,8 @@ from paceline.plan.deployment.workload import (
     waits_for_verdict,
     withdrawn_at,
 )
-from paceline.plan.pods import Trouble
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
+from paceline.plan.trouble import Trouble
 from paceline.render import claim_templates, controller_revision
 from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 

@@ -16,10 +16,9 @@ from paceline.core.manifest import Object
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.objects import condition, owned_by
-from paceline.plan.pods import Trouble, container, evicted, held_up, paused, refused_pods, trouble, unplaced
+from paceline.plan.objects import IN_USE, condition, owned_by
 from paceline.plan.step import parse_time
-from paceline.plan.volumes import IN_USE
+from paceline.plan.trouble import Trouble, container, evicted, held_up, paused, refused_pods, trouble, unplaced
 from paceline.render import group_name
 from paceline.render.group import GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL

@@ -12,8 +12,8 @@ from paceline.api import Cause, Reason
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.pods import Trouble
 from paceline.plan.step import StepResult
+from paceline.plan.trouble import Trouble
 
 STALLED: Mapping[Reason, Reason] = {
     Reason.PodRefused: Reason.RefusedForLong,

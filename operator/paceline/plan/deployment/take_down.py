@@ -22,8 +22,8 @@ from paceline.plan.deployment.holds import BY_A_PERSON, held, with_hold
 from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.servers import Servers
-from paceline.plan.pods import Trouble
 from paceline.plan.step import parse_time, timestamp
+from paceline.plan.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from paceline.core.manifest import Object
 from paceline.engines.log_tail import failure_line
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
 from paceline.plan.objects import condition
-from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
+from paceline.plan.trouble import exit_text, failed_before, last_line, not_startable, terminated
 
 HEARTBEAT_LOST = 70
 """The wrapper's exit code if the client's heartbeat stops."""

@@ -11,7 +11,7 @@ from paceline.api.round import Round
 from paceline.core import BASELINE, Accelerator, Measured, RunSpec, Scheme
 from paceline.core.server import GPU_LABEL
 from paceline.core.text import printable
-from paceline.plan.images import same_release
+from paceline.plan.objects import same_release
 from paceline.plan.run.give_up import most_rounds
 from paceline.plan.step import parse_time, timestamp
 

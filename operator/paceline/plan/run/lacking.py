@@ -2,7 +2,7 @@
 
 from paceline.core import Accelerator
 from paceline.core.manifest import Object
-from paceline.plan.pods import UNALLOCATED, unplaced
+from paceline.plan.trouble import UNALLOCATED, unplaced
 
 NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPUs"}
 """Name of a resource → the plural in a sentence; other resources are called `accelerators`."""

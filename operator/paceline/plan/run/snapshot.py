@@ -11,7 +11,7 @@ from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
 from paceline.core.record import kept_status
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
-from paceline.plan import pods
+from paceline.plan import trouble
 from paceline.plan.objects import aborted, finished, opens_at, superseded
 from paceline.plan.run.rounds import counting_rounds, fitting, of_its_question
 from paceline.render import Owner, Settings
@@ -53,7 +53,7 @@ class RoundJob:
     @property
     def waits_to_start(self) -> bool:
         """Its pod exists, and none of its containers has ever run."""
-        return not self.ended and self.pod is not None and pods.not_started(self.pod)
+        return not self.ended and self.pod is not None and trouble.not_started(self.pod)
 
     @property
     def plan(self) -> RoundPlan:
@@ -72,7 +72,7 @@ class RoundJob:
 
     def image(self, name: str) -> str:
         """Digest of the image that this container ran; "" if the kubelet does not report it."""
-        return str(pods.container(self.pod or {}, name).get("imageID", ""))
+        return str(trouble.container(self.pod or {}, name).get("imageID", ""))
 
 
 def _plan_of(job: Object) -> RoundPlan:

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 from paceline.core.manifest import Object
 from paceline.evidence.failures import Failure
+from paceline.plan.objects import IN_USE
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.step import parse_time
-from paceline.plan.volumes import IN_USE
 
 _START_PATIENCE = timedelta(minutes=10)
 """Time for a pod's volumes and network. A volume of a lost node is detached by force after six minutes

@@ -5,9 +5,9 @@ from typing import Any
 
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL
-from paceline.plan.pods import UNALLOCATED
 from paceline.plan.simulation.cluster import Cluster, Handle
 from paceline.plan.step import timestamp
+from paceline.plan.trouble import UNALLOCATED
 from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 
 ALIVE = ("Pending", "Running")

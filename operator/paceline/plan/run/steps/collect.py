@@ -8,7 +8,7 @@ from paceline.api import run_status
 from paceline.api.round import Round, in_order
 from paceline.evidence import AnswerError, Failure, decode, judge_points
 from paceline.evidence.round_status import failed_round, round_record
-from paceline.plan.images import differ
+from paceline.plan.objects import differ
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.next_round import next_try

@@ -8,9 +8,7 @@ from paceline.api import Cause, Reason
 from paceline.api.round import Round
 from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm, RunSpec
-from paceline.plan.devices import WITHOUT_CLAIMS
-from paceline.plan.objects import finished
-from paceline.plan.pods import of_job, unplaced
+from paceline.plan.objects import WITHOUT_CLAIMS, finished
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.enough import next_workloads
 from paceline.plan.run.evidence import Evidence
@@ -20,8 +18,8 @@ from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
 from paceline.plan.run.refusal import last_refusal
 from paceline.plan.run.snapshot import RoundJob, Snapshot
-from paceline.plan.silence import ASK_AGAIN, recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
+from paceline.plan.trouble import ASK_AGAIN, of_job, recheck_at, unplaced
 from paceline.render import round_claims, round_job
 from paceline.render.benchmark import NO_CELLS, round_plan
 from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
