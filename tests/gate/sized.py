@@ -20,7 +20,7 @@ from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Dataset, Outcome, Workload
-from paceline.plan.run.enough import with_enough_requests
+from paceline.plan.run.next_requests import with_enough_requests
 
 BEGIN, END = "<!-- `make bench` writes what follows: requests -->", "<!-- to here: requests -->"
 HEAD = "| truth | promised | looks | sent | noise | wrong | promoted | rejected | rounds | hold | later | GPU-hours |"

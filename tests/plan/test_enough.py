@@ -15,7 +15,7 @@ from paceline.evidence.round_status import round_record
 from paceline.gate import enough_requests
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, forecast
-from paceline.plan.run.enough import next_workloads
+from paceline.plan.run.next_requests import next_workloads
 from paceline.plan.simulation.answers import round_result
 
 EVEN = [1.0] * 4

@@ -19,10 +19,10 @@ from paceline.api.text import documents
 from paceline.cli import options
 from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_deployment_or_run
-from paceline.cli.patience import too_slow
 from paceline.cli.plan_power import Detectable, noises, smallest, smallest_table
 from paceline.cli.profiles import may_meet
 from paceline.cli.rows import HEAD, by_pool, cost_span, row, total
+from paceline.cli.too_slow import too_slow
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read_file, wrong
 from paceline.core import (
@@ -40,7 +40,7 @@ from paceline.core import (
 from paceline.core.manifest import Manifest
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, forecast
-from paceline.plan.run.enough import by_noise, with_enough_requests
+from paceline.plan.run.next_requests import by_noise, with_enough_requests
 from paceline.plan.speeds import alone, size_in_name
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses

@@ -11,7 +11,7 @@ from paceline.core.manifest import Manifest
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
 from paceline.plan.costs import EvidenceCost, RoundCost
-from paceline.plan.run.enough import by_noise, with_enough_requests
+from paceline.plan.run.next_requests import by_noise, with_enough_requests
 
 ASSUMED = (
     "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, and 15 % between prompts "

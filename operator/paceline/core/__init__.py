@@ -2,6 +2,7 @@
 
 from paceline.core.algorithms import ALGORITHMS, CUSTOM, SHAPES, SPECULATORS, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm
+from paceline.core.gate import Gate, Limit, default_looks
 from paceline.core.gateway import EndpointPickerReference, Gateway
 from paceline.core.model_facts import ModelFacts
 from paceline.core.outputs import Answers, Parity
@@ -30,17 +31,7 @@ from paceline.core.spec import (
 )
 from paceline.core.timeouts import Timeouts
 from paceline.core.tree import Adaptive, Custom, Depth, Draft, Model, Ngram, Range, Search, Tree, Widths
-from paceline.core.verdict import (
-    ArmOutcome,
-    ArmVerdict,
-    Bounds,
-    Gate,
-    Limit,
-    Measurement,
-    Outcome,
-    Verdict,
-    default_looks,
-)
+from paceline.core.verdict import ArmOutcome, ArmVerdict, Bounds, Measurement, Outcome, Verdict
 from paceline.core.workload import WAVES, Arrivals, Dataset, Workload
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from paceline.core.arm import Arm
+from paceline.core.gate import Gate
 from paceline.core.gateway import EndpointPickerReference, Gateway
 from paceline.core.model import model
 from paceline.core.outputs import Parity
@@ -16,7 +17,6 @@ from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from paceline.core.tree import Search
 from paceline.core.types import Duration, ObjectName, Quantity, Share
-from paceline.core.verdict import Gate
 from paceline.core.window import Window
 from paceline.core.workload import Workload
 

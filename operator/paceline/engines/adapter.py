@@ -110,7 +110,7 @@ class Adapter:
     before SIGTERM, to close kept-alive connections; "" if SIGTERM already closes them."""
     seed_argument: str = ""
     """Resolved argument with the server's random seed; "" if it reports none."""
-    ready_timeout_seconds: Callable[[str], int] = lambda _: 2
+    ready_answer_seconds: Callable[[str], int] = lambda _: 2
     """Engine version → how long `ready_path` may take to answer."""
     without_hidden_states: Callable[[Server], frozenset[str]] = lambda _: frozenset()
     """Target architectures known not to provide hidden states, which some heads read."""

@@ -96,10 +96,10 @@ def template(
     adapter = ENGINES[server.engine.type]
     tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
     version = server.engine.version
-    ready, patience = adapter.ready_path(version), adapter.ready_timeout_seconds(version)
+    ready, answer_seconds = adapter.ready_path(version), adapter.ready_answer_seconds(version)
     answers = {
-        "startupProbe": _get(ready, timeout=patience, period=STARTUP_PERIOD_SECONDS, failures=tries),
-        "readinessProbe": _get(ready, timeout=patience, period=patience, failures=3),
+        "startupProbe": _get(ready, timeout=answer_seconds, period=STARTUP_PERIOD_SECONDS, failures=tries),
+        "readinessProbe": _get(ready, timeout=answer_seconds, period=answer_seconds, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
         # The other nodes of a server end when the first tells them to, on SIGTERM and after all requests.
         "lifecycle": {"preStop": _leave(adapter.interrupted if server.accelerator.nodes == 1 else "")},

@@ -9,7 +9,7 @@ from tests.support.edits import changed, example
 
 from paceline import cli
 from paceline.engines import ENGINES
-from paceline.engines.sglang.arguments import OWN_FLAGS, TUNING
+from paceline.engines.sglang.arguments import CANDIDATE_FLAGS, TUNING
 from paceline.engines.sglang_jax import rules as sglang_jax
 from paceline.engines.vllm import arguments as vllm
 from paceline.evidence.arguments import comparable
@@ -87,7 +87,7 @@ def test_what_is_speculations_own_is_let_go(argument: str, tmp_path: Path) -> No
 
 def test_what_a_candidate_may_set_is_not_compared() -> None:
     """Or it would be allowed at the desk and refused in the round."""
-    names = {flag.removeprefix("--").replace("-", "_"): "1" for flag in (*TUNING, *OWN_FLAGS)}
+    names = {flag.removeprefix("--").replace("-", "_"): "1" for flag in (*TUNING, *CANDIDATE_FLAGS)}
     assert comparable(names, ENGINES["SGLang"].moved(())) == {}
-    assert not sglang_jax.OWN_FLAGS, "what they would set has to be in MOVED"
-    assert {"--speculative-config"} == vllm.OWN_FLAGS, "whose keys no start log has"
+    assert not sglang_jax.CANDIDATE_FLAGS, "what they would set has to be in MOVED"
+    assert {"--speculative-config"} == vllm.CANDIDATE_FLAGS, "whose keys no start log has"

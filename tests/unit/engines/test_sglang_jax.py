@@ -9,7 +9,7 @@ from tests.support.jax_servers import BASELINE, HEAD, JAX, TARGET, arm, server
 
 from paceline.core import Arm, SecretKey, Server
 from paceline.engines.probe import Scrape
-from paceline.engines.sglang_jax.rules import LISTED, MANAGED, RULES
+from paceline.engines.sglang_jax.rules import LISTED, MANAGED_FLAGS, RULES
 
 
 def refused(server: Server, *arms: Arm) -> list[str]:
@@ -128,9 +128,11 @@ def test_the_card_is_not_refused() -> None:
     assert refused(server("--dtype=bfloat16", "--page-size", "64"), arm()) == []
 
 
-@pytest.mark.parametrize("flag", [*(flag for flag in MANAGED if not flag.endswith("*")), "--speculative-num-steps"])
+@pytest.mark.parametrize(
+    "flag", [*(flag for flag in MANAGED_FLAGS if not flag.endswith("*")), "--speculative-num-steps"]
+)
 def test_owned_flag(flag: str) -> None:
-    way_out = MANAGED.get(flag, "write a candidate's draft and shape")
+    way_out = MANAGED_FLAGS.get(flag, "write a candidate's draft and shape")
     assert refused(server(f"{flag}=1")) == [
         f"owned-flag engine.args[0]: {flag} is set by Paceline from the resource; {way_out}"
     ]

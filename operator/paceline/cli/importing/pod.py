@@ -254,7 +254,7 @@ def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path
     """Carries over how often the probe runs. Leaves out its delays before the start (see `longest_start`) and a timeout
     shorter than the engine's own page needs."""
     adapter = ENGINES[engine[0]]
-    least = adapter.health_timeout_seconds if probe == "livenessProbe" else adapter.ready_timeout_seconds(engine[1])
+    least = adapter.health_timeout_seconds if probe == "livenessProbe" else adapter.ready_answer_seconds(engine[1])
     written = {key: value for key, value in said.items() if PROBE_DEFAULTS.get(key) != value}
     kept = {
         key: value

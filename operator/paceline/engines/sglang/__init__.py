@@ -83,7 +83,7 @@ ADAPTER = Adapter(
         expert_parallel="--ep-size",
     ),
     ready_path=lambda version: known_release(version).ready,
-    ready_timeout_seconds=lambda version: known_release(version).ready_seconds,
+    ready_answer_seconds=lambda version: known_release(version).ready_seconds,
     health_path="/health",
     health_timeout_seconds=25,  # /health generates a token: never under a second, up to 20
     probe=probe,

@@ -8,17 +8,17 @@ from functools import cache
 from paceline.engines import rules
 from paceline.engines.arguments import FlagList
 from paceline.engines.keys import ADMIN_KEY, API_KEY
-from paceline.engines.owned_flags import managed_flags
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import flags as by_release
 from paceline.engines.sglang.flags import elsewhere, first_with, flags
 from paceline.engines.sglang.versions import is_newer
+from paceline.engines.ways_out import with_ways_out
 
 SPECULATIVE = "--speculative-"
 """Prefix of the flags that render a candidate's draft and shape."""
-_MANAGED: Mapping[str, str] = {
-    **managed_flags(
+MANAGED_FLAGS: Mapping[str, str] = {
+    **with_ways_out(
         "--model-path", "--model", "--revision", "--served-model-name", "--trust-remote-code", "--api-key",
         "--admin-api-key", "--tp-size", "--tensor-parallel-size", "--nnodes", "--node-rank", "--dist-init-addr",
         "--nccl-init-addr", "--config", "--host", "--port", "--enable-metrics", "--random-seed",
@@ -54,7 +54,7 @@ TUNING = frozenset({
 })  # fmt: skip
 """Flags with the prefix SPECULATIVE that a candidate may set: the resource has no fields for them."""
 
-OWN_FLAGS = frozenset({
+CANDIDATE_FLAGS = frozenset({
     "--enable-linear-replayssm-spec",
     "--enable-multi-layer-eagle",
     "--linear-attn-verify-backend",
@@ -110,9 +110,9 @@ def flag_list(version: str) -> FlagList:
         flags=known,
         complete=not is_newer(version),
         exact=is_listed,
-        managed=_MANAGED,
+        managed=MANAGED_FLAGS,
         forbidden=LOSSY,
-        own=TUNING | OWN_FLAGS,
+        own=TUNING | CANDIDATE_FLAGS,
         newer_own=SPECULATIVE,
         renamed={name: new for name, new in successors.items() if known.keys() >= _flags_of(new)},
         elsewhere=lambda name: elsewhere(name, version),

@@ -74,7 +74,7 @@ ADAPTER = Adapter(
         expert_parallel="--ep-size",
     ),
     ready_path=lambda _: "/health_generate",
-    ready_timeout_seconds=lambda _: 25,  # it generates a token: never under a second, up to 20
+    ready_answer_seconds=lambda _: 25,  # it generates a token: never under a second, up to 20
     health_path="/health",  # only shows that the process answers; its own watchdog ends a hanging scheduler
     health_timeout_seconds=5,
     probe=probe,

@@ -15,17 +15,17 @@ from paceline.core import Arm, Server
 from paceline.engines import rules
 from paceline.engines.arguments import FlagList, read_flags
 from paceline.engines.keys import API_KEY
-from paceline.engines.owned_flags import managed_flags
 from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
+from paceline.engines.ways_out import with_ways_out
 
 LISTED = "0.1.0rc0"
 """The release whose flags are listed, by `tests/contract/make_sglang_jax_flags.py`. Older releases are judged by it,
 too."""
 
-MANAGED: Mapping[str, str] = {
-    **managed_flags(
+MANAGED_FLAGS: Mapping[str, str] = {
+    **with_ways_out(
         "--model-path", "--model", "--revision", "--served-model-name", "--host", "--port", "--tensor-parallel-size",
         "--tp-size", "--trust-remote-code", "--random-seed", "--decode-log-interval", "--api-key", "--download-dir",
         "--nnodes", "--node-rank", "--dist-init-addr",
@@ -45,7 +45,7 @@ COMPARED = (
 overlap scheduling is compared: a flag on every arm disables it, not speculation."""
 MOVED = ("speculative_*", "max_total_num_tokens", "max_req_input_len")
 """Not compared: speculation's own, and the KV cache left after the draft."""
-OWN_FLAGS: frozenset[str] = frozenset()
+CANDIDATE_FLAGS: frozenset[str] = frozenset()
 """Flags that a candidate's `args` may hold: none. Speculative flags are rendered from the resource, everything else is
 set in spec.engine.args, for all arms (docs/decisions/0020)."""
 
@@ -73,9 +73,9 @@ def flag_list(version: str) -> FlagList:
         flags=read_flags(__package__, f"flags-{LISTED}.json"),
         complete=is_known(version),
         exact=is_known(version),
-        managed=MANAGED,
+        managed=MANAGED_FLAGS,
         forbidden=FORBIDDEN,
-        own=OWN_FLAGS,
+        own=CANDIDATE_FLAGS,
     )
 
 

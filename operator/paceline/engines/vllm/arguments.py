@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.engines.arguments import FlagList, read_flags
-from paceline.engines.owned_flags import managed_flags
+from paceline.engines.ways_out import with_ways_out
 
 LISTED_VERSION = "0.33.0"
 """The version whose flags are listed. For other versions no flag counts as unknown."""
-_MANAGED: Mapping[str, str] = {
-    **managed_flags(
+MANAGED_FLAGS: Mapping[str, str] = {
+    **with_ways_out(
         "--model", "--revision", "--served-model-name", "--host", "--port", "--uds", "--config", "--seed",
         "--tensor-parallel-size", "--trust-remote-code", "--api-key", "--hf-token", "--download-dir", "--nnodes",
         "--node-rank", "--master-addr", "--master-port", "--headless", "--grpc",
@@ -41,7 +41,7 @@ MOVED = (
 )  # fmt: skip
 """Not compared: speculation's own, and sizes and mode of CUDA graphs. The graphs depend on the tokens of a verify step
 (`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of speculation's cost."""
-OWN_FLAGS = frozenset({"--speculative-config"})
+CANDIDATE_FLAGS = frozenset({"--speculative-config"})
 """Flags that a candidate's `args` may hold: keys of the speculative configuration for which the resource has no field
 (`keys`). Everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
 _RENAMED: Mapping[str, str] = {
@@ -69,9 +69,9 @@ def flag_list(version: str) -> FlagList:
         flags=read_flags(__package__, f"flags-{LISTED_VERSION}.json"),
         complete=version == LISTED_VERSION,
         exact=version == LISTED_VERSION,
-        managed=_MANAGED,
+        managed=MANAGED_FLAGS,
         forbidden=_FORBIDDEN,
-        own=OWN_FLAGS,
+        own=CANDIDATE_FLAGS,
         renamed=_RENAMED,
         spelling=_spelling,
     )

@@ -23,7 +23,7 @@ from paceline.plan.deployment.servers import Servers, pod_template
 from paceline.plan.objects import annotations
 from paceline.plan.step import parse_time, timestamp
 from paceline.render import rendering, servers
-from paceline.render.patience import has_own, startup_probe, with_patience, with_tries
+from paceline.render.startup_probe import has_own, startup_probe, with_patience, with_tries
 
 _WHY = "paceline.dev/why"
 """Annotation of the servers: why they run their arm."""

@@ -159,7 +159,7 @@ class Runner:
         began = time.monotonic()
         self.control.start(arm.argv)
         adapter, version = ENGINES[self.plan.engine], self.plan.engine_version
-        ready, patience = adapter.ready_path(version), adapter.ready_timeout_seconds(version)
+        ready, patience = adapter.ready_path(version), adapter.ready_answer_seconds(version)
         while not server.is_ready(self.url, ready, patience):
             if self.control.has_exited():
                 raise ServerFailed("the server exited")

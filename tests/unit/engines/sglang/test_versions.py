@@ -91,7 +91,7 @@ def test_pages_by_version(version: str, ready: str, pages: tuple[str, ...]) -> N
 
 
 def test_a_health_check_that_generates_gets_the_time_for_it() -> None:
-    assert [SGLANG.ready_timeout_seconds(row.version) for row in KNOWN] == [2, 5, 5, 2]
+    assert [SGLANG.ready_answer_seconds(row.version) for row in KNOWN] == [2, 5, 5, 2]
 
 
 def test_flags_that_were_renamed_are_taken_where_they_were() -> None:

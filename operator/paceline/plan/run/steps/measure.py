@@ -10,10 +10,10 @@ from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.objects import WITHOUT_CLAIMS, finished
 from paceline.plan.run.ends import deadlines
-from paceline.plan.run.enough import next_workloads
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
+from paceline.plan.run.next_requests import next_workloads
 from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
 from paceline.plan.run.refusal import last_refusal

@@ -17,7 +17,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 """Way out → flags; all other managed flags are to be removed."""
 
 
-def managed_flags(*names: str) -> Mapping[str, str]:
+def with_ways_out(*names: str) -> Mapping[str, str]:
     """Flag → way out."""
     ways_out = {flag: way_out for way_out, flags in _FIELDS.items() for flag in flags}
     return {name: ways_out.get(name, "remove it") for name in names}
