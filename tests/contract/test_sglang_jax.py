@@ -107,7 +107,7 @@ def speculating(head: str, algorithm: str = "EAGLE3", shape: tuple[str, ...] = C
 
 
 def test_the_two_lists_are_of_one_reading() -> None:
-    listed = json.loads((files("paceline.engines") / "data" / f"sglang-jax-{LISTED}.json").read_text())["flags"]
+    listed = json.loads((files("paceline.engines.sglang_jax") / "data" / f"flags-{LISTED}.json").read_text())["flags"]
     assert listed == [compact(flag) for flag in flags.listed()]
 
 
