@@ -13,7 +13,6 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from statistics import fmean
 from typing import Any
 
 Shape = tuple[int, int, int]
@@ -172,16 +171,6 @@ def table(
             points[name] = {"throughput": baseline[name] * length / server.step(shape) * own, "acceptLength": length}
         trees.append({"numSteps": shape[0], "topK": shape[1], "numDraftTokens": shape[2], "points": points})
     return {"baseline": baseline, "trees": trees}
-
-
-def mean_speed_ups(table: Mapping[str, Any]) -> dict[Shape, float]:
-    """In ln, of every tree of a table."""
-    return {
-        (tree["numSteps"], tree["topK"], tree["numDraftTokens"]): fmean(
-            math.log(point["throughput"] / table["baseline"][name]) for name, point in tree["points"].items()
-        )
-        for tree in table["trees"]
-    }
 
 
 def other_table(shapes: tuple[Shape, ...], workloads: int = 4, seed: int = 0, own: float = 0.01) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Servers of which every tree's speed is known: for stories of searches."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import replace
 from typing import Any
 
 from tests.support.answers import Spoiled
@@ -50,12 +48,6 @@ class Served:
         """Arm → dataset, at a `load` such as `@32` → tokens per second."""
         names = [f"{name}{load}" for name in WORKLOADS]
         return {arm: {name: self.speed * self.ratio(arm, i) for i, name in enumerate(names)} for arm in arms}
-
-    def at_higher_load(self, factor: float) -> "Served":
-        """The same head where each token of a step costs `factor` times as much."""
-        more = copy(self)
-        more.server = replace(self.server, verify=self.server.verify * factor, knee=1.0, memo={})
-        return more
 
     def ratio(self, arm: str, workload: int) -> float:
         if arm == "baseline":

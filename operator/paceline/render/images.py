@@ -5,7 +5,7 @@ They are not copied to the cache volume, and prefetches ignore them: the digest 
 
 from collections.abc import Iterable
 
-from paceline.core import Arm, Model, Server
+from paceline.core import Arm, Server
 from paceline.core.manifest import Manifest
 from paceline.core.names import image_key, image_path
 from paceline.engines.pod_template import OF_IMAGES
@@ -15,10 +15,6 @@ def images_of(server: Server, arms: Iterable[Arm]) -> tuple[str, ...]:
     """References of the images for the target and for these arms' heads, without duplicates."""
     heads = (arm.draft.model for arm in arms if arm.draft and arm.draft.model)
     return tuple(dict.fromkeys(model.address.name for model in (server.target, *heads) if model.address.digest))
-
-
-def image_of(model: Model) -> tuple[str, ...]:
-    return (model.address.name,) if model.address.digest else ()
 
 
 def image_volumes(images: Iterable[str]) -> list[Manifest]:
