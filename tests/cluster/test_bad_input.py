@@ -33,7 +33,7 @@ def test_an_infeasible_tree_is_refused_with_the_right_value(here: Namespace, hub
     chain = candidate({"numSteps": 5, "topK": 1, "numDraftTokens": 8})
     said = here.refused(small("infeasible", hub, candidates=[chain]))
     assert "spec.candidates[0].tree.numDraftTokens" in said
-    assert "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8" in said
+    assert "numDraftTokens must be numSteps + 1 = 6 if topK is 1 (a chain); got 8" in said
 
 
 def test_a_flag_that_the_release_does_not_have_stalls_before_anything_is_started(here: Namespace) -> None:

@@ -124,7 +124,7 @@ from tests.support.gate_cases import Run, case, change
             (
                 ["measurements", 5, "metrics"],
                 {"outputTokens": tokens},
-                "case.json: measurements[5].metrics.outputTokens: a number above 0 is expected, or null where it is "
+                "case.json: measurements[5].metrics.outputTokens: a number above 0 is expected, or null if it is "
                 f"not known; found {said}",
             )
             for tokens, said in ((math.nan, "nan"), (math.inf, "inf"), (-26000, "-26000"), (0, "0"), ("NaN", "nan"))
@@ -132,7 +132,7 @@ from tests.support.gate_cases import Run, case, change
         (
             ["measurements", 5, "saturated"],
             True,
-            "case.json: measurements[5].saturated: swe has no rate to keep; give it its rate, or say false",
+            "case.json: measurements[5].saturated: swe has no rate to keep; write its rate, or false",
         ),
         (
             ["measurements", 5, "metrics"],
@@ -146,7 +146,7 @@ from tests.support.gate_cases import Run, case, change
         ),
         (["workloads", 1, "rate"], 0, "case.json: workloads[1].rate: Input should be greater than 0"),
         (["workloads", 1], "chat", 'case.json: workloads[1]: an object is expected: {...}; found "chat"'),
-        (["workloads", 1, "name"], "code", "case.json: workloads: each name once"),
+        (["workloads", 1, "name"], "code", "case.json: workloads: a name is repeated"),
         *(
             (["workloads", 1, "weight"], weight, "case.json: workloads[1].weight: a weight is 0 or from 0.000001 to 1")
             for weight in (-1, 5e-324, 1e308, 1000001)
@@ -174,7 +174,7 @@ def test_an_error_in_a_line_names_the_line(run: Run) -> None:
 
 
 def test_a_file_without_a_case_is_told(run: Run) -> None:
-    assert run("cases.jsonl", "\n") == (1, "", "cases.jsonl: it has no case: one JSON object on each line\n")
+    assert run("cases.jsonl", "\n") == (1, "", "cases.jsonl: it has no case: write one JSON object per line\n")
 
 
 @pytest.mark.parametrize(

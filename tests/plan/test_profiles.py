@@ -167,7 +167,10 @@ def test_a_namespace_that_requires_a_profile_takes_no_server_away(world: World) 
     before = servers(world), rounds(world), len(world.runs("latency"))
     required(world, "models")
     assert (world.condition("Stalled"), world.serving("latency")) == ("True ProfileRequired", "wide")
-    assert "spec.benchmark.profileRef: must name a BenchmarkProfile here; kubectl get" in world.message("Stalled")
+    assert (
+        "spec.benchmark.profileRef: must name a BenchmarkProfile: the installation requires one; kubectl get"
+        in world.message("Stalled")
+    )
     world.edit("another gate", lambda spec: spec["gate"].update(minImprovement="1%"))
     assert (servers(world), rounds(world), len(world.runs("latency"))) == before
     world.apply(profile(benchmark={}, gate={"decideAfterRounds": [3, 5, 8]}))

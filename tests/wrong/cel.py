@@ -16,7 +16,7 @@ TWO_EACH: tuple[Change, ...] = (("spec.pools.0.replicas", 2), ("spec.pools.1.rep
 CEL: tuple[Told, ...] = (
     # Trees.
     one("a chain with more tokens than steps", f"{SECOND}.tree", tree(5, 1, 8),
-        "tree.numDraftTokens", "numSteps + 1 = 6 where topK is 1 (a chain); got 8"),
+        "tree.numDraftTokens", "numSteps + 1 = 6 if topK is 1 (a chain); got 8"),
     one("a tree with more tokens than places", f"{SECOND}.tree", tree(2, 2, 8),
         "tree.numDraftTokens", "topK = 7; got 8"),
     one("no shape", f"{SECOND}.tree", GONE, "spec.candidates[1]", "exactly one of tree, blockSize, ngram"),
@@ -222,7 +222,7 @@ CEL: tuple[Told, ...] = (
      "spec.pools", "replicas must be above benchmark.minServing"),
     ("a loan by a pool of an autoscaler",
      (("spec.benchmark.capacityPolicy", "Borrow"), *TWO_EACH, ("spec.pools.1.replicas", GONE)),
-     "spec.pools", "replicas must be set where benchmark.capacityPolicy is Borrow"),
+     "spec.pools", "replicas must be set if benchmark.capacityPolicy is Borrow"),
     ("a loan by servers over two nodes",
      (("spec.benchmark.capacityPolicy", "Borrow"), *TWO_EACH, ("spec.accelerator.nodes", 2)),
      "spec.benchmark.capacityPolicy", "must be Wait where accelerator.nodes is above 1"),

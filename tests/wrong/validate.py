@@ -68,7 +68,7 @@ VALIDATE: tuple[Told, ...] = (
     one("a schema that is none", "spec.benchmark.datasets",
         [{"name": "bugs", "source": "builtin://code", "responseFormat":
           '{"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "integre"}}}'}],
-        "spec.benchmark.datasets[0].responseFormat", "json_schema.schema is no JSON schema: 'integre'"),
+        "spec.benchmark.datasets[0].responseFormat", "json_schema.schema is not a JSON schema: 'integre'"),
     one("an adapter that nothing loads", "spec.benchmark.datasets",
         [{"name": "sql", "source": "builtin://code", "adapter": "sql"}],
         "spec.engine.args", "load it, with --lora-paths sql=PATH in engine.args"),

@@ -122,13 +122,13 @@ ARM_RULES = (
     ),
     Rule(
         cel=_offered("adaptive", ADAPTS),
-        message=f"adaptive goes with {_where(ADAPTS)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
-        "got {a} on {e}",
+        message=f"adaptive works only with {_where(ADAPTS)}; leave it out elsewhere: {INSTEAD_OF_ADAPTIVE}; got "
+        f"{{a}} on {{e}}",
         field=".adaptive",
     ),
     Rule(
         cel=_offered("depthByBatchSize", SCHEDULES),
-        message=f"depthByBatchSize goes with {_where(SCHEDULES)}, and must be left out elsewhere: "
+        message=f"depthByBatchSize works only with {_where(SCHEDULES)}; leave it out elsewhere: "
         f"{INSTEAD_OF_ADAPTIVE}; got {{a}} on {{e}}",
         field=".depthByBatchSize",
     ),
@@ -154,7 +154,7 @@ RESOURCE = "; ".join((
     *(f"resourceName must be {resource} for {name}" for name, resource in ONLY_ON.items()),
     *(f"{name} does not run on {_some(resources)}" for name, resources in NOT_ON.items()),
 ))  # fmt: skip
-NEEDS_TOPOLOGY = f"topology must be set for {_some(TOPOLOGY)}: that of the TPU slice, for example 2x2"
+NEEDS_TOPOLOGY = f"topology must be set for {_some(TOPOLOGY)}: the TPU slice's, for example 2x2"
 
 
 ENGINE_AND_NODE = (

@@ -198,22 +198,22 @@ class SpeculativeDeploymentSpec(SchemaModel):
             each=_CANDIDATES,
             cel="!has(self.pools) || !self.pools.exists(p, has(p.search))"
             " || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)$')",
-            message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive) "
-            "beside search: choose another",
+            message="name must not be one that search gives its own arms (tree-STEPS-TOPK-TOKENS, adaptive): choose "
+            "another",
             field=".name",
         ),
         Rule(
             cel="has(self.candidates) || (has(self.pools) && self.pools.all(p, has(p.search)))"
             f" || (has(self.draft) && self.draft.algorithm in {list(WITH_TREES)})",
-            message=f"candidates must be set unless spec.draft has one of {', '.join(WITH_TREES)}, of which a chain is "
-            "measured by default, or each pool a search",
+            message="candidates must be set unless each pool has a search, or spec.draft one of "
+            f"{', '.join(WITH_TREES)}, which is measured as a chain by default",
             field=".candidates",
         ),
         Rule(
             each={"p": "self.pools"},
             cel="!has(p.candidates) || p.candidates.size() > 0 || has(p.search)",
-            message="candidates must name one, or be left out (all of spec.candidates), unless search is set: what is "
-            "compared with the baseline",
+            message="candidates must name what is compared with the baseline, or be left out (all of "
+            "spec.candidates), unless search is set",
             field=".candidates",
         ),
         Rule(
@@ -230,7 +230,7 @@ class SpeculativeDeploymentSpec(SchemaModel):
         Rule(
             each={"p": "self.pools"},
             cel=f"self.pools.exists_one(q, {_VALUE.replace('p.', 'q.')} == ({_VALUE}))",
-            message="headerValue must lead to one pool alone: it is the pool's name if absent",
+            message="headerValue must lead to only one pool; it is the pool's name if absent",
             field=".headerValue",
         ),
         Rule(
@@ -242,7 +242,8 @@ class SpeculativeDeploymentSpec(SchemaModel):
             each=_LOADS,
             cel=f"!has(l.requestRate) || !{_SETS} || self.benchmark.datasets.all(s, {_OF_LOAD} || {lasts('s', 'l')})",
             message=f"{TOO_SHORT}; at {{l.requestRate}} a second a dataset needs requests of "
-            f"{{{arriving(LEAST_SECONDS, 'l')}}}, better {{{arriving(GOOD_SECONDS, 'l')}}}, or none written",
+            f"{{{arriving(LEAST_SECONDS, 'l')}}}, better {{{arriving(GOOD_SECONDS, 'l')}}}, or no requests "
+            "field",
             field=".requestRate",
         ),
         Rule(
@@ -255,21 +256,21 @@ class SpeculativeDeploymentSpec(SchemaModel):
         Rule(
             each={"p": "self.pools"},
             cel=f"!{_BORROWS} || has(p.replicas)",
-            message="replicas must be set where benchmark.capacityPolicy is Borrow: an autoscaler would put back what "
+            message="replicas must be set if benchmark.capacityPolicy is Borrow: an autoscaler would put back what "
             "the pool gives up; set it, or write capacityPolicy Wait",
             field=".replicas",
         ),
         Rule(
             each={"p": "self.pools"},
             cel=f"!{_BORROWS} || !has(p.replicas) || p.replicas == 0 || p.replicas > {_STAYING}",
-            message="replicas must be above benchmark.minServing (1 if absent) where benchmark.capacityPolicy is "
-            f"Borrow, which gives one up; got {{p.replicas}} and {{{_STAYING}}}; write more replicas, or a smaller "
-            "minServing (0 leaves the pool without servers while it is measured)",
+            message="replicas must be above benchmark.minServing (1 if absent) if benchmark.capacityPolicy is "
+            f"Borrow, which gives one up; got {{p.replicas}} and {{{_STAYING}}}; write more replicas, or a "
+            "smaller minServing (0 leaves the pool without servers while it is measured)",
             field=".replicas",
         ),
         Rule(
             cel=f"!{_BORROWS} || self.accelerator.nodes == 1",
-            message="capacityPolicy must be Wait where accelerator.nodes is above 1: servers over several nodes are "
+            message="capacityPolicy must be Wait if accelerator.nodes is above 1: servers over several nodes are "
             "not measured",
             field=".benchmark.capacityPolicy",
         ),
@@ -290,8 +291,8 @@ class SpeculativeDeploymentSpec(SchemaModel):
         Rule(
             each={"p": "self.pools"},
             cel=f"!has(p.search) || (has(self.draft) && self.draft.algorithm in {list(WITH_TREES)})",
-            message=f"draft must be set in spec.draft where search is, with one of {', '.join(WITH_TREES)}: its trees "
-            "are those of that head",
+            message=f"draft must be set in spec.draft if search is set, with one of {', '.join(WITH_TREES)}: search "
+            "tries trees of that head",
             field=".search",
         ),
     )

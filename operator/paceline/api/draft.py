@@ -30,13 +30,13 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     core.Tree: (
         Rule(
             cel=f"{_TOP_K} == 1 || has(self.numDraftTokens)",
-            message="numDraftTokens must be set where topK is above 1: a chain alone has numSteps + 1",
+            message="numDraftTokens must be set if topK is above 1: only a chain always has numSteps + 1",
             field=".numDraftTokens",
         ),
         Rule(
             cel=f"{_TOP_K} != 1 || !has(self.numDraftTokens) || self.numDraftTokens == self.numSteps + 1",
-            message="numDraftTokens must be numSteps + 1 = {self.numSteps + 1} where topK is 1 (a chain); "
-            "got {self.numDraftTokens}",
+            message="numDraftTokens must be numSteps + 1 = {self.numSteps + 1} if topK is 1 (a chain); got "
+            "{self.numDraftTokens}",
             field=".numDraftTokens",
         ),
         Rule(
@@ -68,7 +68,7 @@ OF_DEPTHS = (
     ),
     Rule(
         cel="!has(self.depthByBatchSize) || self.depthByBatchSize.exists(d, d.numSteps > 0)",
-        message="depthByBatchSize must have a numSteps above 0: without speculation anywhere it is the baseline",
+        message="depthByBatchSize must have a numSteps above 0: without any speculation it is the baseline",
         field=".depthByBatchSize",
     ),
 )
@@ -85,7 +85,7 @@ ON_CLAIM = Rule(
 NOT_CUSTOM = {
     "|".join(name for name in core.ALGORITHMS if name != core.CUSTOM): "write it as algorithm",
     **{name: f"write algorithm: {algorithm}" for name, algorithm in ALIASES.items()},
-    "NONE": "it speculates nothing, and the baseline is measured in any case",
+    "NONE": "it does not speculate, and the baseline is always measured",
 }
 """Names that a Custom algorithm cannot have, in capitals → what to do."""
 
@@ -97,8 +97,8 @@ class DraftSpec(SchemaModel):
         ON_CLAIM,
         Rule(
             cel=f"!(self.algorithm in {list(NEEDS_SOURCE)}) || has(self.source)",
-            message=f"source must name a draft head for {', '.join(NEEDS_SOURCE)}; got {{self.algorithm}} without one "
-            "(layers of the target itself are MTP)",
+            message=f"source must name a draft head for {', '.join(NEEDS_SOURCE)}; got {{self.algorithm}} without "
+            "source (the target's own layers are MTP)",
             field=".source",
         ),
         Rule(
@@ -109,7 +109,7 @@ class DraftSpec(SchemaModel):
         *(
             Rule(
                 cel=f"!has(self.name) || !self.name.matches('(?i)^({names})$')",
-                message=f"name must be of an algorithm that `algorithm` does not list: {way_out}; got {{self.name}}",
+                message=f"name must be an algorithm that `algorithm` does not list: {way_out}; got {{self.name}}",
                 field=".name",
             )
             for names, way_out in NOT_CUSTOM.items()

@@ -38,7 +38,7 @@ class EngineSpec(SchemaModel):
         ADMIN_KEY_RULE,
         Rule(
             cel=f"{engine_of('self')} != ''",
-            message=f"type must be set: the image's name is not that of {_PUBLISHED}",
+            message=f"type must be set unless the image is {_PUBLISHED}",
             field=".type",
         ),
         Rule(
@@ -49,7 +49,7 @@ class EngineSpec(SchemaModel):
         *(
             Rule(
                 cel=f"!has(self.type) || self.type == '{name}' || !{is_of('self', own)}",
-                message=f"type must be {name}, or be left out, where the image is {own}; got {{self.type}}",
+                message=f"type must be {name}, or be left out, if the image is {own}; got {{self.type}}",
                 field=".type",
             )
             for name, own in PUBLISHED.items()
@@ -91,7 +91,7 @@ class EngineSpec(SchemaModel):
         return self.model_copy(update={"type": type, "version": version})
 
 
-TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"
+TPU_NODES = f"productLabel must be a label of TPU nodes if resourceName is {TPU}: {TPU_LABEL} on GKE"
 
 
 _ACCELERATORS = "self.count * self.nodes"
@@ -107,13 +107,13 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
         ),
         Rule(
             cel=f"!has(self.deviceClassName) || self.resourceName == '{GPU}'",
-            message="resourceName must be left out where deviceClassName is set: a pod gets its accelerators by one of "
+            message="resourceName must be left out if deviceClassName is set: a pod gets its accelerators by one of "
             "the two; got {self.resourceName}",
             field=".resourceName",
         ),
         Rule(
             cel="!has(self.deviceSelectors) || has(self.deviceClassName)",
-            message="deviceSelectors must be left out without deviceClassName, among whose devices they select",
+            message="deviceSelectors must be left out without deviceClassName: they select among its devices",
             field=".deviceSelectors",
         ),
         Rule(

@@ -17,13 +17,13 @@ Rate = Annotated[
     Field(max_length=12),
     Matches(
         AMOUNT,
-        "be a decimal string from '0.001' to '999999.999', such as '8'; to replay the arrivals of a log write its mean"
-        " rate, and arrivals: Replayed beside it",
+        "be a decimal string from '0.001' to '999999.999', such as '8'; to replay the arrivals of a log write its "
+        "mean rate, and arrivals: Replayed",
     ),
 ]
 RATE_RULE = Rule(
     cel="!has(self.arrivals) || self.arrivals != 'Replayed' || has(self.requestRate)",
-    message="requestRate must be set where arrivals is Replayed: the mean rate to which they are brought",
+    message="requestRate must be set if arrivals is Replayed: arrivals are scaled to this mean rate",
     field=".requestRate",
 )
 
@@ -53,7 +53,7 @@ class LoadSpec(SchemaModel):
         RATE_RULE,
         Rule(
             cel="!has(self.maxConcurrency) || has(self.requestRate)",
-            message="maxConcurrency must be left out without requestRate: other loads say how many are under way",
+            message="maxConcurrency must be left out without requestRate: other loads set how many run at once",
             field=".maxConcurrency",
         ),
     )

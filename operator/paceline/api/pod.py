@@ -86,7 +86,7 @@ class EnvVar(SchemaModel):
     rules = (
         Rule(
             cel="!(has(self.value) && has(self.valueFrom))",
-            message="valueFrom must be left out where value is set",
+            message="valueFrom must be left out if value is set",
             field=".valueFrom",
         ),
     )
@@ -122,7 +122,7 @@ class Toleration(SchemaModel):
         ),
         Rule(
             cel="!has(self.value) || !has(self.operator) || self.operator != 'Exists'",
-            message="value must be left out where operator is Exists",
+            message="value must be left out if operator is Exists",
             field=".value",
         ),
         Rule(
@@ -153,7 +153,7 @@ NOT_OF_THE_ACCELERATOR = Rule(
 )
 """Rule of a spec with `nodeSelector`."""
 
-_OUR_LABELS = "podLabels must be labels of others: paceline.dev/ and app.kubernetes.io/managed-by are Paceline's"
+_OUR_LABELS = "podLabels must not have paceline.dev/ or app.kubernetes.io/managed-by, which are Paceline's"
 NO_LABELS_OF_OURS = Rule(
     each={"k": "self.podLabels"},
     cel="!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'",
@@ -162,7 +162,7 @@ NO_LABELS_OF_OURS = Rule(
 """Rule of a model with `podLabels`: a round that looked like a server would be sent traffic."""
 ONE_QUEUE = Rule(
     cel=f"!has(self.queueName) || !has(self.podLabels) || !('{QUEUE_LABEL}' in self.podLabels)",
-    message=f"podLabels must not have {QUEUE_LABEL} where queueName is set, which is that label of the rounds' Jobs",
+    message=f"podLabels must not have {QUEUE_LABEL} if queueName is set: it sets this label on the rounds' Jobs",
     field=".podLabels",
 )
 """Rule of a model with `podLabels` and `queueName`."""

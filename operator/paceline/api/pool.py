@@ -71,7 +71,7 @@ class PoolSpec(SchemaModel):
     rules = (
         Rule(
             cel="self.load.exists(l, has(l.concurrency) || has(l.ramp) || has(l.maxConcurrency))",
-            message="load must have a concurrency, a ramp, or a maxConcurrency beside requestRate: it limits what a "
+            message="load must have a concurrency, a ramp, or requestRate with maxConcurrency, which limits what a "
             "server takes at a time",
             field=".load",
         ),
@@ -80,15 +80,15 @@ class PoolSpec(SchemaModel):
             cel="(has(l.concurrency) ? self.load.filter(m, has(m.concurrency) &&"
             f" m.concurrency.exists(c, c in l.concurrency) && {overlap('m', 'l')}).size()"
             f" : self.load.filter(m, {overlap('m', 'l')}).size()) == 1",
-            message="datasets must be in one load alone where it has a requestRate or a ramp, and once at each "
-            "concurrency: to measure one under two loads, list it in benchmark.datasets under a second name, such as "
+            message="datasets must be in only one load if it has a requestRate or a ramp, and once per concurrency: "
+            "to measure one under two loads, list it in benchmark.datasets under a second name, such as "
             "code-ramp",
             field=".datasets",
         ),
         Rule(
             cel="!has(self.search) || self.load.all(l, has(l.concurrency))",
-            message="load must have concurrency alone in a pool with search, which compares throughput at one "
-            "concurrency each",
+            message="load must have only concurrency in a pool with search, which compares throughput at each "
+            "concurrency",
             field=".load",
         ),
     )

@@ -219,7 +219,7 @@ _ELSEWHERE: Mapping[str, str] = {
     **{name: f"write spec.{name}" for name in ("nodeSelector", "tolerations")},
     "resources": "write them in spec.engine.podTemplate, for the container `server`",
     "concurrency": "write load: [{concurrency: [1, 16]}]",
-    "autoscaling": "leave replicas out, and let an autoscaler's target be the Deployment NAME-POOL",
+    "autoscaling": "leave replicas out, and let an autoscaler scale the Deployment NAME-POOL",
 }
 """What people write where Paceline has it in another place."""
 

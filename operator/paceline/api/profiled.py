@@ -28,7 +28,11 @@ def with_profile(manifest: dict[str, Any], profile: Object | None, *, required: 
     Raises InvalidManifestError with the reason for Stalled."""
     name = profile_of(manifest)
     if not name and required:
-        raise _refused(Reason.ProfileRequired, "spec.benchmark.profileRef", "must name a BenchmarkProfile here")
+        raise _refused(
+            Reason.ProfileRequired,
+            "spec.benchmark.profileRef",
+            "must name a BenchmarkProfile: the installation requires one",
+        )
     if not name:
         return manifest
     if profile is None:
@@ -71,7 +75,7 @@ def _refused(reason: Reason, path: str, message: str) -> InvalidManifestError:
     return InvalidManifestError([Problem(path=path, message=f"{message}; {LIST}")], reason)
 
 
-LIST = "kubectl get benchmarkprofiles lists those of the namespace"
+LIST = "kubectl get benchmarkprofiles lists the namespace's"
 
 
 def _object(of: Object, field: str) -> Object:

@@ -18,9 +18,9 @@ NOT_A_FILE_OF_PROMPTS = {
     f"!self.source.matches('^{core.HUB}[^/]+/[^/]+$')": "name a file of this repository",
     f"!self.source.matches('^{core.HUB}.*[.]arrow$')": "write the rows out with to_parquet of the library `datasets`,"
     " and name that file",
-    f"!self.source.matches('^{core.HUB}.*[.]({PACKED})$')": "name one that is not packed",
+    f"!self.source.matches('^{core.HUB}.*[.]({PACKED})$')": "name a file that is not packed",
     f"!self.source.matches('^{core.HUB}[^/]+/[^/]+/') || self.source.matches('[.]({READ}|arrow|{PACKED})$')":
-    "name a file that ends so",
+    "name a file with such an ending",
 }  # fmt: skip
 """CEL of what must hold → the way out."""
 
@@ -84,7 +84,7 @@ def only_of_the_hub(field: str) -> Rule:
     """A field of prompts that only sources of hf://datasets/ have."""
     return Rule(
         cel=f"!has(self.{field}) || self.source.startsWith('{core.HUB}')",
-        message=f"{field} must be left out unless source begins with {core.HUB}: other sources have none",
+        message=f"{field} must be left out unless source begins with {core.HUB}: other sources do not have it",
         field=f".{field}",
     )
 

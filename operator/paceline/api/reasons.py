@@ -30,24 +30,24 @@ class Reason(Enum):
     NameConflict = ReasonRow("Stalled", True, "an object with this name is not managed by Paceline")
     InvalidSpec = ReasonRow("Stalled", True, "the spec cannot be carried out")
     ProfileRequired = ReasonRow(
-        "Stalled", True, "the installation wants a profile in this namespace; what serves stays"
+        "Stalled", True, "the installation requires a profile in this namespace; running servers stay"
     )
     ProfileNotFound = ReasonRow(
-        "Stalled", True, "the profile is not there; what serves stays, and nothing new is measured"
+        "Stalled", True, "the profile does not exist; running servers stay, and nothing new is measured"
     )
-    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; what serves stays")
+    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; running servers stay")
     FetchFailed = ReasonRow("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
     PreflightFailed = ReasonRow("Stalled", True, "the models do not match the spec")
     NoResourceClaims = ReasonRow(
-        "Stalled", True, "servers claim devices, and the cluster has no ResourceClaimTemplates"
+        "Stalled", True, "servers claim devices, but the cluster has no ResourceClaimTemplates"
     )
-    NoImageVolumes = ReasonRow("Stalled", True, "models are images (oci://), and the cluster drops volumes of images")
+    NoImageVolumes = ReasonRow("Stalled", True, "models are images (oci://), but the cluster drops image volumes")
     NoLeaderWorkerSet = ReasonRow(
         "Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed"
     )
     ServerFailed = ReasonRow("Stalled", True, "the server does not start")
     ImageNotPulled = ReasonRow(
-        "Stalled", True, "the image of the next servers cannot be pulled; the present ones serve on"
+        "Stalled", True, "the image of the next servers cannot be pulled; the present servers keep serving"
     )
     NotReady = ReasonRow("Stalled", True, "the baseline does not run; the last revision that served replaces it")
     WriteRefused = ReasonRow(
@@ -78,7 +78,7 @@ class Reason(Enum):
     NothingServes = ReasonRow("Ready", False, "nothing is served until there is a verdict")
     NotStarted = ReasonRow("Ready", False, "no server has started yet")
     Drifted = ReasonRow("Ready", True, "every pool serves, but its servers have additions that were never measured")
-    ReplicasIgnored = ReasonRow("Ready", True, "every pool serves, but an autoscaler decides how many servers one has")
+    ReplicasIgnored = ReasonRow("Ready", True, "every pool serves, but an autoscaler sets the number of its servers")
     ScaledToZero = ReasonRow("Ready", True, "every pool serves, except those scaled to zero")
     Serving = ReasonRow("Ready", True, "every pool serves")
 
@@ -93,12 +93,12 @@ class Reason(Enum):
     # A question is being answered. What goes on outranks what waits.
     Measuring = ReasonRow("Measuring", True, "candidates are compared with the baseline")
     BaselineHeld = ReasonRow("Measuring", False, "the baseline does not run, so no candidate can be compared with it")
-    WaitingForPrompts = ReasonRow("Measuring", False, "a run waits for its prompts")
+    WaitingForPrompts = ReasonRow("Measuring", False, "a run is waiting for its prompts")
     WaitingForWindow = ReasonRow("Measuring", False, "spec.benchmark.window is closed, so no round starts")
     RoundRefused = ReasonRow("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
     WaitingForCapacity = ReasonRow("Measuring", False, "a run has to wait")
     Suspended = ReasonRow("Measuring", False, "spec.suspend is set")
-    RunsHeld = ReasonRow("Measuring", False, "a hold that a person asked for lets no run start", "Held")
+    RunsHeld = ReasonRow("Measuring", False, "a person's hold lets no run start", "Held")
     NothingToMeasure = ReasonRow("Measuring", False, "no question is open")
 
     # Every pool has a verdict for this generation.
@@ -108,7 +108,7 @@ class Reason(Enum):
         "a run failed and its candidates were not judged; annotate retry.paceline.dev/POOL to run it again",
     )
     Inconclusive = ReasonRow("Decided", False, "rounds or budget are used up and candidates are still undecided")
-    DecisionHeld = ReasonRow("Decided", False, "a hold that a person asked for lets no run start", "Held")
+    DecisionHeld = ReasonRow("Decided", False, "a person's hold lets no run start", "Held")
     NotMeasurable = ReasonRow("Decided", False, "no run can compare the candidates, so the baseline is served")
     Undecided = ReasonRow("Decided", False, "no verdict yet")
     AllDecided = ReasonRow("Decided", True, "every pool is decided")
@@ -121,7 +121,9 @@ class Reason(Enum):
     AwaitingPromote = ReasonRow("Promoted", False, "promotion.mode is Manual: waiting for a promote request")
     Promoting = ReasonRow("Promoted", False, "a candidate is being rolled out")
     NotDecided = ReasonRow("Promoted", False, "no decision for or against a candidate")
-    PromotedAnyway = ReasonRow("Promoted", True, "every pool serves a candidate, at least one whatever the verdict")
+    PromotedAnyway = ReasonRow(
+        "Promoted", True, "every pool serves a candidate, at least one regardless of the verdict"
+    )
     StillPromoted = ReasonRow(
         "Promoted", True, "every pool serves a candidate, at least one on evidence for an earlier question"
     )
@@ -135,10 +137,10 @@ class Reason(Enum):
 
     # A BenchmarkRun, while it goes on and when it has ended.
     Superseded = ReasonRow("Failed", True, "the question was replaced; this result is never used")
-    RunAborted = ReasonRow("Failed", True, "a person has ended it; this result is never used", "Aborted")
+    RunAborted = ReasonRow("Failed", True, "a person stopped it; this result is never used", "Aborted")
     RunError = ReasonRow("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
     ImportNotAllowed = ReasonRow("Failed", True, "evidence that was measured without a cluster is not allowed here")
-    ImportRefused = ReasonRow("Failed", True, "what was measured without a cluster is no evidence here")
+    ImportRefused = ReasonRow("Failed", True, "results measured without a cluster are no evidence here")
     RunRefused = ReasonRow("Complete", False, "the cluster refuses a round's pod", "PodRefused")
     RunWaiting = ReasonRow("Complete", False, "a round has to wait", "WaitingForCapacity")
     RunOutsideWindow = ReasonRow(
@@ -150,7 +152,7 @@ class Reason(Enum):
         "Complete", True, "rounds or budget are used up and candidates are still undecided", "Inconclusive"
     )
     Swept = ReasonRow("Complete", True, "the concurrencies are compared")
-    Found = ReasonRow("Complete", True, "the best candidate was found; a gate decides about it")
+    Found = ReasonRow("Complete", True, "the best candidate was found; a gate decides on it")
     Reject = ReasonRow("Complete", True, "every candidate was rejected")
     Promote = ReasonRow("Complete", True, "a candidate was shown to be faster")
 

@@ -111,7 +111,7 @@ class WorkloadSpec(PromptsSpec):
         ),
         Rule(
             cel="!has(self.rampFrom) || !has(self.requestRate)",
-            message="requestRate must be left out where rampFrom is set: a ramp sends the next request when one is "
+            message="requestRate must be left out if rampFrom is set: a ramp sends the next request when one is "
             "answered; write one of them, or a dataset for each",
             field=".requestRate",
         ),
@@ -175,7 +175,7 @@ class BenchmarkRunSpec(SchemaModel):
     rules = (
         Rule(
             cel=f"{count_of(('gate', 'search', 'sweep'))} == 1",
-            message="exactly one of gate, search and sweep must be set; an empty one is written with braces",
+            message="exactly one of gate, search and sweep must be set; write an empty one with braces",
         ),
         NO_LABELS_OF_OURS,
         ONE_QUEUE,
@@ -197,8 +197,8 @@ class BenchmarkRunSpec(SchemaModel):
         Rule(
             each={"w": "self.workloads"},
             cel=f"!has(w.requests) || has(w.requestRate) || w.requests >= {WAVES} * w.concurrency",
-            message="requests must be at least five times the concurrency where requestRate is not set: with fewer, "
-            f"beginning and end weigh too much; write {{{WAVES} * w.concurrency}}, got {{w.requests}}",
+            message="requests must be at least five times the concurrency if requestRate is not set: with fewer, "
+            f"start and end weigh too much; write {{{WAVES} * w.concurrency}}, got {{w.requests}}",
             field=".requests",
         ),
         Rule(
@@ -206,21 +206,21 @@ class BenchmarkRunSpec(SchemaModel):
             cel="!has(w.minRequests) || (!has(w.requestRate) && !has(w.rampFrom)"
             f" && w.minRequests >= {WAVES} * w.concurrency && (!has(w.requests) || w.minRequests <= w.requests))",
             message="minRequests must be at least five times the concurrency and at most requests, and be left out "
-            f"where requestRate or rampFrom is set; five times the concurrency is {{{WAVES} * w.concurrency}}, got "
-            "{w.minRequests}",
+            f"if requestRate or rampFrom is set; five times the concurrency is {{{WAVES} * w.concurrency}}, "
+            f"got {{w.minRequests}}",
             field=".minRequests",
         ),
         Rule(
             each={"w": "self.workloads"},
             cel="!has(w.requestRate) || self.workloads.filter(v, v.name == w.name).size() == 1",
-            message="name must be of only one workload where requestRate is set: its concurrency makes no difference",
+            message="name must be used by only one workload if requestRate is set: its concurrency makes no difference",
             field=".name",
         ),
         Rule(
             each={"w": "self.workloads"},
             cel="!has(w.rampFrom) || self.workloads.filter(v, v.name == w.name).size() == 1",
-            message="name must be of only one workload where rampFrom is set: give the ramp a name of its own, such as "
-            "code-ramp",
+            message="name must be used by only one workload if rampFrom is set: give the ramp a name of its own, "
+            "such as code-ramp",
             field=".name",
         ),
         Rule(
@@ -238,21 +238,21 @@ class BenchmarkRunSpec(SchemaModel):
         Rule(
             each={"w": "self.workloads"},
             cel="!has(self.sweep) || !has(w.requestRate)",
-            message="requestRate must be left out for a sweep: it is over concurrencies",
+            message="requestRate must be left out for a sweep, which compares concurrencies",
             field=".requestRate",
         ),
         Rule(
             each={"w": "self.workloads"},
             cel="!has(self.sweep) || !has(w.rampFrom)",
-            message="rampFrom must be left out for a sweep: it shows each concurrency by itself",
+            message="rampFrom must be left out for a sweep, which shows each concurrency by itself",
             field=".rampFrom",
         ),
         Rule(
             each={"v": "self.workloads"},
             cel="!has(self.sweep) || self.workloads.all(w,"
             " self.workloads.exists(x, x.name == v.name && x.concurrency == w.concurrency))",
-            message="workloads must have every dataset at every concurrency for a sweep, or a dataset is taken for a "
-            "load; {v.name} is not at all of them",
+            message="workloads must have every dataset at every concurrency for a sweep, or a dataset is mistaken "
+            "for a load; {v.name} lacks some of them",
         ),
         Rule(
             cel=f"!has(self.search) || self.workloads.size() <= {MOST_SEARCHED}",
@@ -279,8 +279,8 @@ class BenchmarkRunSpec(SchemaModel):
         ),
         Rule(
             cel=f"!has(self.gate) || !has(self.gate.parity) || self.arms.size() <= {MOST_COMPARED}",
-            message=f"arms must be at most {MOST_COMPARED} where gate.parity is set: leave it out, or split the run; "
-            "got {self.arms.size()}",
+            message=f"arms must be at most {MOST_COMPARED} if gate.parity is set: leave it out, or split the run; "
+            f"got {{self.arms.size()}}",
             field=".arms",
         ),
         Rule(
@@ -296,7 +296,7 @@ class BenchmarkRunSpec(SchemaModel):
         NOT_OF_THE_ACCELERATOR,
         Rule(
             cel="!has(self.measured) || !has(self.gate) || !has(self.gate.roundsOf)",
-            message="roundsOf must be left out where measured is set: the run has rounds of its own",
+            message="roundsOf must be left out if measured is set: the run has rounds of its own",
             field=".gate.roundsOf",
         ),
     )

@@ -67,7 +67,7 @@ def _refuse(text: str) -> None:
                 sizes[event.anchor] = 1
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in {anchor for anchor, _ in above}:
-                raise ValueError(f"*{event.anchor} stands within itself")
+                raise ValueError(f"*{event.anchor} contains itself")
             size = sizes.get(event.anchor or "", 0)
             count += size
             aliased += size

@@ -17,8 +17,8 @@ def _unreadable(window: Window) -> Iterator[Violation]:
 RULES: Mapping[type[Any], tuple[DeskRule, ...]] = {
     Window: (
         DeskRule(
-            message="schedule must be the five fields of a crontab and name a time that comes; timeZone must be a zone "
-            "of the IANA database",
+            message="schedule must be the five fields of a crontab and name a time that exists; timeZone must be a "
+            "zone of the IANA database",
             broken=_unreadable,
         ),
     ),

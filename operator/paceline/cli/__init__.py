@@ -33,7 +33,7 @@ DESK = {
     "measure": Subcommand(
         module="measure", summary="measure a pool, or a BenchmarkRun, on this machine; needs no cluster"
     ),
-    "import": Subcommand(module="import_", summary="write the resource for an engine's Deployment that you have"),
+    "import": Subcommand(module="import_", summary="write the resource for your engine's Deployment"),
     "report": Subcommand(
         module="report", summary="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON", plugin=True
     ),
@@ -56,7 +56,7 @@ CLUSTER = {
     "history": Subcommand(module="history", summary="list what each pool has served, and why", plugin=True),
     "top": Subcommand(
         module="top",
-        summary="show acceptance and throughput of each pool now, beside what was measured for it",
+        summary="show acceptance and throughput of each pool now, next to what was measured for it",
         plugin=True,
     ),
 }
@@ -66,7 +66,7 @@ _REQUESTS = {
     ),
     "promote-anyway": Subcommand(module="send_request", summary="serve a candidate whatever its verdict", plugin=True),
     "abort": Subcommand(
-        module="send_request", summary="end the run, or the roll-out, that is under way, and hold it", plugin=True
+        module="send_request", summary="stop the run or roll-out that is under way, and hold it", plugin=True
     ),
     "retry": Subcommand(module="send_request", summary="release a hold, and measure again", plugin=True),
     "rollback": Subcommand(

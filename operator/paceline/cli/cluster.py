@@ -28,19 +28,19 @@ _UNREADABLE = (
 async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport, str]]:
     """The selected API server and namespace. Raises ValueError if no kubeconfig names them."""
     if missing := _missing(args.kubeconfig):
-        raise ValueError(f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG")
+        raise ValueError(f"no kubeconfig: {missing} does not exist; name one with --kubeconfig or $KUBECONFIG")
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
         transport = await connect(args.kubeconfig, context=args.context, kinds=RECONCILED_KINDS, tries=_TRIES)
     except _UNREADABLE as error:
         if missing := _missing(args.kubeconfig):
             raise ValueError(
-                f"no kubeconfig: {missing} does not exist; name one by --kubeconfig or $KUBECONFIG"
+                f"no kubeconfig: {missing} does not exist; name one with --kubeconfig or $KUBECONFIG"
             ) from error
         why = str(error) if isinstance(error, config.ConfigException) else f"cannot be read ({type(error).__name__})"
         raise ValueError(
-            f"--kubeconfig: {' '.join(why.split()):.500}; name a cluster's file by --kubeconfig or $KUBECONFIG, its "
-            "context by --context"
+            f"--kubeconfig: {' '.join(why.split()):.500}; name a cluster's file with --kubeconfig or $KUBECONFIG, "
+            "its context with --context"
         ) from error
     async with transport:
         yield transport, namespace

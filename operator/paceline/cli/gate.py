@@ -33,8 +33,8 @@ in the round (ServerCrashed). saturated: the arm did not keep the rate.
 Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 if FILE cannot be judged.
 A FILE named *.jsonl holds one case per line and gives one result per line; its exit code is 0.
 
-Of a NAME, the verdict is on the spec as it is now. With several pools the highest code counts. Two more codes:
-13 no verdict yet, or none in the time of --wait; 14 none before a person acts (the deployment is Stalled).
+For a NAME, the verdict is on the present spec. With several pools the highest code counts. Two more codes:
+13 no verdict yet, or none within --wait; 14 none before a person acts (the deployment is Stalled).
 """
 
 
@@ -49,16 +49,16 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "file",
         nargs="?",
         metavar="FILE|NAME",
-        help="a case as JSON, or cases as JSON lines (*.jsonl); otherwise the name of a SpeculativeDeployment in the "
-        "cluster, which may be left out where there is only one",
+        help="a case as JSON, or cases as JSON lines (*.jsonl); otherwise the name of a SpeculativeDeployment in "
+        "the cluster, which may be left out if there is only one",
     )
-    parser.add_argument("--pool", help="of a NAME: only this pool")
+    parser.add_argument("--pool", help="for a NAME: only this pool")
     parser.add_argument(
         "--wait",
         type=options.seconds,
         default=0,
         metavar="DURATION",
-        help="of a NAME: wait so long for verdicts, such as 2h [not at all]",
+        help="for a NAME: wait this long for verdicts, such as 2h [not at all]",
     )
     options.add_json(parser)
     options.add_kubectls(parser)
@@ -98,8 +98,8 @@ def _run(file: Path) -> int:
     try:
         if RUN_KIND.search(text) and SEARCH.search(text):
             raise ValueError(
-                "it is a BenchmarkRun that searches, which decides nothing: what it has found is compared with the "
-                "baseline by a gate; `paceline report` shows both"
+                "it is a BenchmarkRun that searches, and a search decides nothing: a gate compares what it found "
+                "with the baseline; `paceline report` shows both"
             )
         if RUN_KIND.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
@@ -110,7 +110,7 @@ def _run(file: Path) -> int:
             print(json.dumps(result(verdict), indent=2, allow_nan=False))
             return _EXIT[verdict.outcome]
         if not text.strip():
-            raise ValueError("it has no case: one JSON object on each line")
+            raise ValueError("it has no case: write one JSON object per line")
         for number, line in enumerate(text.splitlines(), start=1):
             place = f"{file}:{number}"
             if line.strip():

@@ -45,7 +45,7 @@ def _weight(value: float) -> float:
     """Refuses weights outside these bounds: the weighted mean would not be finite."""
     if value == 0 or LIGHTEST <= value <= HEAVIEST:
         return value
-    raise PydanticCustomError("weight", "a weight is 0 or from 0.000001 to 1000000, as only their proportions count")
+    raise PydanticCustomError("weight", "a weight is 0 or from 0.000001 to 1000000, as only proportions count")
 
 
 SLOWEST, FASTEST = 1e-6, 1e9
@@ -84,7 +84,7 @@ class InputPart(BaseModel):
 def _limited(metric: str) -> str:
     if metric not in BOUNDED_BY:
         raise PydanticCustomError(
-            "metric", "no metric that can be limited; there are {all}", {"all": ", ".join(BOUNDED_BY)}
+            "metric", "not a metric that can be limited; use one of {all}", {"all": ", ".join(BOUNDED_BY)}
         )
     return metric
 
@@ -123,7 +123,7 @@ class LimitInput(RuleInput):
     def _one_bound(self) -> "LimitInput":
         given = (self.max_increase, self.max_decrease, self.max)
         if sum(bound is not None for bound in given) != 1:
-            raise PydanticCustomError("bound", "one of maxIncrease, maxDecrease and max bounds a metric")
+            raise PydanticCustomError("bound", "give exactly one of maxIncrease, maxDecrease and max")
         if getattr(self, to_snake(right := BOUNDED_BY[self.metric])) is None:
             raise PydanticCustomError(
                 "bound", "{metric} is bounded by {right}", {"metric": self.metric, "right": right}
@@ -201,7 +201,7 @@ def read_case(text: bytes) -> CaseInput:
         raise ValueError("; ".join(_places(error))) from None
     names = [workload.name for workload in case.workloads]
     if len(set(names)) < len(names):
-        raise ValueError("workloads: each name once")
+        raise ValueError("workloads: a name is repeated")
     for fault in (*_misspelt(case), *_ends(case), *_metrics(case), *_rates(case)):
         raise ValueError(fault)
     return case
@@ -221,8 +221,8 @@ def _ends(case: CaseInput) -> Iterator[str]:
         known = of_any if (m.arm,) == case.arms[:1] else OWN_ENDS
         if m.ended and m.ended not in known:
             yield (
-                f"measurements[{i}].ended: what a server came to is expected: {', '.join(known)}; for anything else "
-                f"write valid: false alone; found {json.dumps(m.ended)}"
+                f"measurements[{i}].ended: must be one of {', '.join(known)}; for anything else write only valid: "
+                f"false; found {json.dumps(m.ended)}"
             )
 
 
@@ -236,7 +236,7 @@ def _metrics(case: CaseInput) -> Iterator[str]:
             elif value is not None and not (LEAST <= value <= MOST or (counted and value == 0)):
                 wanted = "from 0 on" if counted else "above 0"
                 bounds = " (1e-09 to 1e+12)" if 0 < value < math.inf else ""
-                yield f"{place}: a number {wanted}{bounds} is expected, or null where it is not known; found {value:g}"
+                yield f"{place}: a number {wanted}{bounds} is expected, or null if it is not known; found {value:g}"
 
 
 @cache
@@ -251,7 +251,7 @@ def _rates(case: CaseInput) -> Iterator[str]:
     rated = {workload.name for workload in case.workloads if workload.rate}
     for i, m in enumerate(case.measurements):
         if m.saturated and m.workload not in rated:
-            yield f"measurements[{i}].saturated: {m.workload} has no rate to keep; give it its rate, or say false"
+            yield f"measurements[{i}].saturated: {m.workload} has no rate to keep; write its rate, or false"
 
 
 def _places(error: ValidationError) -> Iterator[str]:
@@ -277,7 +277,7 @@ EXPECTED = {
     "value_error": "a number is expected, such as 171.3, or 0.05 for 5 %",
     "int_type": "a whole number is expected",
     "bool_type": "true or false is expected",
-    "string_type": "a text is expected",
+    "string_type": "a string is expected",
     "tuple_type": "a list is expected: [...]",
     "model_type": "an object is expected: {...}",
     "dict_type": "an object is expected: {...}",

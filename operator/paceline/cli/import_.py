@@ -31,17 +31,17 @@ RUNNING = re.compile(rf"({'|'.join(_KINDS)})/([a-z0-9][a-z0-9.-]*)")
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "import",
-        epilog="Reads what `kubectl get deployment NAME -o yaml` prints; a List and several documents, too. Of "
-        "pod/NAME and deployment/NAME it reads the Deployment in the cluster, and the words of the engine that runs "
-        "by exec, with your own rights (get and create of pods/exec). What is not carried over, or otherwise, stands "
-        "above the resource as a comment. Exit: 0; 1 if there is no such "
-        "Deployment, if an option has to say what it does not, or if `paceline validate` refuses the outcome.",
+        epilog="Reads the output of `kubectl get deployment NAME -o yaml`, also a List or several documents. For "
+        "pod/NAME and deployment/NAME it reads the Deployment in the cluster, and the running engine's "
+        "arguments by exec, with your own rights (get and create of pods/exec). A comment above the resource "
+        "lists what is changed or not carried over. Exit: 0; 1 if there is no such Deployment, if an option "
+        "has to add what it lacks, or if `paceline validate` refuses the result.",
     )
     options.add_file(
         parser, "YAML or JSON, any number of documents; - for stdin; or pod/NAME, deployment/NAME of a cluster"
     )
     options.add_kubectls(parser)
-    parser.add_argument("-c", "--container", metavar="NAME", help="the engine's, of a pod that has several")
+    parser.add_argument("-c", "--container", metavar="NAME", help="the engine's container, if there are several")
     parser.add_argument("--name", default="", help="name of the resource (default: the Deployment's)")
     parser.add_argument("--pool", default="main", help="name of its pool (default: main)")
     parser.add_argument("--engine-version", default="", metavar="V", help="the engine's release in the image")
@@ -51,18 +51,18 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "--target", default="", metavar="SOURCE", help="the model: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://…"
     )
     parser.add_argument("--served-name", default="", metavar="NAME", help="the name that clients ask for")
-    parser.add_argument("--head", default="", metavar="SOURCE", help="a draft head to compare, beside what is there")
+    parser.add_argument("--head", default="", metavar="SOURCE", help="another draft head to compare")
     parser.add_argument("--algorithm", default="EAGLE3", help="the head's algorithm (default: EAGLE3)")
     parser.add_argument("--api-key-secret", default="", metavar="NAME/KEY", help="the Secret with the clients' key")
     parser.add_argument("--cache-claim", default="", metavar="NAME", help="an existing claim for the models")
-    parser.add_argument("--cache-size", default="", metavar="SIZE", help="size of the claim that is made for them")
+    parser.add_argument("--cache-size", default="", metavar="SIZE", help="size of the new claim for the models")
     parser.add_argument(
         "--concurrency", type=_levels, default=(), metavar="N,N", help="requests at a time to measure (default: 1,16)"
     )
     parser.add_argument(
         "--live",
         action="store_true",
-        help="with the Deployment's replicas, and not suspended: for a cluster where the Deployment does not run",
+        help="keep the Deployment's replicas, and do not suspend: for a cluster where the Deployment does not run",
     )
     parser.set_defaults(run=run)
 
@@ -144,7 +144,7 @@ def text(deployment: Mapping[str, Any], outcome: Imported) -> str:
     problems = [f"To do: {problem}" for problem in outcome.problems]
     lines = [f"Imported from Deployment {whole} by `paceline import`.", *problems]
     if outcome.notes:
-        lines += ["", "Not carried over, or not as it stands there:"]
+        lines += ["", "Not carried over, or changed:"]
     lines += [f"* {note}" for note in outcome.notes]
     return "".join(map(_comment, lines)) + yaml.dump(outcome.manifest, Dumper=Plain, sort_keys=False, width=120)
 
@@ -164,5 +164,5 @@ def _count(text: str) -> int:
 def _levels(text: str) -> tuple[int, ...]:
     """argparse's type."""
     if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
-        raise argparse.ArgumentTypeError(f"must be numbers with commas between them, such as 1,16; got {text}")
+        raise argparse.ArgumentTypeError(f"must be comma-separated numbers, such as 1,16; got {text}")
     return tuple(dict.fromkeys(map(int, text.split(","))))

@@ -37,7 +37,7 @@ def interruptions(
 
 def _away(quick: Interruption, slow: Interruption) -> str:
     if not quick.down:
-        return "none, as one server more starts beside the others"
+        return "none, as one more server starts next to the others"
     seconds = _span(quick.seconds, slow.seconds)
     if quick.servers == quick.down:
         return f"no server for {seconds} s"

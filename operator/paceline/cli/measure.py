@@ -54,11 +54,11 @@ _CANNOT = (
 
 _NOTES = """\
 The rounds are those of the operator: the same wrapper, client, checks, order of arms, gate and records. FILE may be
-measured again with the same -o: what was interrupted (Ctrl-C, a crash) goes on at the round that it was in. Each
-server's command is the one that would be served, but for its first words (see --engine-command), for paths, and for
+measured again with the same -o: after an interruption (Ctrl-C, a crash) it continues at the same round. Each
+server's command is the one that would be served, except for its program (see --engine-command), for paths, and for
 the address: it listens on 127.0.0.1 only.
-Of a pool with `search` two runs are measured: the search, whose file has .search in its name, and in the file of -o the
-gate about what was found; a search that finds nothing is the end.
+For a pool with `search` two runs are measured: the search, whose file has .search in its name, and in the file of -o a
+gate on what was found; if the search finds nothing, that is the end.
 Exit: 0 Promote, a measured sweep, or a BenchmarkRun with `search` that has found something; 10 Reject;
 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here; 130 and 143 if it was interrupted.
 """
@@ -78,8 +78,8 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser.add_argument(
         "--emulated",
         action="store_true",
-        help="no GPU, engine or model: an emulator of the engine, with published speeds of the target or, if there are "
-        "none, those of a generic model of its size; the result says so",
+        help="no GPU, engine or model: an emulator of the engine, with published speeds of the target or, if there "
+        "are none, of a generic model of its size; the result says so",
     )
     parser.add_argument(
         "--emulated-size",
@@ -91,7 +91,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "--models",
         type=Path,
         metavar="DIR",
-        help="models that are here: a hub client's cache, or folders OWNER/NAME; for pvc://CLAIM/PATH the folder PATH. "
+        help="local models: a hub client's cache, or folders OWNER/NAME; for pvc://CLAIM/PATH the folder PATH. "
         "Without it they are downloaded [~/.cache/paceline/models]",
     )
     parser.add_argument(
@@ -100,15 +100,15 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="the file of a dataset that the cluster has on a claim or in a ConfigMap; again for more. Not needed for "
-        "a ConfigMap that stands in FILE, too",
+        help="the file of a dataset that the cluster has on a claim or in a ConfigMap; repeat for more. Not needed "
+        "for a ConfigMap that is in FILE, too",
     )
     parser.add_argument("--venv", type=Path, metavar="DIR", help="virtual environment that the engine is installed in")
     parser.add_argument(
         "--engine-command",
         type=shlex.split,
         metavar="COMMAND",
-        help="the command that starts the engine, in place of the program that a server begins with",
+        help="the command that starts the engine, instead of the server's own program",
     )
     parser.add_argument(
         "--env",
@@ -116,13 +116,13 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="environment variable of the servers; again for more",
+        help="environment variable of the servers; repeat for more",
     )
     parser.add_argument("--devices", type=_devices, default=(), metavar="0,1", help="GPUs to use, by number")
     parser.add_argument(
         "-o", "--output", type=Path, default=Path("run.yaml"), metavar="FILE", help="the run and its state [run.yaml]"
     )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="page to write [report.html beside the run]")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="page to write [report.html next to the run]")
     parser.set_defaults(run=run)
 
 
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _interrupted(args, 1)
     except OSError as error:
-        kept = [f"what was measured until then is in {args.output}"] if args.output.is_file() else []
+        kept = [f"measured so far: {args.output}"] if args.output.is_file() else []
         return _failed(f"paceline measure: {error}", *kept)
     except ImportError as error:
         return _failed(f"paceline measure: {VIEW} ({error})")
@@ -161,10 +161,12 @@ def _measure(args: argparse.Namespace) -> int:
     page = _page(args)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:
-        lock = record.lock(folder, lambda: tell(f"{folder}: what was interrupted is still ending; waiting for it"))
+        lock = record.lock(
+            folder, lambda: tell(f"{folder}: the interrupted measurement is still stopping; waiting for it")
+        )
         stack.callback(os.close, lock)
         if not page.parent.is_dir() or not os.access(page.parent, os.W_OK):
-            raise CannotError(f"--report: {page.parent} is no folder that can be written to")
+            raise CannotError(f"--report: {page.parent} is not a folder that can be written to")
         found = _found(args, question, objects, folder, lock)
         mark, speed = _emulated(args, question, found)
         if mark:
@@ -197,8 +199,8 @@ def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
     there, search = record.load_run(file), record.load_run(beside)
     if there and not (search and found_by(search)):
         raise RecordError(
-            f"{file}: it holds {there['metadata']['name']}, and no search in {beside} has found a candidate for it: "
-            "name another file by -o, or remove it"
+            f"{file}: it holds {there['metadata']['name']}, but no search in {beside} has found a candidate for it: "
+            "name another file with -o, or remove it"
         )
 
 
@@ -208,7 +210,7 @@ def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Mani
     going = record.gone_on_with(record.load_run(file), wanted, machine.note, file)
     rounds = LocalRun(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
     if finished(going):
-        tell(f"{file}: it has its end already; remove it to measure it again")
+        tell(f"{file}: it is finished; remove it to measure it again")
     else:
         rounds.check()
         if not machine.mark:  # an emulated run shows its mark anyway
@@ -222,7 +224,7 @@ def _page(args: argparse.Namespace) -> Path:
     run: Path = args.output
     page: Path = args.report or run.with_name("report.html") if run.name else run
     if not run.name or run.is_dir() or run.suffix == ".d":
-        raise CannotError(f"-o: {run} is a folder, or named like that of the logs: name a file, such as run.yaml")
+        raise CannotError(f"-o: {run} is a folder, or named like the logs' folder: name a file, such as run.yaml")
     for written in (run, record.search_of(run)):
         if args.file != "-" and written.exists() and written.samefile(args.file):
             raise CannotError(f"-o: {written} is the file that is measured, and would be overwritten: name another")
@@ -235,7 +237,7 @@ def _only(objects: tuple[Manifest, ...]) -> Manifest:
     found = [one for one in objects if is_deployment_or_run(one)]
     if len(found) > 1:
         names = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in found)
-        raise QuestionError(f"has {names}: a file with one of them is measured")
+        raise QuestionError(f"has {names}: only a file with one of them can be measured")
     return found[0]
 
 
@@ -260,7 +262,7 @@ def _downloaded(
 ) -> LocalModels:
     for model in question.models:
         if where := _OF_THE_CLUSTER.get(model.address.scheme):
-            raise MissingError(f"{model.source}: it is {where}; say where it is here by --models DIR")
+            raise MissingError(f"{model.source}: it is {where}; name a local copy with --models DIR")
     options: dict[str, Any] = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
         kinds = emulated.kinds_on_hub(question.server.target, question.arms)
@@ -297,7 +299,7 @@ def _machine(
     adapter = ENGINES[question.server.engine.type]
     here = {str(place): place for place in found.places.values()}
     if odd := next((place for place in here if any(char in place for char in "\"'\\\n")), None):
-        raise CannotError(f"{odd}: a path with quotes or backslashes cannot stand in a server's command; rename it")
+        raise CannotError(f"{odd}: a path with quotes or backslashes cannot be in a server's command; rename it")
     given = {*ours.variables, *(one["name"] for one in adapter.env(question.server))}
     return Machine(
         name=platform.node() or "localhost",
@@ -327,7 +329,7 @@ def _failed(*lines: str) -> int:
 
 
 def _interrupted(args: argparse.Namespace, code: int) -> int:
-    tell(f"interrupted; the same command goes on from {args.output}")
+    tell(f"interrupted; the same command continues from {args.output}")
     return code
 
 
@@ -362,5 +364,5 @@ def _devices(text: str) -> tuple[str, ...]:
     """argparse's type."""
     found = tuple(text.split(","))
     if not all(one.isdecimal() for one in found) or len(set(found)) < len(found):
-        raise argparse.ArgumentTypeError(f"must be numbers such as 0,1, each once; got {text}")
+        raise argparse.ArgumentTypeError(f"must be different numbers, such as 0,1; got {text}")
     return found

@@ -36,6 +36,8 @@ def equipment_of(args: argparse.Namespace, server: Server) -> Equipment:
     variables |= dict(args.env)
     program = (command or ENGINES[server.engine.type].program)[0]
     if shutil.which(program, path=variables.get("PATH", os.environ.get("PATH"))) is None:
-        raise CannotError(f"{program} is not there: say what starts {server.engine.type} by --venv or --engine-command")
+        raise CannotError(
+            f"{program} does not exist: name what starts {server.engine.type} with --venv or --engine-command"
+        )
     gpus = () if args.emulated else devices.chosen(args.devices, server.accelerator.count, {**os.environ, **variables})
     return Equipment(command=command, variables=variables, devices=gpus)

@@ -33,7 +33,7 @@ def goes_directly() -> None:
     reads variables that a webhook of the cluster may add, and their exceptions do not support address ranges."""
     for name in [name for name in os.environ if name.lower() in _PROXIES]:
         del os.environ[name]
-        logging.getLogger(__name__).info("%s is not used: all that the operator speaks to is in the cluster", name)
+        logging.getLogger(__name__).info("%s is not used: the operator speaks only to the cluster", name)
 
 
 def logs(level: str, form: str) -> None:

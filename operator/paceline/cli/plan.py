@@ -73,17 +73,19 @@ class CostRange:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        epilog="To reuse what a cluster already has: kubectl get specdep,bench,benchround,benchprof,deploy,svc,"
-        "controllerrevisions,pvc,resourceclaimtemplates -o yaml > there.yaml; paceline plan FILE --cluster there.yaml. "
-        "Of a BenchmarkProfile in FILE: the pools of all deployments there that name it, and what they would measure. "
-        "Exit: 0; 1 if FILE is refused, or would be Stalled; 3 if something waits for GPUs for ever (--gpus-free).",
+        epilog="To reuse what a cluster already has: kubectl get "
+        "specdep,bench,benchround,benchprof,deploy,svc,controllerrevisions,pvc,resourceclaimtemplates -o "
+        "yaml > there.yaml; paceline plan FILE --cluster there.yaml. For a BenchmarkProfile in FILE: the "
+        "pools of all deployments there that name it, and what they would measure. Exit: 0; 1 if FILE is "
+        "refused, or would be Stalled; 3 if something waits for GPUs forever (--gpus-free).",
     )
     options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(
         "--gpus-free",
         type=_number,
         metavar="N",
-        help="show what waits if only N accelerators are free, and what clients notice if N are beside the servers",
+        help="show what waits if only N accelerators are free, and what clients notice if N are free besides the "
+        "servers'",
     )
     parser.add_argument("--cluster", metavar="FILE", help="existing objects, as kubectl get -o yaml prints them")
     parser.add_argument("--start-seconds", type=_count, metavar="S", help="time until a server is ready")
@@ -124,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     if len(servers) > 1:
         print(f"\nServers of all {len(servers)} deployments take {sum(servers)} GPUs together.")
         if args.gpus_free is not None and sum(servers) > args.gpus_free and not existing:
-            print(f"  Not all find room in {args.gpus_free}, whatever stands above of each alone.")
+            print(f"  Not all fit in {args.gpus_free}, whatever is said above for each alone.")
             codes.add(NO_ROOM)
     cases = [(one["metadata"]["name"], *_cases(args, one, existing, now)[2:]) for one in others]
     if cases or not manifests:
@@ -189,10 +191,10 @@ def costs(
     if purpose is Purpose.SEARCH or any(least.search for _, least, _ in pairs):
         yield "A search has the rounds that it would need if all candidates were equally fast: it may need others."
     if source := source_run(manifest["spec"]):
-        yield f"Rounds of {source} (gate.roundsOf) are judged again, and not counted where --cluster has that run."
+        yield f"Rounds of {source} (gate.roundsOf) are judged again, and not counted if --cluster has that run."
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
-        yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
+        yield "Not measured: spec.measured has its rounds, which are judged again if evidence.imported allows it."
     shown = _shown(manifest, spec, lower, upper, existing, bounds.lower.spread)
     yield from smallest_table(shown)
     if lower.stalled:
@@ -293,7 +295,7 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
     yield f"With {free} free:"
     yield from (f"  {message}" for message in crowded.waiting or ("everything finds room in the end",))
     if crowded.most_at_once:
-        yield f"  {crowded.most_at_once} runs take turns: there is not room for a round of each at the same time"
+        yield f"  {crowded.most_at_once} runs take turns: there is no room for a round of each at the same time"
 
 
 def _servers(spec: DeploymentSpec) -> int:
@@ -392,7 +394,7 @@ def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float
         return (float(tokens_per_second), float(tokens_per_second)), "as you say", False
     size, source = size_in_name(server.target.source), server.target.source
     if size is None:
-        whose = "published for" if _PUBLISHED in source else f"the name of {source} says no size, so those of"
+        whose = "published for" if _PUBLISHED in source else f"the name of {source} does not tell its size, so those of"
         return STREAMS, f"{whose} Qwen3-Coder-Next on 4x H200, alone and as one of 32; set --tokens-per-second", False
     guess = alone(size, server.accelerator)
     cards = f"{server.accelerator.count * server.accelerator.nodes}x {server.accelerator.product}"

@@ -68,7 +68,7 @@ def smallest_table(shown: Mapping[str, Detectable]) -> Iterator[str]:
     starts and its answers' tokens."""
     if not shown:
         return
-    yield "\nWhat a verdict can show, and the least that it costs by then, in GPU-hours:"
+    yield "\nWhat a verdict can show, and its least cost by then, in GPU-hours:"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'SHOWS':>9} {'STARTS':>10} {'TOKENS':>12} {'TOGETHER':>12}"
     for pool, of_pool in shown.items():
         for look, advantage, least, most in of_pool.looks:
@@ -76,7 +76,7 @@ def smallest_table(shown: Mapping[str, Detectable]) -> Iterator[str]:
             starts, tokens, together = (_hours(*part) for part in parts)
             row = f"{starts:>10} {tokens:>12} {together:>12}"
             yield f"{pool:<20} {look:>7} {f'+{advantage:.1%}':>9} {row}"
-    yield "A candidate that is so much faster on every workload is promoted there every second time."
+    yield "A candidate this much faster on every workload is promoted there half of the time."
     for pool, of_pool in shown.items():
         if of_pool.cut is not None:
             last = of_pool.looks[-1][0]

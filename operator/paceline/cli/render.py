@@ -75,7 +75,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser.add_argument("--pool", help="only this pool, without claim and prefetch")
     parser.add_argument(
         "--arm",
-        help="arm to serve (default: the baseline); for a run, the only arm beside the baseline (default: all arms)",
+        help="arm to serve (default: the baseline); for a run, the only arm besides the baseline (default: all arms)",
     )
     parser.set_defaults(run=run)
 

@@ -43,7 +43,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         type=options.seconds,
         default=5,
         metavar="DURATION",
-        help="between two readings of a deployment's servers in the cluster; 0s reads none [5s]",
+        help="time between two readings of a deployment's servers in the cluster; 0s reads none [5s]",
     )
     options.add_kubectls(parser)
     parser.set_defaults(run=run)
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except _ODD as error:
-        why = f"{', '.join(args.names)}: holds a value that nothing of the API server has ({error!r:.200})"
+        why = f"{', '.join(args.names)}: holds a value that the API server never stores ({error!r:.200})"
         print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
         return 1
     return 0

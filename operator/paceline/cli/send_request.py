@@ -62,11 +62,11 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
             parser.add_argument("revision", nargs="?", default="", metavar="REVISION", help=verb.revision)
         parser.add_argument("--pool", help="the pool, if there are several")
         if name == "promote-anyway":
-            parser.add_argument(KNOWINGLY, action="store_true", dest="knowingly", help="says that you know it")
+            parser.add_argument(KNOWINGLY, action="store_true", dest="knowingly", help="confirms that you know it")
         parser.add_argument("--token", default="", help="word by which history names the request [time and a number]")
         parser.add_argument("--no-wait", action="store_true", help="do not wait for the operator's answer")
         parser.add_argument(
-            "--timeout", type=options.seconds, default=30, metavar="DURATION", help="wait so long for it [30s]"
+            "--timeout", type=options.seconds, default=30, metavar="DURATION", help="wait this long for it [30s]"
         )
         options.add_json(parser)
         options.add_kubectls(parser)
@@ -126,8 +126,8 @@ async def _answered(
 ) -> int:
     if found is None:
         raise ValueError(
-            f"{asked} is written, and the operator has not answered in {args.timeout} s: is it running? It will act "
-            "when it does; to take the request back, remove the annotation"
+            f"{asked} is written, but the operator has not answered in {args.timeout} s: is it running? It will act "
+            "once it runs; to take the request back, remove the annotation"
         )
     if handled(found, asked):
         (after,) = found.chosen(asked.pool)

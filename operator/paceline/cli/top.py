@@ -36,7 +36,11 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     command.add_options(parser)
     parser.add_argument("--pool", help="only this pool")
     parser.add_argument(
-        "--interval", type=options.seconds, default=5, metavar="DURATION", help="between the two readings [5s]"
+        "--interval",
+        type=options.seconds,
+        default=5,
+        metavar="DURATION",
+        help="time between the two readings [5s]",
     )
     parser.set_defaults(run=run)
 

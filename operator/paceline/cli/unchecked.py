@@ -22,8 +22,9 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
     if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
         yield _note(
             "spec.accelerator.product",
-            f"{accelerator.product} is no name that GPU feature discovery gives to the label {NVIDIA_LABEL}; it writes "
-            f"such as {_like(accelerator.product)}, and pods stay Pending until a node has the label as written",
+            f"{accelerator.product} is not a name that GPU feature discovery gives the label {NVIDIA_LABEL}; its "
+            f"names are like {_like(accelerator.product)}, and pods stay Pending until a node has the label as "
+            "written",
         )
     yield from (_note(f"spec.{path}", message) for path, message in ENGINES[engine.type].ignored(spec.server))
     if isinstance(spec, RunSpec):
@@ -38,7 +39,10 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
     if not with_models and isinstance(spec, DeploymentSpec):
         parallel = accelerator.tensor_parallel_size
         divides = f", and whether its heads divide by {parallel} (tensor parallelism)" if parallel > 1 else ""
-        yield _note("", f"not checked without --models DIR: whether heads fit the target and all of it memory{divides}")
+        yield _note(
+            "",
+            f"not checked without --models DIR: whether heads fit the target and everything fits in memory{divides}",
+        )
 
 
 def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:

@@ -51,9 +51,9 @@ class Checked:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "validate",
-        epilog="Prints one problem a line, as FILE:LINE:COLUMN: spec.path: message. Standard error says `valid`, and "
-        "what was not checked. Documents of other kinds are ignored. -o github writes annotations of a workflow. "
-        "Exit: 0 if there are no problems, 1 otherwise.",
+        epilog="Prints one problem per line, as FILE:LINE:COLUMN: spec.path: message. Standard error says `valid`, "
+        "and what was not checked. Documents of other kinds are ignored. -o github writes annotations of a "
+        "workflow. Exit: 0 if there are no problems, 1 otherwise.",
     )
     options.add_files(
         parser, "YAML or JSON, any number of documents; a directory: its .yaml, .yml and .json files; - for stdin"
@@ -227,7 +227,7 @@ def _no_yaml(error: yaml.MarkedYAMLError) -> Problem:
     hint = next((hint for words, hint in HINTS.items() if words in said), "")
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-    return Problem(path="", message=f"is no YAML: {said}{hint}", line=line, column=column)
+    return Problem(path="", message=f"is not YAML: {said}{hint}", line=line, column=column)
 
 
 def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[Problem]:

@@ -17,7 +17,7 @@ from paceline.kube import Api
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "watch",
-        epilog="Where the output is no terminal, or with -o json, it is written again whenever it has changed.",
+        epilog="If the output is not a terminal, or with -o json, it is written again whenever it has changed.",
     )
     command.add_options(parser)
     parser.set_defaults(run=run)

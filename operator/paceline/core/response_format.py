@@ -30,9 +30,9 @@ def problem(format: Any) -> str:
     try:
         _validator(json.dumps(schema))
     except SchemaError as error:
-        return f"json_schema.schema is no JSON schema: {error.message:.300}"
+        return f"json_schema.schema is not a JSON schema: {error.message:.300}"
     if lost := next(_references_to_nowhere(schema), ""):
-        return f"json_schema.schema refers to {lost:.300}, which is not in it; write what is meant under $defs"
+        return f"json_schema.schema refers to {lost:.300}, which it does not contain; define it under $defs"
     return ""
 
 

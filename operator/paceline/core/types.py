@@ -78,7 +78,7 @@ class Unique:
             value = tuple(getattr(item, key) for key in self.keys) if self.keys else (item,)
             if value in seen:
                 what = " and ".join(map(to_camel, self.keys)) or "values"
-                message = f"{what} must be unique; {', '.join(map(str, value))} stands twice"
+                message = f"{what} must be unique; repeated: {', '.join(map(str, value))}"
                 raise PydanticCustomError("unique", "{message}", {"message": message})
             seen.add(value)
         return items
@@ -165,8 +165,8 @@ SourceText = Annotated[
     Field(max_length=300),
     Matches(
         rf"^(hf://{_REPOSITORY}|{_ON_CLAIM}|oci://{IMAGE}{_PATH}*)$",
-        "be hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (a tag moves: write the digest"
-        " that it has)",
+        "be hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (a tag moves: write its "
+        "digest)",
     ),
 ]
 DatasetSource = Annotated[
@@ -227,8 +227,8 @@ Temperature = Annotated[
     Field(max_length=8),
     Matches(
         r"^(model|[01](\.[0-9]{1,3})?|2(\.0{1,3})?)$",
-        "be a decimal string from '0' to '2', such as '0.7', or model: requests name none then, and are sampled as the"
-        " server does by itself",
+        "be a decimal string from '0' to '2', such as '0.7', or model: requests then set none, and the server "
+        "samples by its own default",
     ),
 ]
 _TIME = r"[0-9]{1,5}(h|m|s|ms)"
@@ -285,8 +285,8 @@ Algorithm = Annotated[
     Field(max_length=20),
     Matches(
         f"^({'|'.join(ALGORITHMS)})$",
-        f"be one of {', '.join(ALGORITHMS)}; {CUSTOM} is any other that the engine has, by its name; Medusa and "
-        "Lookahead are served by no engine here, the nearest are EAGLE3 (a trained head) and NGRAM (no head)",
+        f"be one of {', '.join(ALGORITHMS)}; {CUSTOM} is any other of the engine's, by its name; no engine here "
+        "serves Medusa or Lookahead, the nearest are EAGLE3 (a trained head) and NGRAM (no head)",
     ),
 ]
 AlgorithmName = Annotated[

@@ -64,7 +64,7 @@ def window_faults(
     except CronSimError as error:
         yield "schedule", f"must be five fields of a crontab, such as 0 22 * * * (22:00 each day): {str(error).lower()}"
     except StopIteration:
-        yield "schedule", "must name a time that comes: no day is like this"
+        yield "schedule", "must name a time that exists: no day matches"
     with suppress(KeyError, ValueError, OSError):
         ZoneInfo(time_zone)
         return

@@ -47,8 +47,8 @@ def test_the_example_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_problem_is_a_line_with_file_path_and_fix(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert paceline("validate", str(EXAMPLE), str(bad)) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{bad}:41:51: spec.candidates[1].tree.numDraftTokens: "
-        "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8 (document 1 of 2)",
+        f"{bad}:41:51: spec.candidates[1].tree.numDraftTokens: numDraftTokens must be numSteps + 1 = 6 if topK is 1 "
+        "(a chain); got 8 (document 1 of 2)",
         f"{bad}:72:5: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
     ]
 
@@ -93,7 +93,7 @@ def test_a_file_in_which_nothing_was_checked_is_told(
         ("a: [", "did not find expected node content"),
         ("a: 1\na: 2\n", "a stands twice"),
         ("a: " + "[" * 100_000, "exceeded maximum nesting depth"),
-        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "*spec stands within itself"),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "*spec contains itself"),
         ("a: " + "1" * 5000, "4300 digits"),
         ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: must be paceline.dev/v1alpha1"),
         (

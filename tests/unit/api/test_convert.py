@@ -134,10 +134,10 @@ def test_at_a_rate_there_are_requests_for_a_minute_unless_it_is_said(manifest: d
 @pytest.mark.parametrize(
     ("rate", "requests", "says"),
     [
-        ("8", 159, "at 8 a second a dataset needs requests of 160, better 480, or none written"),
-        ("3.2", 63, "at 3.2 a second a dataset needs requests of 64, better 192, or none written"),
-        ("0.07", 1, "at 0.07 a second a dataset needs requests of 2, better 5, or none written"),
-        ("5000.1", None, "at 5000.1 a second a dataset needs requests of 100002, better 300006, or none written"),
+        ("8", 159, "at 8 a second a dataset needs requests of 160, better 480, or no requests field"),
+        ("3.2", 63, "at 3.2 a second a dataset needs requests of 64, better 192, or no requests field"),
+        ("0.07", 1, "at 0.07 a second a dataset needs requests of 2, better 5, or no requests field"),
+        ("5000.1", None, "at 5000.1 a second a dataset needs requests of 100002, better 300006, or no requests field"),
     ],
 )
 def test_fewer_requests_than_arrive_in_20_seconds_are_refused(

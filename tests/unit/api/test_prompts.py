@@ -29,8 +29,8 @@ def test_a_file_of_a_dataset_repository(file: str) -> None:
         (HUB, "name a file of this repository"),
         ("hf://datasets/team/prompts.jsonl", "name a file of this repository"),
         (f"{HUB}/state.arrow", "write the rows out with to_parquet"),
-        (f"{HUB}/code.jsonl.gz", "name one that is not packed"),
-        (f"{HUB}/README", "name a file that ends so"),
+        (f"{HUB}/code.jsonl.gz", "name a file that is not packed"),
+        (f"{HUB}/README", "name a file with such an ending"),
     ],
 )
 def test_anything_else_is_refused_with_the_way_out(source: str, way: str) -> None:
@@ -57,4 +57,4 @@ def test_whoever_writes_replay_as_a_rate_is_told_how_to_replay() -> None:
     manifest["spec"]["pools"][0]["load"] = [{"requestRate": "replay", "maxConcurrency": 8}]
     (problem,) = map(str, api.problems(manifest))
     assert problem.startswith("spec.pools[0].load[0].requestRate: must be a decimal string")
-    assert "write its mean rate, and arrivals: Replayed beside it" in problem
+    assert "write its mean rate, and arrivals: Replayed" in problem

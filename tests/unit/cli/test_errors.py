@@ -115,7 +115,7 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Cap
     assert cli.plugin(["status", "coder", "--kubeconfig", str(kubeconfig)]) == 1
     said = capsys.readouterr().err
     assert said.startswith("kubectl paceline status: the API server does not answer (")
-    assert "Name another by --context, --kubeconfig or $KUBECONFIG" in said
+    assert "Name another with --context, --kubeconfig or $KUBECONFIG" in said
 
 
 def test_without_a_kubeconfig_it_says_how_to_name_one(
@@ -125,7 +125,7 @@ def test_without_a_kubeconfig_it_says_how_to_name_one(
     assert cli.plugin(["why", "coder"]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"kubectl paceline why: no kubeconfig: {tmp_path / 'none'} does not exist; ")
-    assert "name one by --kubeconfig or $KUBECONFIG" in said
+    assert "name one with --kubeconfig or $KUBECONFIG" in said
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

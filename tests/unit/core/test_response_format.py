@@ -33,7 +33,7 @@ def of(schema: Any) -> dict[str, Any]:
         (of({"anyOf": [ELSEWHERE]}), "json_schema.schema refers to https://example.com/schema.json, which"),
         (of({"properties": {"$ref": {"type": "string"}}}), ""),
         (of({"$id": "https://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b"}}}), ""),
-        (of({"type": "integre"}), "json_schema.schema is no JSON schema: 'integre' is not valid"),
+        (of({"type": "integre"}), "json_schema.schema is not a JSON schema: 'integre' is not valid"),
     ],
 )
 def test_which_forms_can_be_asked_for(format: dict[str, Any], wrong: str) -> None:

@@ -191,7 +191,7 @@ def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
         "Servers take 8 GPUs in all, a round takes 4 on one node beside them.",
         "With 12 free:",
         "  everything finds room in the end",
-        "  2 runs take turns: there is not room for a round of each at the same time",
+        "  2 runs take turns: there is no room for a round of each at the same time",
     ]
 
 

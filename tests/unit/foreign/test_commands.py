@@ -112,8 +112,8 @@ def laughs(levels: int, each: int = 10, *, merged: bool = False) -> str:
 BOMBS = {
     "a billion laughs": (laughs(9), "its aliases stand for more than 100000 values"),
     "merged maps": (laughs(9, merged=True), "its aliases stand for more than 100000 values"),
-    "a map within itself": ("kind: BenchmarkRun\nspec: &a {b: *a}\n", "*a stands within itself"),
-    "a list within a list within itself": ("- &a [[*a]]\n", "*a stands within itself"),
+    "a map within itself": ("kind: BenchmarkRun\nspec: &a {b: *a}\n", "*a contains itself"),
+    "a list within a list within itself": ("- &a [[*a]]\n", "*a contains itself"),
 }
 
 

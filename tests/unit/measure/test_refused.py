@@ -43,7 +43,9 @@ def test_one_thing_is_measured_at_a_time(tmp_path: Path, capsys: pytest.CaptureF
     both = tmp_path / "both.yaml"
     both.write_text((EXAMPLES / "try.yaml").read_text() + "---\n" + (EXAMPLES / "benchmark-only.yaml").read_text())
     said = refused(tmp_path, capsys, both)
-    assert "has SpeculativeDeployment try, BenchmarkRun own-models-chat: a file with one of them is measured" in said
+    assert (
+        "has SpeculativeDeployment try, BenchmarkRun own-models-chat: only a file with one of them can be measured"
+    ) in said
 
 
 def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,13 +58,13 @@ def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-o", "{there}"), "-o: {there} is a folder, or named like that of the logs: name a file, such as run.yaml"),
+        (("-o", "{there}"), "-o: {there} is a folder, or named like the logs' folder: name a file, such as run.yaml"),
         (("-o", "."), "-o: . is a folder"),
         (("-o", "{there}/run.d"), "-o: {there}/run.d is a folder, or named like that of the logs"),
         (("-o", "{there}/a-file/run.yaml"), "{there}/a-file/run.d: Not a directory: name a file of another folder by"),
         (("-o", "{there}/question.yaml"), "-o: {there}/question.yaml is the file that is measured, and would be over"),
         (("--report", "{there}/run.yaml"), "--report: {there}/run.yaml is a folder, or the file of the run"),
-        (("--report", "{there}/no/page.html"), "--report: {there}/no is no folder that can be written to"),
+        (("--report", "{there}/no/page.html"), "--report: {there}/no is not a folder that can be written to"),
         (("--venv", "{there}/no"), "--venv: {there}/no has no bin directory; name a virtual environment"),
     ],
 )
@@ -100,7 +102,7 @@ def test_prompts_that_no_round_could_use_are_told_before_a_round(
 def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at = ("--models", str(models(tmp_path / "models")))
     said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--engine-command", "/no/python -m sglang")
-    assert "/no/python is not there: say what starts SGLang by --venv or --engine-command" in said
+    assert "/no/python does not exist: name what starts SGLang with --venv or --engine-command" in said
     said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--venv", str(tmp_path / "no"))
     assert "has no bin directory; name a virtual environment" in said
 

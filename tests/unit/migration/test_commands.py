@@ -73,7 +73,7 @@ def test_what_else_a_script_does_is_told_by_the_names_of_the_programs() -> None:
     assert (found.args, found.env) == (("a/b",), {"A": "1"})
     assert [note.text.partition(":")[0] for note in found.notes] == [
         "the script also runs pip",
-        "numactl stands before the engine and is left out, with its options",
+        "numactl comes before the engine and is left out, with its options",
         "the pipe to tee is left out",
         "the script also runs curl",
     ]

@@ -264,8 +264,8 @@ def test_a_flag_and_its_value_in_one_word(imported: Any) -> None:
     said = imported(deployment(VLLM, command=["vllm", "serve"], args=["--model a/b", "--max-model-len 8192"]))
     assert said.code == 1
     assert said.problems == [
-        "args[0] is one word with a space: --model a/b; split it: --model=a/b",
-        "args[1] is one word with a space: --max-model-len 8192; split it: --max-model-len=8192",
+        "args[0] is one argument with a space: --model a/b; split it: --model=a/b",
+        "args[1] is one argument with a space: --max-model-len 8192; split it: --max-model-len=8192",
     ]
 
 

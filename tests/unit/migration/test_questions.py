@@ -38,7 +38,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
 @pytest.mark.parametrize(
     ("case", "change", "says"),
     [
-        (LLAMA, lambda d: None, "does not tell the release of SGLang; say it with --engine-version"),
+        (LLAMA, lambda d: None, "does not tell the release of SGLang; set --engine-version"),
         (
             MISTRAL,
             lambda d: engine(d).update(image="own/serving:1.2.3"),
@@ -52,7 +52,11 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
         (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "say which with --product, a value of the node label"),
         (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "no whole number"),
         (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; say how many"),
-        (AIBRIX, lambda d: None, "is on the volume model-hostpath, which is no PersistentVolumeClaim; say where it is"),
+        (
+            AIBRIX,
+            lambda d: None,
+            ("is on the volume model-hostpath, which is not a PersistentVolumeClaim; say where it is"),
+        ),
         (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "gpt2 is not the name of a repository"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve --dtype auto"]), "no argument names a model"),

@@ -340,7 +340,7 @@ CRASHED = {"waiting": {"reason": "CrashLoopBackOff"}}
         (
             lambda c: c.template["containers"].append(SIDECAR),
             "pod/llm-1-a",
-            "has the containers sglang, log: name the engine's by -c",
+            "has the containers sglang, log: name the engine's with -c",
         ),
         (
             lambda c: c.objects.update({"pods/llm-1-a": c.pod("llm-1-a", **CRASHED)}),

@@ -99,7 +99,10 @@ REFUSED: Mapping[str, Script] = {
     "quote without an end": ("vllm serve 'a/b", {}),
 }  # fmt: skip
 """What is named as the reason → a script that only a shell can follow."""
-BY = "let paceline import pod/NAME -n NAMESPACE read what runs, or write the words into the container's args"
+BY = (
+    "let paceline import pod/NAME -n NAMESPACE read the running engine, or write the arguments into the "
+    "container's args"
+)
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def test_of_several_keys_none_is_printed(keys: str, tmp_path: Path, capsys: pyte
     assert imported(tmp_path, script(f"vllm serve a/b {keys}"), "--api-key-secret=clients/key") == 0
     said = capsys.readouterr().out
     assert "otARealOne" not in said
-    assert "is given again later" in said or "2 keys are given there, and a server has one here" in said
+    assert "is given again later" in said or "2 keys are given, but Paceline's servers take one" in said
 
 
 def test_a_key_in_a_variable_does_not_leave_the_server_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,9 +63,7 @@ def carried_arguments(engine: str, version: str, args: Sequence[str], target: st
             model, *surplus = surplus
         for word in surplus:
             if "$(" in word:
-                questions.append(
-                    f"{word}: may be any words, and the Deployment does not have them: write them out there"
-                )
+                questions.append(f"{word}: its value is not in the Deployment: write it out there")
             notes.append(Note(path=word, text="belongs to no flag, and is left out"))
         if not parsed.written:
             continue
@@ -75,18 +73,18 @@ def carried_arguments(engine: str, version: str, args: Sequence[str], target: st
             notes.append(Note(path=again, text="is given again later, and the last one counts"))
         last[key] = parsed
         if parsed.name == "--api-key" and parsed.values[1:] and not list(parsed.surplus):
-            text = f"{len(parsed.values)} keys are given there, and a server has one here"
+            text = f"{len(parsed.values)} keys are given, but Paceline's servers take one"
             notes.append(Note(path=parsed.written, text=text))
     fields = {_FIELDS[name]: parsed for name, parsed in last.items() if name in _FIELDS}
     if "nodes" in fields and fields["nodes"].value != "1":
-        questions.append(f"--nnodes {fields['nodes'].value}: a Deployment is no server over several nodes; {NODES}")
+        questions.append(f"--nnodes {fields['nodes'].value}: a Deployment cannot span several nodes; {NODES}")
     model = _value(fields, "model") or model
     if not (model or target):
-        questions.append("no argument names a model; say which with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
+        questions.append("no argument names a model; name it with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
     parallel = _value(fields, "tensor_parallel") or "1"
     if not parallel.isdecimal():
         written = fields["tensor_parallel"].written
-        questions.append(f"{written} {parallel}: is no number: write it out in the Deployment's arguments")
+        questions.append(f"{written} {parallel}: is not a number: write the number into the Deployment's arguments")
     rest = [parsed for name, parsed in last.items() if name not in _FIELDS]
     prefixes = ENGINES[engine].importing.speculative
     speculative = tuple(parsed for parsed in rest if parsed.name.startswith(prefixes) or flags.is_own(parsed))

@@ -47,7 +47,10 @@ _SILENT = (":", "exec", "set", "true", "wait")
 """Programs in a script that a rendered command can omit."""
 PRINT = ("echo", "printf")
 """Programs that print their words and start nothing."""
-OTHER_WAY = "let paceline import pod/NAME -n NAMESPACE read what runs, or write the words into the container's args"
+OTHER_WAY = (
+    "let paceline import pod/NAME -n NAMESPACE read the running engine, or write the arguments into the "
+    "container's args"
+)
 """Advice for a script that cannot be read."""
 OPTION = re.compile(r" (--[\w-]+)(?:[ =](?!-)(\S+))?")
 OF_A_WHOLE = frozenset({"--local-dir", "--revision", "--token", "--max-workers", "--cache-dir",
@@ -152,7 +155,7 @@ def _of_env(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
 def _before(words: Sequence[str], path: str) -> Iterator[Note]:
     """Names only the program: its words may contain a secret."""
     if words:
-        text = f"{PurePosixPath(words[0]).name} stands before the engine and is left out, with its options"
+        text = f"{PurePosixPath(words[0]).name} comes before the engine and is left out, with its options"
         yield Note(path=f"{path}.command", text=text)
 
 
@@ -171,7 +174,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
     for one in commands(script, frozenset(exported)):
         if not one.after:
             if depends and not found:
-                raise ShellOnlyError("sets a variable only where a program before it succeeds")
+                raise ShellOnlyError("sets a variable only if a program before it succeeds")
             ran = depends = False
         of_engine &= one.after == "|"
         words, fault = _words(one, known)
@@ -203,7 +206,7 @@ def _of_script(before: Sequence[str], script: str, container: Mapping[str, Any],
         elif not fault and (downloaded := _downloaded(words)):
             directory, source, revision = downloaded
             downloads[directory] = source, revision
-            text = f"downloads {source} to {directory}: the prefetch does that, where it is the model or its head"
+            text = f"downloads {source} to {directory}: the prefetch does that if it is the model or its head"
             notes.append(Note(path=at, text=text))
         elif program not in _SILENT:
             text = f"the script also runs {program}: put that into the image, or into an init container in"
@@ -220,11 +223,11 @@ def _refuse(program: str, words: Sequence[str], one: ShellCommand) -> None:
     if program in _DECIDING:
         raise ShellOnlyError(f"has `{program}`")
     if program == "set" and not all(SET.fullmatch(word) for word in words[1:]):
-        raise ShellOnlyError("has `set` with other options than -e, -u, -x and -o pipefail")
+        raise ShellOnlyError("has `set` with options other than -e, -u, -x and -o pipefail")
     if program in (".", "source") and PurePosixPath(words[-1]).name != "activate":
         raise ShellOnlyError(f"has `{program}`, which may set variables")
     if program == "exec" and words[1:] and (words[1].startswith("-") or not engine_in(words)):
-        raise ShellOnlyError("has `exec` of another program than the engine")
+        raise ShellOnlyError("has `exec` of a program other than the engine")
     if one.assigned and program in ("export", "set", ":", ".", "source"):
         raise ShellOnlyError(f"sets a variable before `{program}`")
     if one.piped and (program == "export" or (one.assigned and not program)):
@@ -249,11 +252,11 @@ def _sets(one: ShellCommand, known: Mapping[str, str | None]) -> dict[str, str |
     pairs = [*one.assigned]
     if one.words and literal(one.words[0]) == "export":
         if not all(literal(word).partition("=")[0].isidentifier() for word in one.words[1:]):
-            raise ShellOnlyError("has `export` with other words than names")
+            raise ShellOnlyError("has `export` with arguments that are not names")
         pairs += filter(None, map(assignment, one.words[1:]))
     for name, word in pairs:
         if any(piece.name in values for piece in word):
-            raise ShellOnlyError(f"sets {name} by a variable that the same command sets")
+            raise ShellOnlyError(f"sets {name} from a variable that the same command sets")
         try:
             values[name] = assigned_value(word, known)
             if not one.assigned and len(shell_words(word, known)) != 1:  # some shells split the value of an export
@@ -269,7 +272,7 @@ def _known(
     """The variables with known values, from the script or the container; and notes about the others."""
     whole = {f"$({one['name']})" for one in container.get("env") or ()}
     kept = {name: text for name, text in env.items() if text is not None and ("$(" not in text or text in whole)}
-    text = "its value is not known before the script runs, and it is left out: write it into spec.engine.env"
+    text = "its value is not known before the script runs, so it is left out: write it into spec.engine.env"
     return kept, (Note(path=f"{at} {name}", text=text) for name in env if name not in kept)
 
 

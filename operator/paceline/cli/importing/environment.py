@@ -38,7 +38,7 @@ def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path:
         said = ""
         if name in _TOKENS and secret:
             token = token or secret
-            said = "the prefetch downloads, so the token is spec.cache.tokenSecretRef and no server has it"
+            said = "the prefetch downloads: the token becomes spec.cache.tokenSecretRef, and no server gets it"
         elif name in _TOKENS:
             said = (
                 "is written out: put it into a Secret and name that in spec.cache.tokenSecretRef, if the model needs it"

@@ -96,7 +96,7 @@ def hide(
     found = dict[str, None]()
     engine = _hidden(manifest["spec"]["engine"], "spec.engine", known, found)
     manifest = {**manifest, "spec": {**manifest["spec"], "engine": engine}}
-    text = f"looks like a secret that is written out, and is {HIDDEN} here: put it into a Secret, and name that"
+    text = f"looks like a secret that is written out, so {HIDDEN} replaces it: name a Secret that holds it"
     hidden = [replace(one, path=_shown(one.path, known), text=_shown(one.text, known)) for one in (*notes, *gone)]
     told = [replace(one, message=_shown(one.message, known)) for one in problems]
     return manifest, hidden, [*told, *(Problem(path=path, message=text) for path in found)]

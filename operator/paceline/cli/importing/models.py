@@ -74,7 +74,7 @@ def source(named: str, found: tuple[Mount, ...], option: str) -> str:
     if mount is None:
         raise UnansweredError(f"{named} is on no volume of the container, so it is in the image; {say}")
     if not mount.claim:
-        raise UnansweredError(f"{named} is on the volume {mount.volume}, which is no PersistentVolumeClaim; {say}")
+        raise UnansweredError(f"{named} is on the volume {mount.volume}, which is not a PersistentVolumeClaim; {say}")
     if mount.differs:
         raise UnansweredError(f"{named} is below a subPathExpr of the claim {mount.claim}; {say}")
     path = mount.on_the_volume(named)
@@ -98,12 +98,10 @@ def claim_of_model(
     mount = next((one for one in found if one.holds(hub)), None)
     if mount and mount.claim and not mount.differs and mount.on_the_volume(hub) == "hub" and not size:
         text = (
-            f"the claim {mount.claim} stays the cache, with what it holds. The prefetch writes to it as user and group "
+            f"the claim {mount.claim} stays the cache, with its contents. The prefetch writes to it as user and group "
         )
-        text += (
-            "65532; where a shared file system ignores fsGroup, name its owner in spec.cache.securityContext, or let "
-        )
-        note = Note(path=f"volumes[{mount.volume}]", text=f"{text}another claim be made with --cache-size")
+        text += "65532; if a shared file system ignores fsGroup, name its owner in spec.cache.securityContext, or have "
+        note = Note(path=f"volumes[{mount.volume}]", text=f"{text}another claim made with --cache-size")
         return CacheFound(field={"claimName": mount.claim}, mount=mount, notes=(note,))
     notes = tuple(_elsewhere(mount, name, size))
     return CacheFound(
@@ -112,9 +110,9 @@ def claim_of_model(
 
 
 def _elsewhere(mount: Mount | None, name: str, size: str) -> Iterator[Note]:
-    guessed = "" if size else f"; {DEFAULT_SIZE} is a guess: --cache-size says how large"
+    guessed = "" if size else f"; {DEFAULT_SIZE} is a guess: set it with --cache-size"
     made = f"models are downloaded to the claim {name}-models, which is made{guessed}; --cache-claim names one of yours"
     if mount:
-        yield Note(path=f"volumes[{mount.volume}]", text=f"was the hub's cache and is read no more: {made}")
+        yield Note(path=f"volumes[{mount.volume}]", text=f"was the hub's cache and is no longer read: {made}")
     else:
         yield Note(path="cache", text=made)

@@ -52,13 +52,13 @@ def accelerator(
     questions = list[str]()
     number = count or (int(asked) if asked.isdecimal() else 0)
     if not asked.isdecimal() and not count:
-        questions.append(f"resources has {resource}: {asked}, which is no whole number; say it with --gpus N")
+        questions.append(f"resources has {resource}: {asked}, which is not a whole number; set --gpus N")
     elif not number:
-        questions.append("the container asks for no GPU in resources.limits; say how many with --gpus N")
+        questions.append("the container asks for no GPU in resources.limits; set --gpus N")
     label, said = _product(pod)
     if not (product or said):
         questions.append(
-            "nothing selects nodes by their accelerator; say which with --product, a value of the node label "
+            "nothing selects nodes by their accelerator; name it with --product, a value of the node label "
             f"{GPU_LABEL} (kubectl get nodes -L {GPU_LABEL})"
         )
     field = {"product": product or said or "unknown", "count": number or 1}
@@ -152,7 +152,7 @@ def _unclaimed(spec: Manifest, container: Mapping[str, Any]) -> Iterator[Note]:
     claimed = {one["name"] for one in (container.get("resources") or {}).get("claims") or ()}
     if not claimed:
         return
-    text = f"{', '.join(sorted(claimed))}: left out, as spec.accelerator says what servers take: for claims, write the "
+    text = f"{', '.join(sorted(claimed))}: left out, as spec.accelerator sets what servers take: for claims, write the "
     text += "DeviceClass into spec.accelerator.deviceClassName"
     yield Note(path=f"containers[{container['name']}].resources.claims", text=text)
     for one in (*spec["containers"], *(spec.get("initContainers") or ())):
@@ -173,9 +173,9 @@ def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Ite
         if name in shared and "emptyDir" in volume:
             same = volume["emptyDir"] == {"medium": "Memory"}
             volume["emptyDir"] = {key: value for key, value in (volume["emptyDir"] or {}).items() if key != "medium"}
-            names[name], text = SHM, "" if same else f"is the volume {SHM}, memory that servers have at {SHARED_MEMORY}"
+            names[name], text = SHM, "" if same else f"becomes the volume {SHM}, the servers' memory at {SHARED_MEMORY}"
         else:
-            names[name], text = f"own-{name}" if name in _OURS else name, f"is called own-{name}: {name} is Paceline's"
+            names[name], text = f"own-{name}" if name in _OURS else name, f"is renamed own-{name}: {name} is Paceline's"
             if name in shared:
                 text = f"is not mounted at {SHARED_MEMORY}: servers have memory of their own there, the volume {SHM}"
         if text and (names[name] != name or (name in shared and names[name] != SHM)):
@@ -195,9 +195,12 @@ def _only_fills(container: Mapping[str, Any], cache: Mount | None) -> bool:
 
 def _first(containers: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
     for one in containers:
-        text = "is carried over and runs before every server; if all it did is fetch the model, the prefetch does that"
+        text = (
+            "is carried over and runs before every server; if it only fetches the model, remove it: the prefetch "
+            "does that"
+        )
         if one.get("restartPolicy") == SIDECAR:
-            text = "is carried over and runs beside every server, and in no round"
+            text = "is carried over and runs next to every server, but in no round"
         if one not in kept:
             paths = ", ".join(mount["mountPath"] for mount in one["volumeMounts"])
             text = f"is left out with its only mount, {paths}: the models' volume, to which only the prefetch writes"
@@ -237,7 +240,7 @@ def _server(
             there = cache.path.rstrip("/")
             moved = there != MODELS or bool(cache.below)
             needed = moved and any(f"{there}/" in word for word in kept_paths)
-            text = "is the cache: the servers have the claim at /models"
+            text = "is the cache: servers mount the claim at /models"
             notes.append(Note(path=f"{path}.volumeMounts[{mount['mountPath']}] ({mount['name']})", text=text))
             if needed:
                 own["volumeMounts"].append({**mount, "readOnly": True})
@@ -265,7 +268,7 @@ def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path
         and not (key == "timeoutSeconds" and value < least)
     }
     gone = _json({key: "…" if key == "exec" else value for key, value in written.items() if key not in kept})
-    text = f"the page is the engine's own, and a start has until promotion.progressDeadline; left out: {gone}"
+    text = f"it asks the engine's own page, and a start may take until promotion.progressDeadline; left out: {gone}"
     return kept, Note(path=f"{path}.{probe}", text=text)
 
 
@@ -288,9 +291,7 @@ def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:
     strategy = spec.get("strategy") or {}
     rolling = strategy.get("rollingUpdate") or {"maxSurge": "25%", "maxUnavailable": "25%"}
     if strategy and (strategy.get("type"), rolling) != ("RollingUpdate", {"maxSurge": "25%", "maxUnavailable": "25%"}):
-        text = (
-            f"{_json(strategy)} is left out: promotion.surge decides (Auto: one server more, if there is room for it)"
-        )
+        text = f"{_json(strategy)} is left out: promotion.surge decides (Auto: one more server, if there is room)"
         yield Note(path="spec.strategy", text=text)
     for field, default in {"minReadySeconds": 0, "progressDeadlineSeconds": 600, "paused": False}.items():
         if spec.get(field, default) != default:
@@ -301,5 +302,5 @@ def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:
         own = {key: value for key, value in (metadata.get(kind) or {}).items() if not key.startswith(NOISE)}
         if own:
             said = ", ".join(f"{key}={value:.80}" for key, value in own.items())
-            text = "are the Deployment's own and left out; write into metadata those that your tools want"
+            text = "are the Deployment's own and left out; write those that your tools need into metadata"
             yield Note(path=f"metadata.{kind}", text=f"{said}: {text}")

@@ -188,16 +188,14 @@ def _in_one_word(run: Launch, container: Mapping[str, Any]) -> Iterator[str]:
         if whole := one_word(word):
             lists = ((field, list(container.get(field) or ())) for field in ("args", "command"))
             place = next((f"{field}[{words.index(word)}]" for field, words in lists if word in words), "an argument")
-            yield f"{place} is one word with a space: {readable([word])}; split it: {readable([whole])}"
+            yield f"{place} is one argument with a space: {readable([word])}; split it: {readable([whole])}"
 
 
 def _served(said: Told, target: str, options: Options) -> str:
     """The served name. Without an option or flag, the engine uses its model argument."""
     name = options.served_name or (said.served[0] if said.served else said.model) or target.rpartition("://")[2]
     if "$(" in name:
-        raise UnansweredError(
-            f"servers would answer to {name}, whose value is not here; say it with --served-name NAME"
-        )
+        raise UnansweredError(f"servers would answer to {name}, whose value is not known; set --served-name NAME")
     return name
 
 
@@ -220,7 +218,9 @@ def _of_this_hub(literal: Mapping[str, str], model: str, questions: list[str]) -
     """The model; if ModelScope has it, "" and a question."""
     for variable in MODELSCOPE:
         if literal.get(variable, "").lower() in ("1", "true") and not model.startswith("/"):
-            text = f"{variable} is set, so {model} is a model of ModelScope, which is no source here; say where it is"
+            text = (
+                f"{variable} is set, so {model} is a model of ModelScope, which is not a source here; say where it is"
+            )
             questions.append(f"{text} with --target hf://OWNER/NAME or pvc://CLAIM/PATH")
             return ""
     return model
@@ -232,7 +232,7 @@ def _version(engine: str, image: str) -> str:
     first, *_ = ENGINES[engine].importing.repositories
     if match and first.partition("-")[0] in repository.rpartition("/")[2]:
         return match[1]
-    raise UnansweredError(f"the image {image} does not tell the release of {engine}; say it with --engine-version")
+    raise UnansweredError(f"the image {image} does not tell the release of {engine}; set --engine-version")
 
 
 def _named(name: str) -> str:
@@ -316,9 +316,10 @@ def _keys(
         elif word and field not in keys:
             name = flag if word != in_a_variable else next(iter(KEYS))
             text = (
-                f"{name} {MASK} is written out in the Deployment, and is not here: put it into a Secret and name that"
+                f"{name} {MASK} is written out in the Deployment, but not here: put it into a Secret and name the "
+                "Secret"
             )
-            more = ", or say --api-key-secret NAME/KEY" if field == "apiKeySecretRef" else ""
+            more = ", or set --api-key-secret NAME/KEY" if field == "apiKeySecretRef" else ""
             problems.append(Problem(path=f"spec.engine.{field}", message=text + more))
     return keys, problems
 
@@ -328,14 +329,14 @@ def _of_names(
 ) -> Iterator[Note]:
     was, image = str(deployment["metadata"]["name"]), str(container.get("image", ""))
     if not options.name and name != was:
-        yield Note(path=f"metadata.name {was}", text=f"is {name} here, as names of Services are made of it; see --name")
+        yield Note(path=f"metadata.name {was}", text=f"becomes {name}, as names of Services are made of it; see --name")
     repository = image.partition("@")[0].rpartition(":")[0].rpartition("/")[2]
     if not options.engine_version and repository not in OFFICIAL:
-        text = f"the release is taken to be {version}, by the tag; if that is your own number, say --engine-version"
+        text = f"the release is assumed to be {version}, from the tag; if that is your own number, set --engine-version"
         yield Note(path=f"image {image}", text=text)
     for other in deployment["spec"]["template"]["spec"]["containers"]:
         if other["name"] != container["name"] and starts(other):
-            text = "starts an engine, too: it runs as it is beside every server, and in no round"
+            text = "starts an engine, too: it runs unchanged next to every server, but in no round"
             yield Note(path=f"containers[{other['name']}]", text=text)
 
 
@@ -347,7 +348,7 @@ def _of_target(said: Told, options: Options) -> list[Note]:
         text = f"the name is {options.served_name}, as you say"
         notes.append(Note(path=f"--served-model-name {said.served[0]}", text=text))
     elif len(said.served) > 1:
-        text = f"a server answers to one name here, {said.served[0]}"
+        text = f"Paceline's servers answer to one name, {said.served[0]}"
         notes.append(Note(path=f"--served-model-name {' '.join(said.served)}", text=text))
     return notes
 
@@ -356,18 +357,18 @@ def _of_port(said: Told, container: Mapping[str, Any], engine: str) -> Iterator[
     own = ENGINES[engine].port
     listened = int(said.port) if said.port.isdecimal() else own
     if listened != own:
-        text = f"servers listen at {own}, by the name http: a Service that keeps its name needs targetPort http"
+        text = f"servers listen at {own}, a port named http: a Service that keeps its name needs targetPort http"
         yield Note(path=f"--port {said.port}", text=text)
     for one in container.get("ports") or ():
         if one["containerPort"] != listened:
-            text = f"{one['containerPort']} is left out: the engine's container has the one port that answers"
+            text = f"{one['containerPort']} is left out: the engine's container has only the port that answers"
             yield Note(path=f"ports[{one.get('name', one['containerPort'])}]", text=text)
             continue
         if one.get("name", "http") != "http":
-            text = f"the port is called http here: what asks for {one['name']} (a Service, a PodMonitor) needs http"
+            text = f"the port is called http here: a Service or PodMonitor that names {one['name']} must name http"
             yield Note(path=f"ports[{one['name']}]", text=text)
         if "hostPort" in one:
-            text = f"{one['hostPort']} is left out: no port of the node is the engine's"
+            text = f"{one['hostPort']} is left out: the engine takes no port of the node"
             yield Note(path=f"ports[{one.get('name', one['containerPort'])}].hostPort", text=text)
 
 
@@ -380,12 +381,12 @@ def _replicas(deployment: Mapping[str, Any]) -> int:
 def _of_pool(deployment: Mapping[str, Any], said: Told, options: Options) -> list[Note]:
     notes = list[Note]()
     if said.most_requests is None:
-        text = "is not given there: servers here take 48 at a time, or twice the largest concurrency if that is more"
-        notes.append(Note(path=" or ".join(REQUESTS), text=f"{text}; give yours in spec.engine.args"))
+        text = "is not set: Paceline's servers take 48 at a time, or twice the largest concurrency if that is more"
+        notes.append(Note(path=" or ".join(REQUESTS), text=f"{text}; set yours in spec.engine.args"))
     if not options.live:
-        text = f"{_replicas(deployment)} there, 0 here, and suspend: true: nothing of the Deployment is disturbed"
+        text = f"{_replicas(deployment)} in the Deployment, 0 here, and suspend: true: the Deployment is not disturbed"
         notes.append(Note(path="spec.replicas", text=f"{text}; docs/migration.md has the steps that follow"))
     if not options.concurrency:
-        text = "pools[0].load is a guess; name the numbers of requests that your servers have at a time"
+        text = "pools[0].load is a guess; write how many requests your servers have at a time"
         notes.append(Note(path="concurrency", text=text))
     return notes

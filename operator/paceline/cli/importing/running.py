@@ -30,7 +30,7 @@ PATH_FLAG = re.compile(r"--(model|[\w-]+-path)|serve")
 """Matches the word before a path. `vllm serve` takes the model without a flag."""
 RELATIVE = re.compile(r"(?![/-])[\w./-]+", re.ASCII)
 SHELLS_OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL"})
-WRITE = "write the words into the container's args, and import the Deployment as a file"
+WRITE = "write the arguments into the container's args, and import the Deployment as a file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +70,18 @@ async def running(
     asked = (cwd, environ, own, *spaces, *(f"{cwd}/{value}" for value in relative.values()))
     files = await _files(api, ref, engine["name"], asked)
     if len({files[space] for space in spaces if space in files}) > 1:
-        raise ValueError(f"{ref}: process {found.pid} does not run in container {engine['name']}: name its own by -c")
+        raise ValueError(f"{ref}: process {found.pid} does not run in container {engine['name']}: name its own with -c")
     words, notes = list(found.engine), [_of_process(ref, found)]
     for i, value in relative.items():
         if f"{cwd}/{value}" in files:
             absolute = normpath(join(files[cwd].decode().strip(), value))
             words[i] = f"{words[i].removesuffix(value)}{absolute}"
-            notes.append(Note(path=value, text=f"is {absolute} here: the server runs in another directory"))
+            notes.append(Note(path=value, text=f"becomes {absolute}: the server runs in another directory"))
     here, there = _variables(files.get(own, b"")), _variables(files.get(environ, b""))
     if changed := sorted({name for name in there if there[name] != here.get(name)} - SHELLS_OWN):
-        text = "differs in the engine's process from the container's, and is left out: write it into spec.engine.env"
+        text = (
+            "differs between the engine's process and the container, so it is left out: write it into spec.engine.env"
+        )
         notes += [Note(path=f"environment {name}", text=text) for name in changed]
     known = await _of_secrets(api, namespace, engine)
     command = referring(words, {name: here[name] for name in known if name in here})
@@ -94,14 +96,14 @@ async def running(
 async def _pod(api: Transport, namespace: str, name: str) -> Manifest:
     if pod := await api.get(Ref(POD, namespace, name)):
         return pod
-    raise ValueError(f"namespace {namespace} has no pod {name}; name another namespace by -n")
+    raise ValueError(f"namespace {namespace} has no pod {name}; name another namespace with -n")
 
 
 async def _a_pod_of(api: Transport, namespace: str, name: str) -> Manifest:
     """A running pod: a ready one first, then the newest."""
     deployment = await api.get(Ref(DEPLOYMENT, namespace, name))
     if deployment is None:
-        raise ValueError(f"namespace {namespace} has no Deployment {name}; name another namespace by -n")
+        raise ValueError(f"namespace {namespace} has no Deployment {name}; name another namespace with -n")
     labels = selector(deployment["spec"]["selector"].get("matchLabels") or {})
     pods = [one for one in (await api.list(POD, namespace, labels)).items if one["status"].get("phase") == "Running"]
     pods = [one for one in pods if "deletionTimestamp" not in one["metadata"]]
@@ -138,7 +140,7 @@ def _container(ref: Ref, containers: Sequence[Manifest], name: str | None) -> Ma
     if len(meant) > 1:
         meant = [one for one in meant if starts(one)]
     if len(meant) != 1:
-        raise ValueError(f"{ref} has the containers {names}: name the engine's by -c")
+        raise ValueError(f"{ref} has the containers {names}: name the engine's with -c")
     return meant[0]
 
 
@@ -158,7 +160,7 @@ async def _files(api: Transport, ref: Ref, container: str, globs: Sequence[str])
     except Forbidden:
         raise
     except ApiError as error:
-        why = f"could not read /proc by sh in container {container} of {ref}: {error.message:.300}"
+        why = f"could not read /proc with sh in container {container} of {ref}: {error.message:.300}"
         raise ValueError(f"{why}; try again, or {WRITE}") from error
     parts = (part.partition(b"\n") for part in out.split(mark.encode()) if part.startswith(b"/proc/"))
     return {name.decode(): content for name, _, content in parts}
@@ -188,10 +190,10 @@ def topmost_engine(seen: Mapping[int, EngineProcess], where: str) -> EngineProce
             names = ", ".join(sorted(programs)) or "none that can be read"
             raise UnansweredError(f"{where}: no process starts an engine; programs: {names}; {WRITE}")
         case [one]:
-            raise UnansweredError(f"{where}: process {one.pid} has another title than its words; {WRITE}")
+            raise UnansweredError(f"{where}: the title of process {one.pid} does not show its arguments; {WRITE}")
         case several:
             pids = ", ".join(str(one.pid) for one in several)
-            raise UnansweredError(f"{where}: the processes {pids} are engines that do not start each other; {WRITE}")
+            raise UnansweredError(f"{where}: the processes {pids} are separate engines; {WRITE}")
 
 
 def _ancestors(one: EngineProcess, seen: Mapping[int, EngineProcess]) -> Iterator[int]:
@@ -209,7 +211,7 @@ def _relative(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _of_process(ref: Ref, found: EngineProcess) -> Note:
-    text = f"the engine's words are those of process {found.pid}; the container's command and args were not read"
+    text = f"the engine's arguments are those of process {found.pid}; the container's command and args were not read"
     return Note(path=str(ref), text=text)
 
 
@@ -226,7 +228,7 @@ async def _of_secrets(api: Transport, namespace: str, container: Manifest) -> di
         try:
             secret = await api.get(Ref(_SECRET, namespace, name)) if name else None
         except Forbidden as error:
-            text = f"envFrom takes variables from the Secret {name}, and you may not read which: ask for get of secrets"
+            text = f"envFrom takes variables from the Secret {name}, which you may not read: ask for get of secrets"
             raise ValueError(f"{text} in namespace {namespace}, or {WRITE}") from error
         for key in (secret or {}).get("data") or {}:
             variable = f"{one.get('prefix', '')}{key}"

@@ -139,7 +139,7 @@ def _pieces(match: re.Match[str], kubelets: Collection[str]) -> Iterator[Piece]:
 def _unreadable(script: str, at: int) -> ShellOnlyError:
     match = _UNREAD.match(script, at)
     assert match
-    return ShellOnlyError("has a quote without an end" if match[0] in "'\"" else f"has `{match[0].strip()}`")
+    return ShellOnlyError("has an unclosed quote" if match[0] in "'\"" else f"has `{match[0].strip()}`")
 
 
 def literal(word: Word) -> str:
@@ -160,7 +160,7 @@ def shell_words(word: Word, known: Mapping[str, str | None]) -> list[str]:
     for piece in word:
         filled = _filled(piece, known)
         if not filled.quoted and (match := (FILES if piece.name else OWN).search(filled.text)):
-            raise ShellOnlyError(f"has `{match[0]}` without quotes in the engine's words")
+            raise ShellOnlyError(f"has `{match[0]}` without quotes in the engine's arguments")
         if filled.quoted or not piece.name:
             last = (last or "") + filled.text
             continue
@@ -181,5 +181,5 @@ def _filled(piece: Piece, known: Mapping[str, str | None]) -> Piece:
     if piece.default and (text == "" or piece.name not in known):
         return piece.default
     if text is None:
-        raise ShellOnlyError(f"uses ${piece.name}, and the Deployment does not say what that is")
+        raise ShellOnlyError(f"uses ${piece.name}, which the Deployment does not define")
     return Piece(text=text, quoted=piece.quoted)

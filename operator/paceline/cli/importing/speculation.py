@@ -18,7 +18,10 @@ def read_speculation(
     found = ENGINES[engine].importing.speculating(version, flags, place, target)
     if found.draft is None:
         return found
-    text = f"is the candidate {CURRENT}: the baseline is measured and served without it until it is shown to be faster"
+    text = (
+        f"becomes the candidate {CURRENT}: the baseline is measured and served without it until it is shown to "
+        "be faster"
+    )
     return replace(found, notes=(Note(path=found.said, text=text), *found.notes))
 
 
@@ -28,7 +31,7 @@ def proposed(engine: str, head: str, algorithm: str) -> Speculating:
     if head:
         chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in _CHAINS.items()}
         candidates = tuple({"name": name, "tree": shape} for name, shape in chains.items())
-        text = "the chains are a beginning: docs/searching.md finds what is faster"
+        text = "the chains are a start: docs/searching.md shows how to find faster ones"
         return Speculating(
             draft={"algorithm": algorithm, "source": head},
             candidates=candidates,
@@ -36,7 +39,9 @@ def proposed(engine: str, head: str, algorithm: str) -> Speculating:
         )
     able = ENGINES[engine].capabilities
     if "NGRAM" not in able.algorithms:
-        raise UnansweredError(f"a candidate is needed, and {engine} has none without a head; name one with --head")
+        raise UnansweredError(
+            f"a candidate is needed, and every candidate of {engine} needs a head; name one with --head"
+        )
     text = "the Deployment does not speculate, and a candidate is needed. NGRAM takes drafts from the text itself "
     text += "and needs no head; --head hf://OWNER/NAME names one for your model"
     candidate = {"name": "ngram", "ngram": {"numDraftTokens": 8, **({"breadth": 1} if able.ngram_breadth else {})}}

@@ -18,18 +18,20 @@ def said(error: ApiError) -> str:
 def _said(error: ApiError) -> str:
     match error:
         case Forbidden(status=401):
-            return "the API server does not know these credentials: log in again, or name another context by --context"
+            return (
+                "the API server does not know these credentials: log in again, or name another context with --context"
+            )
         case Forbidden():
             return _forbidden(error.message)
         case NotFound():
             return (
-                "this cluster does not know SpeculativeDeployments: install the operator by its chart "
-                "(charts/paceline), or its kinds alone by kubectl apply --server-side -f crds"
+                "this cluster does not know SpeculativeDeployments: install the operator with its chart "
+                "(charts/paceline), or only its kinds with kubectl apply --server-side -f crds"
             )
         case Unavailable(status=0):
             return (
                 f"the API server does not answer ({' '.join(error.message.split())}): is it the right cluster? Name "
-                "another by --context, --kubeconfig or $KUBECONFIG"
+                "another with --context, --kubeconfig or $KUBECONFIG"
             )
     return " ".join(str(error).split())
 

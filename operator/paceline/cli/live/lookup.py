@@ -27,8 +27,8 @@ async def find_name(api: Api, namespace: str, name: str | None) -> str:
         return str(there[0])
     if not there:
         raise ValueError(
-            f"namespace {namespace} has no SpeculativeDeployment; name another one by -n, or see those of all "
-            "namespaces: kubectl get specdep -A"
+            f"namespace {namespace} has no SpeculativeDeployment; name another one with -n, or list all namespaces: "
+            "kubectl get specdep -A"
         )
     what = f"has no SpeculativeDeployment {name}" if name else "has several SpeculativeDeployments"
     raise ValueError(f"namespace {namespace} {what}; name one of: {', '.join(there)}")

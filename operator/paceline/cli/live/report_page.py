@@ -86,7 +86,7 @@ def _remarks(deployment: ObservedDeployment) -> Iterator[str]:
     if not deployment.stored:
         yield "The operator has written no status yet: is it running?"
     elif not deployment.seen:
-        seen = f"this is of generation {deployment.status.observed_generation or 0}"
+        seen = f"this status is for generation {deployment.status.observed_generation or 0}"
         yield f"Generation {deployment.generation} of the spec is not read yet: {seen}."
     if deployment.suspended:
         yield "spec.suspend is set: nothing is measured or promoted until it is removed."

@@ -32,7 +32,7 @@ def _missing(pool: Traffic) -> list[str]:
     if pool.measured or not pool.arm:
         return []
     why = f"its evidence {pool.evidence} has been deleted" if pool.evidence else f"{pool.arm} serves without evidence"
-    return [f"{pool.pool}: {why}, so that there is nothing to compare with"]
+    return [f"{pool.pool}: {why}, so there is nothing to compare with"]
 
 
 def _cells(speed: Speed) -> tuple[str, ...]:

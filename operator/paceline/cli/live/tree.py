@@ -74,7 +74,7 @@ def _general(deployment: ObservedDeployment, now: datetime) -> Iterator[Table]:
     if not deployment.stored:
         yield _part("operator", ("it has written no status yet; is it running?", BUSY))
     elif not deployment.seen:
-        seen = f"this is of generation {status.observed_generation or 0}"
+        seen = f"this status is for generation {status.observed_generation or 0}"
         yield _part("operator", (f"{seen}; generation {deployment.generation} is not read yet", BUSY))
     if deployment.suspended:
         yield _part("suspended", ("spec.suspend is set: nothing is measured or promoted until it is removed", BUSY))

@@ -32,7 +32,7 @@ def _unread(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | 
     if not deployment.stored:
         yield f"The operator has written no status of {deployment.name} yet: is it running?"
     elif not deployment.seen:
-        yield f"Generation {deployment.generation} of the spec is not read yet; this is of an earlier one."
+        yield f"Generation {deployment.generation} of the spec is not read yet; this status is for an earlier one."
 
 
 def _stalled(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
@@ -62,7 +62,7 @@ def _to_come(deployment: ObservedDeployment, pool: ObservedPool, now: datetime |
     if serving and serving.revision and pool.asked and not pool.status.ready_replicas:
         yield f"None of its servers is ready{_not_ready(deployment)}."
     if target and not (serving and serving.revision == target.revision):
-        yield f"It is to serve {target.arm} (revision {target.revision}), because {target.message}."
+        yield f"It will serve {target.arm} (revision {target.revision}), because {target.message}."
 
 
 def _not_ready(deployment: ObservedDeployment) -> str:
@@ -107,7 +107,7 @@ def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime 
 
 def _held(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     for hold in pool.status.holds:
-        yield f"Held is {hold_text(hold)} ({hold.reason}) since {since_text(hold.start_time, now)}: {hold.message}."
+        yield f"A hold on {hold_text(hold)} ({hold.reason}) since {since_text(hold.start_time, now)}: {hold.message}."
 
 
 # What would change it.
