@@ -81,7 +81,7 @@ def test_a_moved_tag_makes_the_evidence_stale(here: Namespace, tmp_path: Path) -
     (after,) = standing(here)
     was, now = (image_digest(pod["status"]["containerStatuses"][0]["imageID"]) for pod in (before, after))
     assert was != now
-    assert f"{MOVING} was {was[:19]} in {name_of(first)}, and its servers run {now[:19]}" in told
+    assert f"{MOVING} was {was[:19]} in {name_of(first)}, but its servers run {now[:19]}" in told
     decided = here.wait(
         "another verdict", lambda: says(here.get("specdep", NAME), "Decided", "True", "AllDecided"), 120
     )

@@ -148,7 +148,7 @@ def test_a_watch_that_is_dead_while_others_are_answered_ends_the_process() -> No
         await process.during(SILENT_SECONDS - 5)
         assert process.faults == {None}
         await process.during(WATCH_SECONDS)
-        assert process.faults == {None, "the watch of pods has heard nothing for N s, and others are answered"}
+        assert process.faults == {None, "the watch of pods has heard nothing for N s, but other requests are answered"}
 
     living(story)
 

@@ -70,7 +70,7 @@ def test_rounds_in_which_the_baselines_server_ended_too_blame_nobody() -> None:
     both = {(n, arm): "ServerCrashed" for n in (0, 2, 3) for arm in LATENCY}
     verdict = decided(both)
     assert verdict.outcome is Outcome.PROMOTE
-    assert "3 of 7 rounds were lost: in 3 the baseline's server ended (ServerCrashed)" in verdict.arms["wide"].lost
+    assert "3 of 7 rounds were lost: in 3 the baseline's server exited (ServerCrashed)" in verdict.arms["wide"].lost
 
 
 def test_one_that_never_gave_a_complete_round_is_an_error() -> None:
@@ -143,7 +143,7 @@ class TestRequestsThatFail:
     @pytest.mark.parametrize(
         ("reason", "said"),
         [
-            ("ServerCrashed", "the baseline's server ended"),
+            ("ServerCrashed", "the baseline's server exited"),
             ("Retracted", "the baseline retracted requests"),
             ("NotMeasured", "the baseline gave no evidence"),
         ],

@@ -181,7 +181,7 @@ def test_what_a_person_went_back_to_from_the_baseline_stays_and_says_why() -> No
     dropped(world)
     assert (arm(world), world.condition("SpeculationDegraded")) == ("wide", "True AcceptanceDropped")
     said = world.message("SpeculationDegraded")
-    assert "a person has gone back from the baseline, so it does not take over" in said
+    assert "a person rolled back from the baseline, so it does not take over" in said
     assert f"annotate {RETRY}=TOKEN" in said
     world.annotate(RETRY, "wednesday")
     assert (arm(world), hold(world)) == ("baseline", "Fallback")

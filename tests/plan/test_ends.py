@@ -119,7 +119,7 @@ def waiting(reason: str) -> dict[str, Any]:
 CREATING = waiting("ContainerCreating")
 SAID = 'FailedMount: secret "x" not found'
 UNSTARTED = f"its containers were not started within 10 minutes on gpu-0: {SAID}"
-UNPULLED = f"its images were not there within an hour on gpu-0: {SAID}"
+UNPULLED = f"its images were not pulled within an hour on gpu-0: {SAID}"
 MISNAMED = "the server never started: InvalidImageName: said"
 FORBIDDEN = "the server never started: ErrImageNeverPull: said"
 WARMING = "the init container warm never started: ImagePullBackOff: said"

@@ -74,7 +74,7 @@ def test_what_was_measured_on_other_gpus_is_no_evidence(world: World) -> None:
     apply(world, file(change=lambda result: replace(imported.real(result), gpu_model="NVIDIA A100-SXM4-80GB")))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     said = run(world)["status"]["conditions"][0]["message"]
-    assert said.endswith("it ran on NVIDIA A100-SXM4-80GB, and spec.accelerator.product is NVIDIA-H200")
+    assert said.endswith("it ran on NVIDIA A100-SXM4-80GB, but spec.accelerator.product is NVIDIA-H200")
     assert "verdict" not in run(world)["status"]
     deployed(world)
     assert jobs(world) == 1
@@ -110,7 +110,7 @@ def test_a_file_is_waited_for_to_its_last_round() -> None:
     world.apply(document)
     assert world.condition("Complete", run(world)) == "False WaitingForCapacity"
     assert run(world)["status"]["conditions"][0]["message"] == (
-        "a round has to wait: spec.measured.rounds: 3, and 0 of its BenchmarkRounds are there"
+        "a round has to wait: spec.measured.rounds: 3, but 0 of its BenchmarkRounds exist"
     )
     for one in rounds[:2]:
         world.cluster.apply(one)
@@ -199,10 +199,10 @@ REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
         each(emulated=True),
         "an emulator served, and spec.engine.image is registry.example.com/sglang:0.5.6-tails-mpt",
     ),
-    "of another engine": (each(engine_version="0.5.23"), "the servers were 0.5.23, and spec.engine.version is 0.5.6"),
+    "of another engine": (each(engine_version="0.5.23"), "the servers were 0.5.23, but spec.engine.version is 0.5.6"),
     "of an unknown engine": (each(engine_version=""), "the servers were of no known version"),
     "of unknown GPUs": (each(gpu_model=""), "which GPUs it ran on is not known"),
-    "of fewer GPUs": (each(gpus=("GPU-0",)), "it ran on 1 GPUs, and spec.accelerator.count is 4"),
+    "of fewer GPUs": (each(gpus=("GPU-0",)), "it ran on 1 GPUs, but spec.accelerator.count is 4"),
 }
 
 

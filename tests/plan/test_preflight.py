@@ -84,7 +84,7 @@ def test_a_head_that_reads_other_layers_is_measured_and_its_verdict_says_why_it_
     world.apply(manifest)
     world.prefetch_ends(target=replace(TARGET_FACTS, num_hidden_layers=48))
     world.servers_ready()
-    note = f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then"
+    note = f"{HEAD} names no layers, so SGLang 0.5.23 takes states before layers 2, 24, 45"
     assert note in " ".join(world.status()["notes"])
 
     slower = {"baseline": BASELINE_1, "wide": {name: 0.7 * x for name, x in BASELINE_1.items()}}

@@ -115,7 +115,7 @@ def test_where_nothing_has_served_before_a_revision_is_refused() -> None:
     world = World()
     measuring(world, "latency")
     world.annotate(KEY, "0123456789@monday")
-    assert "nothing else that has served is kept" in world.status()["refused"][0]
+    assert "no other revision that has served is kept" in world.status()["refused"][0]
 
 
 @pytest.mark.parametrize("value", ["monday", "@monday"])

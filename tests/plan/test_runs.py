@@ -185,14 +185,14 @@ def test_a_pod_that_is_gone_was_taken_away() -> None:
 
 def test_an_out_of_memory_kill_is_not_the_clients_fault() -> None:
     world = by_hand()
-    world.round_dies("throughput", 1, "the server container has ended")
+    world.round_dies("throughput", 1, "the server container has exited")
     assert "client" in run_of(world)["rounds"][0]["error"]
     world.until_wake()
     pod = pod_of(world)
     job = job_of(world)
     pod["status"] |= {
         "containerStatuses": [
-            {"name": "client", "state": {"terminated": {"exitCode": 1, "message": "the server container has ended"}}},
+            {"name": "client", "state": {"terminated": {"exitCode": 1, "message": "the server container has exited"}}},
             {"name": "server", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
         ]
     }

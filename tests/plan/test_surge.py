@@ -118,7 +118,7 @@ def test_without_room_the_server_more_is_withdrawn_after_a_minute() -> None:
     assert (world.cluster.now - began).total_seconds() == 60
     assert (surge(world), strategy(world)) == ("Withdrawn", (0, 1))
     assert servers(world) == [("wide", "Pending")]
-    assert "in place: there is no room for one server more" in world.message("Reconciling")
+    assert "in place: there is no room for one more server" in world.message("Reconciling")
     world.servers_ready()
     assert (world.serving("latency"), world.beyond) == ("wide", 0)
 

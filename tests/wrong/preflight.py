@@ -90,7 +90,7 @@ PREFLIGHT: tuple[Row, ...] = (
     row("the post's algorithm", "spec.draft.algorithm", "EAGLE with a head of class LlamaForCausalLMEagle3",
         ("spec.draft.algorithm", "EAGLE"), on="qwen3-coder-30b-a3b"),
     row("a target that hands out nothing on vLLM", "spec.engine.version",
-        "vLLM 0.33.0 hands out no hidden states of Glm4MoeForCausalLM, and EAGLE3 reads them",
+        "vLLM 0.33.0 provides no hidden states of Glm4MoeForCausalLM, but EAGLE3 reads them",
         ("spec.target.source", "hf://zai-org/GLM-4.7-FP8"), (SOURCE, "hf://thoughtworks/GLM-4.7-FP8-Eagle3"),
         ("spec.accelerator", {"product": "NVIDIA-H200", "count": 4}), on="qwen3-coder-30b-vllm"),
     row("a fork's target without the fork", "spec.engine.version",

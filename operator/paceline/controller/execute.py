@@ -99,7 +99,7 @@ async def _is_not_there(cluster: WatchedCluster, record: Manifest) -> None:
     ref = ref_of(record, RECONCILED_KINDS)
     found = await cluster.api.get(ref)
     if found and all(found.get("spec", {}).get(field) == record["spec"].get(field) for field in ("job", "fingerprint")):
-        raise Conflict(409, "AlreadyExists", f"{ref} is recorded already; it is decided anew")
+        raise Conflict(409, "AlreadyExists", f"{ref} is recorded already; it is decided again")
 
 
 async def _adopt(cluster: WatchedCluster, obj: Object, reference: Manifest, why: str) -> None:

@@ -134,7 +134,7 @@ async def confirm(cluster: WatchedCluster, key: ObjectKey, manifest: Manifest) -
     live = await cluster.api.get(ref_of(manifest, RECONCILED_KINDS))
     if live is None or version_of(live) != version_of(manifest):
         cluster.doubted.add(key)
-        raise Conflict(409, "Conflict", f"{key} has changed since it was read; it is decided anew")
+        raise Conflict(409, "Conflict", f"{key} has changed since it was read; it is decided again")
 
 
 def _read(cluster: WatchedCluster, manifest: Manifest, settings: Settings) -> SpecRead:

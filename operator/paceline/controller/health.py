@@ -38,8 +38,8 @@ class Health:
             silent = min(reflector.unanswered, answering)
             if silent > SILENT_SECONDS:
                 return (
-                    f"the watch of {reflector.resource.plural} has heard nothing for {silent:.0f} s, and others "
-                    "are answered"
+                    f"the watch of {reflector.resource.plural} has heard nothing for {silent:.0f} s, but other "
+                    "requests are answered"
                 )
         if self.led and self.cluster.queue.stuck > STUCK_SECONDS:
             return f"no pass has ended for {self.cluster.queue.stuck:.0f} s"

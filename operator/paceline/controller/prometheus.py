@@ -71,7 +71,7 @@ def read_samples(monitor: Monitor, answer: bytes) -> SeriesSamples:
             if monitor.counted(labels["__name__"], labels.get(monitor.part_label)):
                 samples.append((labels["__name__"], float(value)))
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise UnreadableError(f"answered with something else than an instant vector: {answer[:200]!r}") from error
+        raise UnreadableError(f"did not answer with an instant vector: {answer[:200]!r}") from error
     return found
 
 

@@ -66,7 +66,7 @@ class Readers:
         try:
             status = await self._ask(token.strip())
         except ApiError as error:
-            log.warning("whether somebody may read the metrics: %s", error)
+            log.warning("could not check who may read the metrics: %s", error)
             return 200 if known and known.status == 200 and now - known.at < AWAY_SECONDS else 503
         self._keep(key, ReviewAnswer(status, now))
         return status

@@ -44,7 +44,7 @@ class Remade:
         made = self._made(ref, manifest)
         if made and self.clock() < made.at + made.seconds:
             message = (
-                f"was made {made.times} times within the hour and is gone each time: look for what deletes it (a "
+                f"was made {made.times} times within the hour and deleted each time: find what deletes it (a "
                 f"policy, a janitor, another controller); the next attempt comes after {made.seconds:.0f} s"
             )
             raise Invalid(0, "DeletedAgain", f"{ref}: {message}")

@@ -111,7 +111,7 @@ def distinct(trees: Iterable[Tree]) -> tuple[tuple[int, ...], Mapping[int, str]]
         if reason := useless(served):
             left_out[place] = reason
         elif served in kept:
-            left_out[place] = f"is served as trees[{kept[served]}] is"
+            left_out[place] = f"is served like trees[{kept[served]}]"
         else:
             kept[served] = place
     return tuple(kept.values()), left_out

@@ -87,19 +87,19 @@ RULES: tuple[EngineRule[Loads], ...] = (
     EngineRule(
         id="requests-fit",
         check=_under("requests", _requests),
-        reason="the rest wait inside the server, and the point has another name than its load",
+        reason="the rest wait inside the server, so the point is named after a load it did not have",
         source="SGLang 0.5.23 managers/scheduler.py:1241, vLLM 0.33.0 v1/core/sched/scheduler.py:1072",
     ),
     EngineRule(
         id="context-fits",
         check=_under("context", _context),
-        reason="a request that may come to more tokens is answered with 400",
+        reason="a request that may need more tokens is answered with 400",
         source="SGLang 0.5.23 managers/tokenizer_manager.py:1373, vLLM 0.33.0 renderers/base.py:522",
     ),
     EngineRule(
         id="tokens-fit",
         check=_under("tokens", _all),
-        reason="fewer requests run at a time, or some lose their place, and a round with retractions is not evidence",
+        reason="fewer requests run at a time, or some are retracted, and a round with retractions is no evidence",
         source="SGLang 0.5.23 managers/scheduler.py:1212",
     ),
 )

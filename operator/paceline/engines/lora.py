@@ -23,11 +23,14 @@ def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) ->
             continue
         flag = LOADED_BY.get(engine.type, "")
         if adapter.probe(engine.version).adapter is None:
-            why = f"how requests name an adapter is not known of {engine.type} {engine.version}: leave adapter out"
+            why = (
+                f"Paceline does not know how requests to {engine.type} {engine.version} name an adapter: leave "
+                "adapter out"
+            )
         elif named not in loaded(args, flag):
             why = f"requests of {load.name} name the adapter {named}: load it, with {flag} {named}=PATH in engine.args"
         elif engine.type == "vLLM" and SWITCH not in args:
-            why = f"requests of {load.name} name the adapter {named}: write {SWITCH} beside {flag} in engine.args"
+            why = f"requests of {load.name} name the adapter {named}: add {SWITCH} to {flag} in engine.args"
         else:
             continue
         yield Refusal(rule=RULE, path="engine.args", message=why)

@@ -108,7 +108,7 @@ def layers_outside(pair: PairFacts) -> Iterator[ModelFinding]:
 def layers_unnamed(pair: PairFacts, takes: Sequence[int]) -> Iterator[ModelFinding]:
     head = pair.head
     if pair.draft.algorithm == "EAGLE3" and head.architectures and not (head.aux_layers or head.aux_layers_beside):
-        problem = f"{pair.name} names no layers: {pair.release} takes states before layers {listed(takes)} then"
+        problem = f"{pair.name} names no layers, so {pair.release} takes states before layers {listed(takes)}"
         fix = "if it was trained on others, name a copy of it whose config.json names them in eagle_config"
         yield of_head(pair, "source", problem, fix, blocks=False)
 
@@ -120,7 +120,7 @@ def usual_layers(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 UNNAMED_LAYERS = "aux-layers-are-named"
-UNNAMED_LAYERS_WHY = "a head that was trained on other layers is served, and little of it is accepted"
+UNNAMED_LAYERS_WHY = "a head that was trained on other layers is served, but few of its drafts are accepted"
 USUAL_STATES = 3
 """Hidden states that an EAGLE3 head reads if its config.json does not give the number (SGLang 0.5.23,
 llama_eagle3.py:161; vLLM 0.33.0, llama_eagle3.py:221)."""
@@ -139,14 +139,14 @@ def reads_states(pair: PairFacts, states: int) -> Iterator[ModelFinding]:
     many = {"EAGLE3": states, "EAGLE": 2}.get(pair.draft.algorithm)
     if columns and many and of_one and columns != many * of_one:
         problem = (
-            f"fc of {pair.name} reads {columns} numbers ({columns / of_one:g} states of {of_one}), and {pair.release} "
-            f"makes room for {many} states"
+            f"fc of {pair.name} reads {columns} numbers ({columns / of_one:g} states of {of_one}), but "
+            f"{pair.release} makes room for {many} states"
         )
         yield of_head(pair, "source", problem, "name a head that this release can load")
 
 
 AUX_STATES = "aux-states-are-read"
-AUX_STATES_WHY = "the engine dies as it loads another size, or states are too few at the first request"
+AUX_STATES_WHY = "the engine dies when it loads another size, or lacks states at the first request"
 
 
 def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -159,7 +159,7 @@ def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
         return
     padding = theirs / 100 if pair.draft.algorithm in HIDDEN_STATE_READERS else 0
     if ours and abs(ours - theirs) > padding:
-        problem = f"{pair.name} has a vocabulary of {ours}, the target of {theirs}"
+        problem = f"{pair.name} has a vocabulary of {ours}, the target has {theirs}"
     elif some and some > theirs:
         problem = f"{pair.name} proposes from {some} tokens, the target knows {theirs}"
     else:
@@ -168,15 +168,15 @@ def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 VOCABULARIES = "vocabularies-agree"
-VOCABULARIES_WHY = "the same token ids are other words to the target: it accepts nothing, or the server dies"
-TRAINED_FOR_LAYERS = "name a head that was trained on layers which can be taken"
+VOCABULARIES_WHY = "to the target the same token ids are other text: it accepts nothing, or the server dies"
+TRAINED_FOR_LAYERS = "name a head that was trained on layers the engine can read"
 AUX_LAYERS = "aux-layers-are-there"
 AUX_LAYERS_WHY = "an EAGLE3 head reads the states of layers that the target must have"
 FOREIGN_LAYERS = "aux-layers-are-the-heads"
 """The rule whose finding explains a verdict: it predicts low acceptance."""
 SPECULATOR_IS_READ = "speculator-is-read"
 SPECULATOR_IS_READ_WHY = (
-    "the server ends at start: the head's config.json has no model_type that transformers knows (read, never run)"
+    "the server exits at start: the head's config.json has no model_type that transformers knows (read, never run)"
 )
 EXPORTED = "DFlashLagunaForCausalLM"
 """The only export of the speculators format that SGLang 0.5.23 has a class for (models/dflash.py:1057)."""

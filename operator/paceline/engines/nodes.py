@@ -41,7 +41,7 @@ def refusals(server: Server, able: Sequence[str]) -> Iterator[Refusal]:
 def unmeasurable(server: Server) -> str:
     """Why runs cannot compare this server's arms; "" if they can."""
     nodes = server.accelerator.nodes
-    return f"accelerator.nodes is {nodes} and a run measures on one node" if nodes > 1 else ""
+    return f"accelerator.nodes is {nodes} but a run measures on one node" if nodes > 1 else ""
 
 
 def never_measured(spec: RunSpec) -> Iterator[Refusal]:
@@ -53,5 +53,5 @@ def never_served(spec: DeploymentSpec) -> Iterator[Refusal]:
     """Pools that would wait forever for a verdict."""
     why = unmeasurable(spec.server)
     if why and spec.promotion.until_decided is UntilDecided.NOTHING:
-        message = f"Nothing never gets a verdict, because {why}: write Baseline"
+        message = f"Nothing would wait forever, because {why}: write Baseline"
         yield Refusal(rule="nodes-nothing", path="spec.promotion.untilDecided", message=message)

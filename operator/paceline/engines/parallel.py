@@ -43,8 +43,8 @@ class Parallelism:
         copies = [one for one in _above_one(shared, self.copies) if one not in divide]
         if copies and (taken := size * _product(copies)) > there:
             message = (
-                f"{_written(copies)} x tensorParallelSize {size} takes {taken} accelerators, and a server has {there}: "
-                "set spec.accelerator.tensorParallelSize lower, or count higher"
+                f"{_written(copies)} x tensorParallelSize {size} takes {taken} accelerators, but a server has "
+                f"{there}: set spec.accelerator.tensorParallelSize lower, or count higher"
             )
             yield replace(copies[0].refused(message), rule=_RULE)
 

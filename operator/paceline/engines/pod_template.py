@@ -40,12 +40,12 @@ PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", 
 """Fields of a probe that the user may set: its frequency and timeouts, not the request."""
 
 _POD: Mapping[str, str] = {
-    "restartPolicy": "a server that ends is always started again, a round never: leave it out",
-    "activeDeadlineSeconds": "would end a server that serves: leave it out",
+    "restartPolicy": "a server that exits is always restarted, a round never: leave it out",
+    "activeDeadlineSeconds": "would stop a server that serves: leave it out",
     "automountServiceAccountToken": "no server speaks to the API server, so it stays false: leave it out",
     "serviceAccount": "write serviceAccountName",
     "enableServiceLinks": "stays false, or variables of Services would be read as the engine's: leave it out",
-    "hostPID": "an arm of a round ends with all of its processes, and those of a node are not its own: leave it out",
+    "hostPID": "a round stops all processes of an arm, and the node's are not the arm's: leave it out",
     "shareProcessNamespace": "must stay true: without it a server whose scheduler died exits 0; leave it out",
     "nodeName": "bypasses the scheduler: use spec.nodeSelector, or affinity here",
     "nodeSelector": "write it in spec.nodeSelector",
@@ -63,7 +63,7 @@ _CONTAINER: Mapping[str, str] = {
     "ports": "the engine's port is Paceline's; a container of your own may have others",
     "terminationMessagePath": "Paceline reads the last lines of the server's log from it: leave it out",
     "terminationMessagePolicy": "Paceline reads the last lines of the server's log from it: leave it out",
-    "restartPolicy": "a server that ends is always started again: leave it out",
+    "restartPolicy": "a server that exits is always restarted: leave it out",
 }
 OUR_KEYS = ("paceline.dev/", "app.kubernetes.io/managed-by", "leaderworkerset.sigs.k8s.io/", "batch.kubernetes.io/",
             "apps.kubernetes.io/", "statefulset.kubernetes.io/", "pod-template-hash", "controller-revision-hash",
@@ -162,10 +162,10 @@ def _unnamed(path: str, items: Sequence[Any]) -> Iterator[Fault]:
 def _unknown(over: Mapping[str, Any]) -> Iterator[Fault]:
     for key in over:
         if key not in ("metadata", "spec"):
-            yield key, "is not a field here: metadata, spec"
+            yield key, "is not a field here: write metadata or spec"
     for key in _at(over, "metadata", {}):
         if key not in ("labels", "annotations"):
-            yield f"metadata.{key}", "is not a field here: labels, annotations"
+            yield f"metadata.{key}", "is not a field here: write labels or annotations"
     yield from _misspelt("spec", _at(over, "spec", {}), POD_FIELDS)
     for where, container in _containers(over):
         yield from _misspelt(where, container, CONTAINER_FIELDS)
@@ -207,7 +207,7 @@ def _accelerators(where: str, container: Mapping[str, Any], resource: str) -> It
     for kind in ("limits", "requests"):
         asked = (container.get("resources", {}).get(kind) or {}).get(resource)
         if str(asked or 0) != "0":
-            yield f"{where}.resources.{kind}", f"{resource} beside the server's is counted nowhere: leave it out"
+            yield f"{where}.resources.{kind}", f"{resource} is counted only for the server: leave it out"
 
 
 def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:

@@ -189,11 +189,11 @@ STRAY = EngineRule(id="stray", check=_stray, reason="the server exits 2: unrecog
 UNFILLED = EngineRule(
     id="variable",
     check=_unfilled,
-    reason="the kubelet fills it in where a server serves, and nothing does where it is measured",
+    reason="the kubelet fills it in for a server that serves, but nothing does in a round",
     source="Kubernetes; ours",
 )
 MANAGED = EngineRule(
-    id="managed", check=_managed, reason="the last of two flags wins, and it would be theirs", source="argparse"
+    id="managed", check=_managed, reason="the last of two flags wins, and the user's would be last", source="argparse"
 )
 FORBIDDEN = EngineRule(
     id="forbidden", check=_forbidden, reason="the comparison would be worthless", source="the flag's reason"
@@ -201,7 +201,7 @@ FORBIDDEN = EngineRule(
 ABBREVIATED = EngineRule(
     id="abbreviated",
     check=_abbreviated,
-    reason="another release may have one more flag that begins so, and rules and limits look for full names",
+    reason="another release may add a flag that begins the same, and rules and limits look for full names",
     source="argparse, allow_abbrev",
 )
 RETIRED = EngineRule(id="retired", check=_retired, reason="the server exits 2", source="the flag lists")
@@ -261,7 +261,7 @@ def fault_of(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
         word = value.lower().replace("-", "_") if flag.kind == "folded" else value
         if exact and flag.choices and word not in map(str, flag.choices):
             near = get_close_matches(word, map(str, flag.choices), n=1)
-            return f"has no choice {value}; " + (f"did you mean {near[0]}?" if near else f"take {few(flag.choices)}")
+            return f"cannot be {value}; " + (f"did you mean {near[0]}?" if near else f"take {few(flag.choices)}")
     return ""
 
 

@@ -33,7 +33,7 @@ class Difference:
     baseline: str
 
     def __str__(self) -> str:
-        return f"{self.name} is {self.value}, and {self.baseline} on the baseline"
+        return f"{self.name} is {self.value}, but {self.baseline} on the baseline"
 
 
 def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> dict[str, Scalar]:

@@ -151,13 +151,13 @@ def arguments_equal(case: Case) -> Objection | None:
             return _unmeasured(f"the server does not report its {key}")
         value, baseline = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
         if value != baseline:
-            return _unmeasured(f"{key} is {value}, and {baseline} on the baseline")
+            return _unmeasured(f"{key} is {value}, but {baseline} on the baseline")
     if differs := case.replicate.differs:
         more = f" (the first of {len(differs)} that differ)" if len(differs) > 1 else ""
         return _unmeasured(f"{differs[0]}{more}")
     if differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
         return _unmeasured(
-            "an argument differs from the baseline's; which one is in the round's full lines on the cache volume"
+            "an argument differs from the baseline's; the round's full lines on the cache volume show which"
         )
     return None
 
@@ -187,7 +187,7 @@ def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
     if case.at_a_rate or case.ramp or _positive(point.steady_throughput):
         return None
     if point.steady_throughput is None:
-        return _unmeasured("there was no time at which its requests were steadily under way: no throughput")
+        return _unmeasured("its requests were never steadily under way: no throughput")
     return _unmeasured(f"the throughput is {point.steady_throughput}")
 
 
@@ -204,8 +204,8 @@ def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
     top = case.ramp.concurrency
     reached = f"{point.fullness * top:.0f}" if _positive(point.fullness) else "an unknown number of"
     return _unmeasured(
-        f"the ramp came to {reached} requests under way, and not to {top}: the client did not keep up; give "
-        "its container more CPU, or let answers be longer (maxTokens)"
+        f"the ramp reached {reached} requests under way, not {top}: the client did not keep up; give its container "
+        "more CPU, or let answers be longer (maxTokens)"
     )
 
 
@@ -213,13 +213,13 @@ def client_kept_up(_: Case, point: Point) -> Objection | None:
     """A saturated client pulls ratios towards 1: good drafts look bad, and slow changes pass."""
     cpu, lag, longest = point.client_cpu, point.client_lag, max(LAG_SECONDS, MOST_LAG * (point.mean_e2e or 0.0))
     if cpu is None or lag is None:
-        return _unmeasured("how busy the client was is unknown")
+        return _unmeasured("it is unknown how busy the client was")
     if cpu <= MOST_CPU and lag <= longest:
         return None
     return Objection(
         Failure.ClientBusy,
-        f"the client took {cpu:.0%} of a CPU, and {MOST_CPU:.0%} is the maximum; an event waited {1000 * lag:.1f} ms "
-        f"for it, and {1000 * longest:.1f} ms is the maximum: give its container more CPU, or lower the load",
+        f"the client took {cpu:.0%} of a CPU (maximum {MOST_CPU:.0%}); an event waited {1000 * lag:.1f} ms for it "
+        f"(maximum {1000 * longest:.1f} ms): give its container more CPU, or lower the load",
     )
 
 
@@ -238,8 +238,8 @@ def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
     most = largest_difference(point.completed)
     if max(point.output_tokens / base, base / point.output_tokens) > 1 + most:
         return _unmeasured(
-            f"{point.output_tokens} output tokens, and {base} on the baseline: in {point.completed} answers they may "
-            f"differ by {most:.0%}"
+            f"{point.output_tokens} output tokens, but {base} on the baseline: in {point.completed} answers they "
+            f"may differ by {most:.0%}"
         )
     return None
 
@@ -293,8 +293,8 @@ def answers_have_their_form(_: Case, point: Point) -> Objection | None:
         return None
     return Objection(
         Failure.Malformed,
-        f"{point.malformed} of {point.completed} answers do not have the form of responseFormat, and {most} may: raise "
-        "maxTokens if they are cut off",
+        f"{point.malformed} of {point.completed} answers do not have the form of responseFormat; at most {most} "
+        "may: raise maxTokens if they are cut off",
     )
 
 

@@ -42,8 +42,8 @@ def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
     late = [
         (
             point.kept_rate / load.rate,
-            f"{entry.arm} on {entry.workload} answered {point.kept_rate:.3g} requests a second in the second half, and "
-            f"{load.rate:g} came",
+            f"{entry.arm} on {entry.workload} answered {point.kept_rate:.3g} requests a second in the second half, "
+            f"but {load.rate:g} came",
         )
         for entry, point, load in points
         if saturated(point, load) and point.kept_rate and load.rate

@@ -58,7 +58,7 @@ def decode(log: str) -> RoundResult:
     whole = next((record for record in reversed(found) if "replicates" in record), None)
     if whole is None:
         ended = ", ".join(str(record.get("arm", ""))[:LONGEST_WORD] for record in found)
-        raise AnswerError(f"the client's log has no result{f'; what had ended: {ended}' if ended else ''}")
+        raise AnswerError(f"the client's log has no result{f'; finished: {ended}' if ended else ''}")
     try:
         believed = {**whole, "replicates": [_believed(replicate) for replicate in whole["replicates"]]}
         return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(believed), printable)), strict=True))

@@ -33,10 +33,10 @@ METRICS = {slot.wire: slot.name for slot in slots(recorded.PointRecord) if inner
 """Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens` is added from
 the replicate."""
 UNSEEN = {
-    "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
-    "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
-    "retractions": "retractions are unavailable: whether requests lost their place was not checked",
-    "draft_tokens": "proposed tokens are unavailable: how deep the engine drafted was not seen",
+    "accept_length": "acceptance is unavailable: could not check that anything was accepted",
+    "verify_calls": "verify calls are unavailable: could not check that speculation ran and accepted anything",
+    "retractions": "retractions are unavailable: could not check whether requests were retracted",
+    "draft_tokens": "proposed tokens are unavailable: could not see how deep the engine drafted",
     "accepted_at": "acceptance by position is unavailable: this engine does not report it",
 }
 """Note for each number that the engine cannot show (`RoundPlan.unseen`)."""
@@ -129,7 +129,10 @@ def _fewer_note(plan: RoundPlan) -> list[str]:
     fewer = [f"{sent} of {part} on {name}" for name, (sent, part) in sizes.items() if part and sent < part]
     if not fewer:
         return []
-    return [f"requests were as many as tighten the interval, by the first round's baseline: {', '.join(fewer)}"]
+    return [
+        "fewer requests were sent, as more would not tighten the interval by the first round's baseline: "
+        f"{', '.join(fewer)}"
+    ]
 
 
 def _all_cut_note(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:

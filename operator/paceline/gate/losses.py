@@ -15,7 +15,7 @@ from paceline.gate.server_failures import DEATHS, FAILED, MALFORMED, RETRACTED, 
 
 TOLERATED = 1
 """Rounds in which a candidate's own server may fail while the baseline's lives: a neighbour may cause one failure."""
-_ENDED = "its own server ended"
+_ENDED = "its own server exited"
 _WORDS = {
     RETRACTED: "it retracted requests",
     FAILED: "requests to it failed",
@@ -81,7 +81,7 @@ def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -
 
 
 def lost(rounds: Rounds, candidate: str, last: int | None) -> str:
-    """Lost rounds up to the round `last` (None: all): `2 of 6 rounds were lost: in 2 its own server ended
+    """Lost rounds up to the round `last` (None: all): `2 of 6 rounds were lost: in 2 its own server exited
     (ServerCrashed)`; "" if none was."""
     numbers = [number for number in rounds.of(candidate) if last is None or number <= last]
     complete = rounds.complete(candidate)
@@ -109,7 +109,7 @@ def _why_lost(rounds: Rounds, candidate: str, number: int) -> str:
 
 def _of_baseline(reason: str) -> str:
     if reason in DEATHS:
-        return "the baseline's server ended"
+        return "the baseline's server exited"
     while_alive = {
         FAILED: "requests to the baseline failed",
         RETRACTED: "the baseline retracted requests",

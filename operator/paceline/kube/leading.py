@@ -60,7 +60,7 @@ async def leading(
                 await candidate.keep()
                 tell(lost.set)
                 await asyncio.sleep(grace)
-                log.critical("work goes on %g s after the lease was lost: this process ends now", grace)
+                log.critical("work continues %g s after the lease was lost: this process exits now", grace)
                 end(1)
             finally:
                 await candidate.release()
@@ -72,7 +72,7 @@ async def leading(
         except asyncio.CancelledError:
             pass
         except Exception as error:
-            log.exception("the lease is kept no more")
+            log.exception("the lease is no longer kept")
             failed = error
         tell(_settle, ours, failed)
         if not released.is_set():

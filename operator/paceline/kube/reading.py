@@ -97,7 +97,7 @@ def bounded(manifest: Manifest, size: int) -> Manifest:
 
 def _fault(name: str, part: Any, size: int) -> str | None:
     if not within(part, DEEPEST):
-        return f"{name}: is nested more than {DEEPEST} levels deep"
+        return f"{name}: is nested deeper than {DEEPEST} levels"
     if name != "status" and size > LARGEST and (length := len(json.dumps(part, separators=(",", ":")))) > LARGEST:
         return f"{name}: has {length} bytes as JSON, at most {LARGEST} are read"
     return None
@@ -134,7 +134,7 @@ def a_page(text: bytes) -> tuple[list[Manifest], Manifest]:
     page = parsed(text)
     items = (page.get("items") or []) if isinstance(page, dict) else None
     if not isinstance(items, list) or not _has_version(page) or not all(map(_has_version, items)):
-        raise ValueError("no list of objects with metadata and a resourceVersion")
+        raise ValueError("not a list of objects with metadata and a resourceVersion")
     return [without_managed_fields(bounded(item, len(text))) for item in items], page["metadata"]
 
 
@@ -143,7 +143,7 @@ def an_event(text: bytes) -> Manifest:
     event = parsed(text)
     kind, item = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
     if not isinstance(item, dict) or not (kind == "ERROR" or (isinstance(kind, str) and _has_version(item))):
-        raise ValueError("no event of an object with metadata and a resourceVersion")
+        raise ValueError("not an event of an object with metadata and a resourceVersion")
     found: Manifest = event
     return found | {"object": bounded(item, len(text))}
 

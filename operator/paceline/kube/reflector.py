@@ -165,7 +165,7 @@ class Reflector:
             if why is None:
                 log.info("%s: can be seen", where)
             else:
-                log.warning("%s: %s; left alone until it is there and allowed", where, why)
+                log.warning("%s: %s; left alone until it exists and is allowed", where, why)
 
     def _is_absent(self, why: ApiError | None) -> None:
         """`why`: the reason that the server shows nothing of the kind; None if it shows it."""
@@ -178,7 +178,7 @@ class Reflector:
             self.synced.set()
         if absent != self.absent:
             if isinstance(why, Forbidden):
-                log.warning("%s: %s; nothing is done with them until it is allowed", self.resource.plural, why)
+                log.warning("%s: %s; they are left alone until it is allowed", self.resource.plural, why)
             else:
                 log.info("the cluster %s %s", "does not know" if absent else "now shows", self.resource.plural)
             self.absent = absent

@@ -237,7 +237,7 @@ class Transport:
             await _read(read)
         except Unavailable as error:
             if isinstance(error.__cause__, TimeoutError):
-                raise Unavailable(0, "TimeoutError", f"no end after {EXEC_SECONDS:g} s") from error
+                raise Unavailable(0, "TimeoutError", f"not finished after {EXEC_SECONDS:g} s") from error
             raise
         if not channels[STATUS]:
             raise Unavailable(0, "Closed", "the connection closed before the command ended")

@@ -24,13 +24,13 @@ def chosen(named: Sequence[str], count: int, environ: Mapping[str, str]) -> tupl
     without a driver, or if the environment leaves none. A server gets as many as in a pod."""
     there = _gpus()
     if named and len(named) != count:
-        raise DevicesError(f"--devices: names {len(named)}, and spec.accelerator.count is {count}: name as many")
+        raise DevicesError(f"--devices: names {len(named)}, but spec.accelerator.count is {count}: name as many")
     if unknown := [device for device in named if device not in there]:
         raise DevicesError(f"--devices: the driver has no {', '.join(unknown)}; it has {', '.join(there) or 'none'}")
     left = tuple(visible(environ.get(VISIBLE), there))
     if not named and left and len(left) < count:
         whose = f"{VISIBLE} leaves" if VISIBLE in environ else "the driver has"
-        raise DevicesError(f"spec.accelerator.count is {count}, and {whose} {len(left)} GPUs")
+        raise DevicesError(f"spec.accelerator.count is {count}, but {whose} {len(left)} GPUs")
     return tuple(named) or left[:count]
 
 

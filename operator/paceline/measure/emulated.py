@@ -102,7 +102,7 @@ def hub(folder: Path, lock: int, kinds: Mapping[str, str], size: Size | None) ->
                 raise EmulatorError(f"the emulator's hub does not answer: {log}")
             time.sleep(0.1)
         if unknown := [name for name in kinds if not _has(url, name)]:
-            raise EmulatorError(f"hf://{unknown[0]}: no name says the target's size; give --emulated-size 70B")
+            raise EmulatorError(f"hf://{unknown[0]}: its name does not say the target's size; give --emulated-size 70B")
         own = {"HF_ENDPOINT": url, "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0", "NO_PROXY": LOOPBACK}
         yield {**{key: value for key, value in os.environ.items() if key != "HF_TOKEN"}, **own}
     finally:

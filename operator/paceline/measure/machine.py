@@ -133,13 +133,13 @@ def otherwise(machine: Machine, server: Server) -> Iterator[str]:
     The emulator's variables and a virtual environment are excluded: they only locate the engine."""
     if machine.command and not machine.emulated:
         program = " ".join(_told(machine.command))
-        yield f"the servers' program was {program} (--engine-command), and not engine.image's own"
+        yield f"the servers' program was {program} (--engine-command), not engine.image's own"
     said = {one["name"]: one for one in (*_of_the_template(server.engine), *server.engine.env, *keys.env(server))}
     for name, value in machine.env.items():
         known = said.get(name, {})
         follows = name in machine.follows or (machine.emulated and name in (EMULATED_RELEASE, EMULATED_SPEED))
         if not (follows or "valueFrom" in known or known.get("value") == value):
-            yield f"the servers had {name} (--env), and engine.env does not: write it there, or leave it out"
+            yield f"the servers had {name} (--env), but engine.env does not: write it there, or leave it out"
     yield from left_out(server.engine)
 
 
@@ -196,7 +196,7 @@ def process_environment(
             found[name] = given[name]
         elif not next(iter(variable["valueFrom"].values())).get("optional"):
             kind = next(iter(variable["valueFrom"])).removesuffix("Ref")
-            raise UnsetVariableError(f"{name} comes from a {kind} of the cluster: give it by --env {name}=VALUE")
+            raise UnsetVariableError(f"{name} comes from a {kind} of the cluster: give it with --env {name}=VALUE")
     return found
 
 

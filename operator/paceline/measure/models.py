@@ -90,7 +90,7 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
     """The file of a dataset that is not built in. Raises MissingError."""
     source = dataset.address
     if directory is None:
-        raise MissingError(f"{source}: its file is in the cluster; name it by --prompts {dataset.name}=FILE")
+        raise MissingError(f"{source}: its file is in the cluster; name it with --prompts {dataset.name}=FILE")
     match source.scheme:
         case Scheme.CONFIG_MAP:
             places = [directory / source.name / source.path]

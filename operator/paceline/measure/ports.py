@@ -27,7 +27,7 @@ def reserved(wanted: int) -> Iterator[int]:
             if _is_free(port):
                 yield port
                 return
-    raise NoPortError(f"no port from {wanted} to {wanted + PORTS - 1} of {LOOPBACK} is free: end what listens there")
+    raise NoPortError(f"no port from {wanted} to {wanted + PORTS - 1} of {LOOPBACK} is free: stop what listens there")
 
 
 def any_free() -> int:

@@ -25,7 +25,7 @@ def local_prompt_files(
     for name, place in named.items():
         if name not in sources:
             there = ", ".join(sources) or "none"
-            raise MissingError(f"--prompts {name}: the file of no dataset {name} is in the cluster; those are: {there}")
+            raise MissingError(f"--prompts {name}: no dataset {name} has its file in the cluster; these have: {there}")
         if not place.is_file():
             raise MissingError(f"--prompts {name}={place}: there is no such file")
     given = {sources[name]: place.resolve() for name, place in named.items()}
@@ -56,4 +56,4 @@ def _unpacked(packed: Any, dataset: Dataset) -> bytes | None:
     try:
         return base64.b64decode("".join(packed.split()), validate=True) if isinstance(packed, str) else None
     except ValueError as error:
-        raise MissingError(f"{dataset.source}: binaryData of the ConfigMap is no base64: {error}") from error
+        raise MissingError(f"{dataset.source}: binaryData of the ConfigMap is not base64: {error}") from error

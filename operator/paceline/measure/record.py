@@ -50,7 +50,7 @@ def load_run(file: Path) -> Manifest | None:
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
     if stored is None or "spec" not in stored:
-        raise RecordError(f"{file}: it is no BenchmarkRun; name another file by -o")
+        raise RecordError(f"{file}: it is not a BenchmarkRun; name another file with -o")
     if wrong := next(_out_of_shape(stored, rounds), ""):
         raise RecordError(f"{file}: {wrong}, so it was edited or cut off: restore it, or remove it to measure it again")
     return {**stored, "rounds": [one["spec"] for one in rounds]}
@@ -64,13 +64,13 @@ def _out_of_shape(run: Mapping[str, Any], rounds: Iterable[Mapping[str, Any]]) -
     """Contents that we could not have written."""
     metadata, status = run.get("metadata"), run.get("status", {})
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        yield "metadata.name is no text"
+        yield "metadata.name is not a string"
     for field, part in (("spec", run["spec"]), ("status", status)):
         if not isinstance(part, dict):
-            yield f"{field} is no object"
+            yield f"{field} is not an object"
     conditions = status.get("conditions", []) if isinstance(status, dict) else []
     if not isinstance(conditions, list) or not all(isinstance(one, dict) for one in conditions):
-        yield "status.conditions is no list of objects"
+        yield "status.conditions is not a list of objects"
     for one in rounds:
         spec = one.get("spec")
         if not isinstance(spec, dict) or not all(isinstance(spec.get(number), int) for number in ("round", "try")):
@@ -84,15 +84,15 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
         return dict(wanted)
     if question(stored["spec"]) != question(wanted["spec"]):
         raise RecordError(
-            f"{file}: it holds {stored['metadata']['name']}, which asks another question than "
-            f"{wanted['metadata']['name']}; name another file by -o, or remove it"
+            f"{file}: it holds {stored['metadata']['name']}, which asks a different question from "
+            f"{wanted['metadata']['name']}; name another file with -o, or remove it"
         )
     status = {key: value for key, value in (stored.get("status") or {}).items() if key != "progress"}
     notes = [one.notes for one in rounds_of(stored) if not one.error]
     if not finished(stored) and any(note not in said for said in notes):
         raise RecordError(
-            f"{file}: its rounds were measured in another way than now ({note}): go on as before, name another file by "
-            "-o, or remove it"
+            f"{file}: its rounds were measured differently ({note}): continue as before, name another file with -o, "
+            "or remove it"
         )
     brought = {"measured": stored["spec"]["measured"]} if brings_rounds(stored) else {}
     return {
@@ -156,7 +156,7 @@ def lock(folder: Path, waits: Callable[[], None]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise RecordError(f"{folder}: {error.strerror}: name a file of another folder by -o") from error
+        raise RecordError(f"{folder}: {error.strerror}: name a file of another folder with -o") from error
     number = fcntl.fcntl(opened, fcntl.F_DUPFD, INHERITED)
     os.close(opened)
     deadline, told = time.monotonic() + LOCK_SECONDS, False
@@ -170,8 +170,8 @@ def lock(folder: Path, waits: Callable[[], None]) -> int:
             if time.monotonic() > deadline:
                 os.close(number)
                 raise RecordError(
-                    f"{folder}: another `paceline measure`, or a server that it has started, still runs: end it "
-                    f"(fuser -v {folder / 'lock'} shows it), or name another file by -o"
+                    f"{folder}: another `paceline measure`, or a server that it has started, still runs: stop it "
+                    f"(fuser -v {folder / 'lock'} shows it), or name another file with -o"
                 ) from None
             time.sleep(0.2)
         else:

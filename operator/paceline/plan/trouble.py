@@ -103,7 +103,7 @@ def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now
     if job["spec"].get("suspend") and not pods and "creationTimestamp" in metadata:
         queue = (metadata.get("labels") or {}).get(QUEUE_LABEL)
         message = (
-            f"Job {metadata['name']} waits in queue {queue}: kubectl get workloads says for what"
+            f"Job {metadata['name']} waits in queue {queue}: kubectl get workloads shows why"
             if queue
             else f"Job {metadata['name']} is suspended, not by Paceline"
         )
@@ -112,7 +112,7 @@ def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now
         return trouble(pods, warnings)
     made = metadata["creationTimestamp"]
     refusal = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
-    message = refusal or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
+    message = refusal or f"no pod has been made since {made}: kubectl describe job {job['metadata']['name']}"
     return Trouble(message=message, reason=Reason.PodRefused, since=parse_time(made))
 
 

@@ -156,7 +156,7 @@ def _sharegpt(messages: Sequence[Any], where: str) -> list[Message]:
 def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
     """SPEED-Bench has only the user's turns. The first is sent, as in bench_serving."""
     if not turns or not isinstance(turns[0], str):
-        raise DatasetError(f"{where} must be a list of texts")
+        raise DatasetError(f"{where} must be a list of strings")
     if turns[0].startswith(_ELSEWHERE):
         raise DatasetError(f"{where} has no text: make the file with NVIDIA's script, which fetches it, and name that")
     return [{"role": "user", "content": turns[0]}]

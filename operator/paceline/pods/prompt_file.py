@@ -44,7 +44,7 @@ def read_prompts(file: Path, source: Source) -> Prompts:
         entries = list(_of_table(file, source) if of_table else _entries(content.decode("utf-8-sig"), source))
     except FileNotFoundError as error:
         of_the_hub = source.scheme is Scheme.HUB_DATASET
-        way = "bring that commit, or correct it" if of_the_hub else "create it, or correct the source"
+        way = "bring the missing commit, or correct it" if of_the_hub else "create it, or correct the source"
         raise DatasetError(f"{source}: there is no such file: {way}") from error
     except IsADirectoryError as error:
         raise DatasetError(f"{source}: a directory: name a file in it") from error
@@ -81,4 +81,6 @@ def _entries(text: str, source: Source) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise DatasetError(f"{source}: line {number} is no JSON: {error}; write one object a line") from error
+                raise DatasetError(
+                    f"{source}: line {number} is not JSON: {error}; write one object per line"
+                ) from error

@@ -50,7 +50,7 @@ def conversation_columns(file: Path, largest: int) -> Iterator[dict[str, Any]]:
                         raise DatasetError(f"has more than {largest >> 20} MiB of text: take a part of it")
                     yield row
     except duckdb.Error as error:
-        raise DatasetError(f"is no table that can be read: {str(error).splitlines()[0]:.300}") from error
+        raise DatasetError(f"is not a table that can be read: {str(error).splitlines()[0]:.300}") from error
 
 
 def _read(name: str, value: Any) -> Any:

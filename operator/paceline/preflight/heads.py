@@ -117,7 +117,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
     is_target = made_of in pair.target.architectures[:1] and layers >= _MANY
     whole = made_of and made_of not in ALGORITHM_OF and (is_target or made_of in whole_models)
     alone = draft.algorithm == "STANDALONE"
-    fix, why = "name a draft head; a small model of its own drafts with STANDALONE", ""
+    fix, why = "name a draft head; a separate small model drafts with STANDALONE", ""
     if draft.model.source == target.source:
         problem = f"{target.source} is to draft for itself"
         if pair.target.nextn_layers or pair.target.has_nextn:
@@ -148,7 +148,7 @@ def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
 def draft_tokens_are_mapped(pair: PairFacts) -> Iterator[ModelFinding]:
     some, theirs = pair.head.draft_vocab_size, pair.target.vocab_size
     if pair.draft.algorithm == "EAGLE3" and some and theirs and some < theirs and pair.head.has_d2t is False:
-        problem = f"{pair.name} proposes from {some} of {theirs} tokens and no file of it has the tensor d2t"
+        problem = f"{pair.name} proposes from {some} of {theirs} tokens but no file of it has the tensor d2t"
         yield of_head(pair, "source", problem, "name a head whose safetensors have d2t, or export this one with it")
 
 
@@ -191,8 +191,8 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="head-is-no-full-model",
-        why="a draft must be much cheaper than its target, and these algorithms drive only heads; the engine does not "
-        "check this (without a draft path the target drafts for itself) and dies in the worker",
+        why="a draft must be much cheaper than its target, and these algorithms drive only heads; the engine "
+        "does not check this (without a draft path the target is its own draft) and dies in the worker",
         check=head_is_no_full_model,
     ),
     ModelRule(
@@ -212,8 +212,8 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="weights-are-there",
-        why="the engine skips weights that it has no name for and leaves its own random: the server is healthy and "
-        "accepts nothing",
+        why="the engine skips weights that it does not know and leaves its own random: the server is healthy "
+        "and accepts nothing",
         check=weights_are_there,
     ),
     ModelRule(

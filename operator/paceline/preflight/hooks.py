@@ -15,7 +15,7 @@ def target_hands_out(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.draft.algorithm in _READERS and target in silent and target not in engine.eagle3_targets:
         yield ModelFinding(
             path="engine.version",
-            problem=f"{pair.release} hands out no hidden states of {target}, and {pair.draft.algorithm} reads them",
+            problem=f"{pair.release} provides no hidden states of {target}, but {pair.draft.algorithm} reads them",
             fix="take an algorithm that reads none (NGRAM, STANDALONE, MTP) or another target, or declare "
             f"spec.engine.eagle3Targets: [{target}] if the image adds it",
         )
@@ -24,7 +24,8 @@ def target_hands_out(pair: PairFacts) -> Iterator[ModelFinding]:
 RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(
         id="target-hands-out",
-        why="the server loads the weights and ends: Model does not support EAGLE3 interface (vLLM, eagle3_utils.py:28)",
+        why="the server loads the weights and exits: Model does not support EAGLE3 interface (vLLM, "
+        "eagle3_utils.py:28)",
         check=target_hands_out,
     ),
 )

@@ -37,7 +37,7 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(
         id="aux-layers-attend",
         why="a layer without attention has the state of the whole text, which the makers of the head of "
-        "Qwen3-Coder-Next found to be of no use to one (their article; not measured by us)",
+        "Qwen3-Coder-Next found useless to a head (their article; not measured by us)",
         check=aux_layers_attend,
     ),
 )

@@ -107,19 +107,19 @@ def _fits(pool: PoolFacts) -> Iterator[ModelFinding]:
 def _is_known(pool: PoolFacts) -> Iterator[ModelFinding]:
     accelerator = pool.server.accelerator
     if memory_of(accelerator.product, accelerator.memory) is None:
-        problem = f"the memory of {accelerator.product} is not known here"
+        problem = f"Paceline does not know the memory of {accelerator.product}"
         yield ModelFinding(path="accelerator.memory", problem=problem, fix="set it, for example to 80Gi", blocks=False)
 
 
 RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="memory-fits",
-        why="the server would run out of memory while it loads, or have too little left for the load that is measured",
+        why="the server would run out of memory while it loads, or have too little left for the measured load",
         check=_fits,
     ),
     ModelRule(
         id="memory-is-known",
-        why="whether the model fits was not checked",
+        why="could not check whether the model fits",
         check=_is_known,
     ),
 )

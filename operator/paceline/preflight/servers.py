@@ -33,8 +33,8 @@ def facts_are_there(pool: PoolFacts) -> Iterator[ModelFinding]:
                 path="pools",
                 problem=f"config.json of {source} has no hidden_size where engines look for it: sizes, vocabularies, "
                 "memory and attention heads were not compared",
-                why="a rule says nothing where it knows nothing",
-                fix="look whether the engine serves this model",
+                why="a rule cannot check what it does not know",
+                fix="check that the engine serves this model",
                 blocks=False,
             )
 
@@ -92,7 +92,7 @@ def code_is_trusted(pool: PoolFacts) -> Iterator[ModelFinding]:
             yield ModelFinding(
                 path="engine.trustRemoteCode",
                 problem=f"{source} has Python code, and trustRemoteCode is false",
-                fix="set it to true where the engine does not know the model, after reading that code",
+                fix="after reading that code, set it to true if the engine does not know the model",
                 blocks=not native,
             )
 

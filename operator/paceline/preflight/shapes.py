@@ -35,7 +35,7 @@ def rows_are_announced(pair: PairFacts) -> Iterator[ModelFinding]:
     ):
         rows = pair.head.weight_sizes.get(module)
         if rows and announced and rows != announced:
-            problem = f"{module} of {pair.name} has {rows} rows, and its config.json announces {field} {announced}"
+            problem = f"{module} of {pair.name} has {rows} rows, but its config.json announces {field} {announced}"
             yield of_head(pair, "source", problem, EXPORT)
 
 
@@ -43,13 +43,13 @@ def two_states_are_read(pair: PairFacts) -> Iterator[ModelFinding]:
     """An MTP layer reads the last token's embedding and state."""
     columns, hidden = pair.head.weight_sizes.get("eh_proj"), pair.head.hidden_size
     if pair.draft.model and columns and hidden and columns != 2 * hidden:
-        problem = f"eh_proj of {pair.name} reads {columns} numbers, and 2 x its hidden_size are {2 * hidden}"
+        problem = f"eh_proj of {pair.name} reads {columns} numbers, but 2 x its hidden_size are {2 * hidden}"
         yield of_head(pair, "source", problem, EXPORT)
 
 
 def scales_are_announced(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.draft.model and pair.head.quantized_weights and pair.head.quantization is None:
-        problem = f"{pair.name} has quantised weights, and its config.json has no quantization_config"
+        problem = f"{pair.name} has quantised weights, but its config.json has no quantization_config"
         yield of_head(pair, "source", problem, EXPORT)
 
 
@@ -68,10 +68,10 @@ def layers_are_in_the_files(pair: PairFacts) -> Iterator[ModelFinding]:
         return
     announced, there = target.nextn_layers, target.has_nextn
     if announced and there is False:
-        problem = f"config.json of {source} announces {announced} layers for further tokens, and no file of it has one"
+        problem = f"config.json of {source} announces {announced} layers for further tokens, but no file of it has one"
         fix = "name a checkpoint that kept them, or a head in source, or use another algorithm"
     elif there is False or (there is None and announced == 0):
-        problem = f"{pair.draft.algorithm} without a source, and {source} has no such layers"
+        problem = f"{pair.draft.algorithm} without a source, but {source} has no such layers"
         fix = "name a head in source, or use another algorithm"
     else:
         return
@@ -86,13 +86,13 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="rows-are-announced",
-        why="the engine makes room for what config.json announces and dies as it loads another size",
+        why="the engine makes room for what config.json announces and dies when it loads another size",
         check=rows_are_announced,
     ),
     ModelRule(
         id="two-states-are-read",
-        why="such a layer takes an embedding and a state side by side; the engine dies as it loads another size "
-        "(deepseek_nextn.py:94)",
+        why="such a layer takes an embedding and a state side by side; the engine dies when it loads another "
+        "size (deepseek_nextn.py:94)",
         check=two_states_are_read,
     ),
     ModelRule(
@@ -102,13 +102,13 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="has-a-class",
-        why="the engine takes the class of a model from there and ends with an error of Python",
+        why="the engine takes the class of a model from there and exits with a Python error",
         check=has_a_class,
     ),
     ModelRule(
         id="nextn-layers-are-there",
-        why="the algorithm drafts with layers that the target's checkpoint must have; where they are missing they stay "
-        "random, and nothing is accepted",
+        why="the algorithm drafts with layers that the target's checkpoint must have; if they are missing they "
+        "stay random, and nothing is accepted",
         check=layers_are_in_the_files,
     ),
 )

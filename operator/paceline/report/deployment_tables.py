@@ -10,7 +10,7 @@ from paceline.report.text import interval_text, key_figures, ratio_text, signifi
 
 RATES = (
     "All numbers are of one server: the mean of those that are ready, between two readings of their own counters, "
-    "beside the means of the evidence."
+    "next to the means of the evidence."
 )
 HISTORY = (
     "The latest first: what the pool served, which of its runs have ended and what they found, what was held. A "

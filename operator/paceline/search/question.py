@@ -52,7 +52,7 @@ class Question:
         if BASELINE not in names:
             raise ValueError(f"options: needs the {BASELINE}")
         if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
-            raise ValueError(f"options: {twice} is there twice; keep one")
+            raise ValueError(f"options: {twice} is given twice; keep one")
         if not self.workloads or not all(weight > 0 for weight in self.workloads.values()):
             raise ValueError("workloads: needs at least one, each with a weight above 0")
 

@@ -173,7 +173,7 @@ class _Round:
             )
         else:
             cells = self._cells(short, TWO)
-        return Measure(round=0, cells=cells, why="a second point for who has only one") if cells else None
+        return Measure(round=0, cells=cells, why="a second point for options with only one") if cells else None
 
     def enter(self, stage: int) -> Measure | None:
         """The most promising tree; in later rounds first a neighbour of the leader, unless it is certainly slower."""
@@ -183,7 +183,7 @@ class _Round:
         rows = near[:1] or self._promising(1, (), worth=WORTH)
         cells = self._cells(rows, ENTRY_POINTS)[: max(0, self._points_left())]
         enough = len(cells) >= min(TWO, len(self.table.question.loads))
-        return Measure(round=0, cells=cells, why="who may be faster than the best so far") if enough else None
+        return Measure(round=0, cells=cells, why="options that may be faster than the best so far") if enough else None
 
     def _near(self) -> list[int]:
         """The leader's nearest neighbours that are deeper, shallower, wider or narrower, or have more or fewer
@@ -259,14 +259,14 @@ class _Round:
         if incomplete:
             every = len(table.question.loads)
             return Measure(
-                round=0, cells=self._cells(incomplete, every), why="who may still be best, on every workload"
+                round=0, cells=self._cells(incomplete, every), why="options that may still be best, on every workload"
             )
         enough = max(REPEATS * len(table.question.loads), TWO)
         affordable = left >= len(rows) and self._points_left() >= len(rows) * len(table.question.loads)
         if len(rows) > 1 and affordable and table.counts[rows].sum(axis=1).min() < enough:
             names, loads = table.question.names, table.question.loads
             again = tuple(ArmOnWorkload(arm=names[row], workload=workload) for row in rows for workload in loads)
-            return Measure(round=0, cells=again, why="who is too close to call, once more")
+            return Measure(round=0, cells=again, why="options that are too close to call, once more")
         limits = table.question.limits
         points = limits.points is not None and table.points + len(table.question.loads) > limits.points
         if points or (limits.starts is not None and table.starts + _RESERVED >= limits.starts):

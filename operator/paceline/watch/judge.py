@@ -104,9 +104,8 @@ def _hung(facts: Facts) -> str | None:
         return None
     pod, longest = max(silent.items(), key=lambda item: item[1].silent_seconds())
     return (
-        f"{len(silent)} of {len(facts.servers)} ready servers hang: {pod} has had"
-        f" {longest.last.counts.under_way:g} requests under way and not a token for {_time(longest.silent_seconds())},"
-        f" at most {_time(limit)} is waited for"
+        f"{len(silent)} of {len(facts.servers)} ready servers hang: {pod} has had {longest.last.counts.under_way:g} "
+        f"requests under way and no token for {_time(longest.silent_seconds())} (limit {_time(limit)})"
     )
 
 
@@ -150,7 +149,7 @@ def _dropped(facts: Facts) -> str | None:
     else:
         least = least_accept_length(expected, drop)
         bad = all(half.accept_length is not None and half.accept_length < least for half in facts.halves)
-    return f"{_measured(facts)}; at least {least:.2f} is asked for" if bad else None
+    return f"{_measured(facts)}; at least {least:.2f} is required" if bad else None
 
 
 def _incomparable(facts: Facts) -> bool:

@@ -49,7 +49,7 @@ EVERY = 60.0
         (searching_round_4, 13, "is measuring: round 4 of a search; a gate about what it finds follows"),
         (searched_and_measuring, 13, "is measuring: round 1 of 3, 5 or 8"),
         (suspended, 13, "Undecided: spec.suspend is set"),
-        (aborted, 14, "Stalled: a person has ended the run; kubectl paceline retry qwen3-coder-next --pool latency"),
+        (aborted, 14, "Stalled: a person stopped the run; kubectl paceline retry qwen3-coder-next --pool latency"),
         (stalled, 14, "Stalled: PrefetchFailed: the models could not be downloaded"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

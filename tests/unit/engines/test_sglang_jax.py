@@ -160,10 +160,10 @@ def test_known_flag() -> None:
     [
         (
             ("--attention-backend=triton",),
-            "--attention-backend has no choice triton; take dsa_sparse, fa, fa_mha, native",
+            "--attention-backend cannot be triton; take dsa_sparse, fa, fa_mha, native",
         ),
-        (("--attention-backend", "fa3"), "--attention-backend has no choice fa3; did you mean fa?"),
-        (("--log-requests-level=5",), "--log-requests-level has no choice 5; take 0, 1, 2, 3"),
+        (("--attention-backend", "fa3"), "--attention-backend cannot be fa3; did you mean fa?"),
+        (("--log-requests-level=5",), "--log-requests-level cannot be 5; take 0, 1, 2, 3"),
         (("--page-size=big",), "--page-size takes a whole number; got big"),
         (("--page-size", "--enable-mixed-chunk"), "--page-size needs a value; write --page-size=VALUE"),
         (("--enable-mixed-chunk=true",), "--enable-mixed-chunk takes no value; write it alone"),
@@ -216,8 +216,8 @@ def test_equal_arms(args: tuple[str, ...]) -> None:
 
 def test_kv_cache_dtype() -> None:
     assert refused(server("--kv-cache-dtype", "fp8_e4m3")) == [
-        "kv-cache-dtype engine.args[0]: --kv-cache-dtype fp8_e4m3 ends the server once the model is loaded; "
-        "write bf16 or auto"
+        "kv-cache-dtype engine.args[0]: --kv-cache-dtype fp8_e4m3 stops the server once the model is loaded; write "
+        "bf16 or auto"
     ]
     assert refused(server("--kv-cache-dtype=bf16")) == []
 
@@ -274,7 +274,7 @@ def test_dflash_grammar() -> None:
 def test_dflash_lora() -> None:
     lora = server("--grammar-backend=none", "--enable-lora")
     assert refused(lora, arm("DFLASH", block_size=16)) == [
-        "dflash-lora engine.args[1]: --enable-lora does not go with DFLASH; remove it, or candidate chain"
+        "dflash-lora engine.args[1]: --enable-lora cannot be combined with DFLASH; remove it, or candidate chain"
     ]
     assert refused(lora, arm()) == []
 
@@ -282,7 +282,7 @@ def test_dflash_lora() -> None:
 def test_recurrent_buffer() -> None:
     buffered = server("--enable-recurrent-extra-buffer")
     assert refused(buffered, arm()) == [
-        "recurrent-buffer engine.args[0]: --enable-recurrent-extra-buffer does not go with speculation; remove it"
+        "recurrent-buffer engine.args[0]: --enable-recurrent-extra-buffer cannot be combined with speculation; remove it"
     ]
     assert refused(buffered) == []
 
@@ -308,8 +308,7 @@ def test_page_size(algorithm: str, args: tuple[str, ...], where: str | None) -> 
         if where is None
         else [
             f"page-size {where}: write --page-size=64: with pages of one token, the default, candidate chain "
-            f"({algorithm}) ends itself at its first idle moment (memory leak detected), and what one arm runs with "
-            "all run with"
+            f"({algorithm}) exits when first idle (memory leak detected), and all arms must run alike"
         ]
     )
     assert refused(configured) == [], "a baseline frees every token"
@@ -317,7 +316,7 @@ def test_page_size(algorithm: str, args: tuple[str, ...], where: str | None) -> 
 
 def test_log_lines() -> None:
     assert refused(server("--log-level=warning")) == [
-        "log-lines engine.args[0]: --log-level: the lines that tell the acceptance length are of level info; remove it"
+        "log-lines engine.args[0]: --log-level: the log lines with the acceptance length have level info; remove it"
     ]
 
 

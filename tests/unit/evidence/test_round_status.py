@@ -36,8 +36,8 @@ def test_what_an_engine_cannot_show_is_said() -> None:
     plan = dataclasses.replace(PLAN, unseen=("retractions", "accept_length"))
     result = dataclasses.replace(RESULT, notes=("results not kept: no space left",))
     assert keep(plan, result, judge_points(plan, result), "job", "gpu-0")["notes"] == [
-        "retractions are unavailable: whether requests lost their place was not checked",
-        "acceptance is unavailable: whether anything was accepted was not checked",
+        "retractions are unavailable: could not check whether requests were retracted",
+        "acceptance is unavailable: could not check that anything was accepted",
         "results not kept: no space left",
     ]
     assert "notes" not in KEPT
@@ -145,8 +145,8 @@ def test_a_rate_that_is_not_kept_is_saturation_and_told() -> None:
     assert [point.get("saturated") for point in slow["points"]] == [None, True, None, True]
     assert [point["valid"] for point in slow["points"]] == [True] * 4
     assert slow["notes"] == [
-        "saturated: baseline on chat@8/s answered 7.59 requests a second in the second half, and 8 came "
-        "(and one more point): lower requestRate"
+        "saturated: baseline on chat@8/s answered 7.59 requests a second in the second half, but 8 came (and one "
+        "more point): lower requestRate"
     ]
 
 

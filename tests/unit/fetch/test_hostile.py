@@ -35,8 +35,8 @@ async def test_weights_of_the_same_size_and_another_content_are_brought_anew(pod
     ended = await pod.fetch(HEAD)
     assert ended.code == 1
     assert ended.message == (
-        f"hf://{HEAD}: {there.name} on the cache volume is not what the hub lists; removed, and brought anew with the "
-        "next try"
+        f"hf://{HEAD}: {there.name} on the cache volume is not what the hub lists; removed, and fetched again with "
+        "the next try"
     )
     assert (await pod.fetch(HEAD)).code == 0
     assert there.read_bytes() == good
@@ -228,7 +228,7 @@ def header(content: bytes) -> bytes:
     [
         ({"config.json": DEEP}, "config.json is not JSON"),
         ({"config.json": b'{"num_hidden_layers": {"a": []}, "layer_types": 7, "quantization_config": [1]}'}, ""),
-        ({"config.json": b"{" + b" " * (17 << 20) + b"}"}, "config.json is no file of at most 16 MiB"),
+        ({"config.json": b"{" + b" " * (17 << 20) + b"}"}, "config.json is not a file of at most 16 MiB"),
         ({"model.safetensors": header(DEEP)}, "model.safetensors has no safetensors header"),
         ({"model.safetensors": header(b"7")}, "model.safetensors has no safetensors header"),
         ({"model.safetensors": b"x"}, "model.safetensors has no safetensors header"),

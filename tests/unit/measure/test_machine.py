@@ -194,12 +194,12 @@ WRITE_IT = "and engine.env does not: write it there, or leave it out"
         ({"env": {"SAID": "1", "TOKEN": "from a Secret"}}, []),
         (
             {"env": {"SAID": "2"}},
-            ["the servers had SAID (--env), and engine.env does not: write it there, or leave it out"],
+            ["the servers had SAID (--env), but engine.env does not: write it there, or leave it out"],
         ),
-        ({"env": {"X": "1"}}, ["the servers had X (--env), and engine.env does not: write it there, or leave it out"]),
+        ({"env": {"X": "1"}}, ["the servers had X (--env), but engine.env does not: write it there, or leave it out"]),
         (
             {"command": ("python", "-m", "fast")},
-            ["the servers' program was python -m fast (--engine-command), and not engine.image's own"],
+            ["the servers' program was python -m fast (--engine-command), not engine.image's own"],
         ),
         ({"command": ("emulator",), "env": {"PACELINE_EMULATE_VERSION": "0.5.6"}, "emulated": True}, []),
     ],

@@ -80,5 +80,5 @@ def test_prompts_have_their_file(tmp_path: Path, source: str, path: str) -> None
 
 def test_prompts_of_a_cluster_are_to_be_named() -> None:
     dataset = Dataset(name="chat", source="configMap://prompts/chat.jsonl", requests=8, max_tokens=8)
-    with pytest.raises(MissingError, match="its file is in the cluster; name it by --prompts chat=FILE"):
+    with pytest.raises(MissingError, match="its file is in the cluster; name it with --prompts chat=FILE"):
         file_of(dataset, None)

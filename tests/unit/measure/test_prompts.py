@@ -50,8 +50,8 @@ def test_a_file_that_is_named_stands_before_all_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "objects", "message"),
     [
-        ({}, [], "pvc://team-data/logs.jsonl: its file is in the cluster; name it by --prompts logs=FILE"),
-        ({"log": "x"}, [], "--prompts log: the file of no dataset log is in the cluster; those are: logs, table"),
+        ({}, [], "pvc://team-data/logs.jsonl: its file is in the cluster; name it with --prompts logs=FILE"),
+        ({"log": "x"}, [], "--prompts log: no dataset log has its file in the cluster; these have: logs, table"),
         ({"logs": "nowhere"}, [], "--prompts logs=nowhere: there is no such file"),
     ],
 )
@@ -64,7 +64,7 @@ def test_what_is_not_there_is_named(
 
 
 def test_packed_data_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match=r"traffic/logs\.parquet: binaryData of the ConfigMap is no base64"):
+    with pytest.raises(MissingError, match=r"traffic/logs\.parquet: binaryData of the ConfigMap is not base64"):
         local_prompt_files([TABLE], {}, [config_map(binaryData={"logs.parquet": "%%%"})], None, tmp_path)
 
 

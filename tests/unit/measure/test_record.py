@@ -78,7 +78,7 @@ def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:
 def test_another_question_is_refused(tmp_path: Path) -> None:
     other = wanted()
     other["spec"] = {**other["spec"], "gate": {"minImprovement": "50%"}}
-    with pytest.raises(RecordError, match=r"asks another question than .*; name another file by -o, or remove it"):
+    with pytest.raises(RecordError, match=r"asks another question than .*; name another file with -o, or remove it"):
         record.gone_on_with(half_way(), other, NOTE, tmp_path / "run.yaml")
 
 
@@ -97,11 +97,11 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, text: str) 
 @pytest.mark.parametrize(
     ("edit", "wrong"),
     [
-        ({"metadata": None}, "metadata.name is no text"),
+        ({"metadata": None}, "metadata.name is not a string"),
         ({"spec": None}, "spec is no object"),
         ({"status": None}, "status is no object"),
         ({"rounds": [{"round": None, "try": 0}]}, "spec of a BenchmarkRound has no number of a round and a try"),
-        ({"status": {"conditions": ["Complete"]}}, "status.conditions is no list of objects"),
+        ({"status": {"conditions": ["Complete"]}}, "status.conditions is not a list of objects"),
     ],
 )
 def test_a_file_that_was_cut_off_or_edited_is_told(tmp_path: Path, edit: dict[str, Any], wrong: str) -> None:

@@ -96,7 +96,7 @@ def test_prompts_that_no_round_could_use_are_told_before_a_round(
     own.write_text('{"prompt": "One?"}')
     read_prompts.cache_clear()
     said = refused(tmp_path, capsys, question, *there)
-    assert "own@1: pvc://logs/own.jsonl has 1 usable prompts, and 5 requests are to be sent" in said
+    assert "own@1: pvc://logs/own.jsonl has 1 usable prompts, but 5 requests are to be sent" in said
 
 
 def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +110,7 @@ def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("gpus", "devices", "message"),
     [
-        (4, "0,1", "--devices: names 2, and spec.accelerator.count is 1: name as many"),
+        (4, "0,1", "--devices: names 2, but spec.accelerator.count is 1: name as many"),
         (4, "7", "--devices: the driver has no 7; it has 0, 1, 2, 3"),
         (0, "0", "--devices: the driver has no 0; it has none"),
     ],

@@ -56,7 +56,7 @@ def test_a_layer_that_is_never_reached_is_told_with_what_to_name() -> None:
 
 def test_a_layer_that_is_not_there_is_no_matter_of_counting() -> None:
     finding = refused(THERE, on=UPSTREAM, head={"aux_layers": (2, 30, 57)})
-    assert finding.fix == "name a head that was trained on layers which can be taken"
+    assert finding.fix == "name a head that was trained on layers the engine can read"
 
 
 def test_a_newer_release_may_have_learnt_it() -> None:
@@ -78,7 +78,7 @@ def test_of_another_engine_only_the_targets_depth_is_known() -> None:
 def test_foreign_states_are_told_before_they_are_measured() -> None:
     finding = noted(OWN, on=UPSTREAM)
     assert finding.problem == (
-        f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then, and the fork of 0.5.6 that "
+        f"{HEAD} names no layers, so SGLang 0.5.23 takes states before layers 2, 24, 45, and the fork of 0.5.6 that "
         "made the first such heads (github.com/tails-mpt/sglang) before 3, 27, 47"
     )
     assert finding.why.endswith("low acceptance is expected")
@@ -88,7 +88,7 @@ def test_foreign_states_are_told_before_they_are_measured() -> None:
 def test_graphs_of_an_older_release_verify_with_other_layers() -> None:
     finding = noted(OWN, on=FORK, head={"aux_layers": (2, 22, 46)})
     assert finding.problem == (
-        f"{HEAD} names layers 2, 22, 46: SGLang 0.5.6 prefills with states before layers 3, 23, 47, and verifies in "
+        f"{HEAD} names layers 2, 22, 46: SGLang 0.5.6 prefills with states before layers 3, 23, 47, but verifies in "
         "CUDA graphs with states before 3, 27, 47"
     )
     eager = server("--disable-cuda-graph", version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",))
@@ -98,9 +98,7 @@ def test_graphs_of_an_older_release_verify_with_other_layers() -> None:
 def test_marks_that_stay_make_the_states_too_wide() -> None:
     old = server(version="0.5.6")
     finding = refused(THERE, on=old, target=CODER_30B, head={"aux_layers": (3, 23, 43)})
-    assert finding.problem.endswith(
-        "before layers 4, 24, 44 and, as they stay marked after its CUDA graphs, before 2, 45"
-    )
+    assert finding.problem.endswith("before layers 4, 24, 44 and, left over from its CUDA graphs, before 2, 45")
     assert finding.fix.startswith("take SGLang 0.5.11 or later")
     silent(THERE, on=UPSTREAM, target=CODER_30B, head={"aux_layers": (3, 23, 43)})
 

@@ -170,7 +170,7 @@ class TestDraftTokensAreMapped:
 
     def test_a_small_draft_vocabulary_needs_d2t(self) -> None:
         finding = refused(self.rule, head={"has_d2t": False})
-        assert "proposes from 32000 of 151936 tokens and no file of it has the tensor d2t" in finding.problem
+        assert "proposes from 32000 of 151936 tokens but no file of it has the tensor d2t" in finding.problem
 
     @pytest.mark.parametrize("changes", [{"has_d2t": True}, {"has_d2t": False, "draft_vocab_size": 151936}])
     def test_it_is_there_or_not_needed(self, changes: dict[str, object]) -> None:
@@ -214,7 +214,7 @@ class TestNextnLayersAreThere:
     @pytest.mark.parametrize("source", [None, TARGET])
     def test_a_target_without(self, source: str | None) -> None:
         finding = refused(self.rule, arm=candidate("NEXTN", source))
-        assert finding.problem == f"NEXTN without a source, and {TARGET} has no such layers"
+        assert finding.problem == f"NEXTN without a source, but {TARGET} has no such layers"
 
     def test_a_target_with(self) -> None:
         silent(
@@ -228,7 +228,7 @@ class TestNextnLayersAreThere:
         target = model_facts({"mtp_num_hidden_layers": 1}, 1, {"model.layers.0.mlp.up_proj.weight"})
         finding = refused(self.rule, arm=candidate("MTP", None), target=target)
         assert finding.problem == (
-            f"config.json of {TARGET} announces 1 layers for further tokens, and no file of it has one"
+            f"config.json of {TARGET} announces 1 layers for further tokens, but no file of it has one"
         )
 
     def test_a_head_of_its_own(self) -> None:
@@ -371,7 +371,7 @@ class TestRowsAreAnnounced:
     def test_a_vocabulary_of_another_export(self, module: str) -> None:
         finding = refused(self.rule, head={"weight_sizes": {module: 16000}, "draft_vocab_size": 32000})
         assert finding.problem == (
-            f"{module} of {HEAD} has 16000 rows, and its config.json announces draft_vocab_size 32000"
+            f"{module} of {HEAD} has 16000 rows, but its config.json announces draft_vocab_size 32000"
         )
         silent(self.rule, head={"weight_sizes": {module: 32000}, "draft_vocab_size": 32000})
 

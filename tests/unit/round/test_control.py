@@ -24,7 +24,7 @@ def test_a_wrapper_that_stands_still_is_gone(tmp_path: Path, monkeypatch: pytest
     os.utime(tmp_path / "out" / "alive")  # late, but it lives
     assert not room.has_exited()
     before = time.monotonic()
-    with pytest.raises(WrapperError, match="the server container has ended"):
+    with pytest.raises(WrapperError, match="the server container has exited"):
         room.stop()
     assert time.monotonic() - before < 5
 

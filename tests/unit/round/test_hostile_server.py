@@ -115,7 +115,7 @@ def hostile(port: int, name: str, way: str, page: str, *more: str) -> ArmCommand
     [
         ("truncated", "/metrics", "GET /metrics: IncompleteRead(12 bytes read, 988 more expected)"),
         ("deep", "/server_info", "the server did not answer with JSON: '[[["),
-        ("odd", "/v1/models", "what the server said cannot be read: TypeError: 'int' object is not iterable"),
+        ("odd", "/v1/models", "the server's response cannot be read: TypeError: 'int' object is not iterable"),
         ("odd", "/server_info", "what the server said cannot be read: "),
     ],
 )

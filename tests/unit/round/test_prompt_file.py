@@ -182,7 +182,7 @@ def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
             lines({"messages": [TWO[0], {**said("assistant", ""), "function_call": {"name": "f"}}, TWO[2]]}),
             "entry 1: messages: function_call of assistant is not sent: write it as tool_calls",
         ),
-        (lines({"turns": [{"content": "a"}]}), "entry 1: turns must be a list of texts"),
+        (lines({"turns": [{"content": "a"}]}), "entry 1: turns must be a list of strings"),
         (
             '{"prompt": "One?"}\n{"prompt": "Two \\ud83d?"}',
             "entry 2 has '\\ud83d', half of a character whose text was cut: remove it",
@@ -244,7 +244,7 @@ def test_a_prompt_of_a_table_may_be_json_that_is_asked_about(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("train.parquet", b"PAR1", "is no table that can be read: "),
+        ("train.parquet", b"PAR1", "is not a table that can be read: "),
         (
             "train.csv",
             b"question,answer\na,b\n",

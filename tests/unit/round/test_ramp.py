@@ -192,7 +192,7 @@ def test_the_gate_compares_the_speed_of_a_request() -> None:
     [
         (
             {"fullness": 0.88},
-            "the ramp came to 7 requests under way, and not to 8: the client did not keep up",
+            "the ramp reached 7 requests under way, not 8: the client did not keep up",
         ),
         ({"fullness": None}, "the ramp came to an unknown number of requests under way, and not to 8"),
         ({"completed": 38, "errors": 2, "fullness": 0.5}, "38 of 40 requests completed"),

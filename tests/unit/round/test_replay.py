@@ -97,7 +97,7 @@ def test_dates_are_times() -> None:
         ([0, 1, None, 3], "own@4/s: 1 of 4 prompts of configMap://prompts/own.jsonl have no timestamp: write one in"),
         ([3, 3, 3, 3], "its timestamps are all the same: there is nothing to replay"),
         ([0, 1, "soon", 3], "entry 3: timestamp must be a number or an ISO 8601 date and time; got 'soon'"),
-        ([0, 1], "own@4/s: configMap://prompts/own.jsonl has 2 usable prompts, and 4 requests are to be sent"),
+        ([0, 1], "own@4/s: configMap://prompts/own.jsonl has 2 usable prompts, but 4 requests are to be sent"),
     ],
 )
 def test_what_cannot_be_replayed(tmp_path: Path, times: list[Any], why: str) -> None:

@@ -64,7 +64,7 @@ spec.engine.args, for all arms (docs/decisions/0020)."""
 
 LOSSY = dict.fromkeys(
     ("--speculative-accept-threshold-single", "--speculative-accept-threshold-acc"),
-    "it lets tokens pass that the target would not have written",
+    "it accepts tokens that the target would not have written",
 )
 
 COMPARED = (
@@ -128,19 +128,19 @@ def _flags_of(instead: str) -> set[str]:
 
 def _misplaced(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find(*TUNING):
-        yield parsed.refused(f"{parsed.written} is a candidate's own; move it to the args of the candidates")
+        yield parsed.refused(f"{parsed.written} belongs to candidates; move it to the candidates' args")
 
 
 def _admin_key(configuration: Configuration) -> Iterator[Refusal]:
     if configuration.server.engine.admin_key and "--admin-api-key" not in configuration.flags.flags:
-        message = f"{configuration.engine} has no admin key; {first_with('--admin-api-key')} has it, or remove it"
+        message = f"{configuration.engine} has no admin key; take {first_with('--admin-api-key')}, or remove it"
         yield Refusal(path="engine.adminKeySecretRef", message=message)
 
 
 def _tokenizers(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find("--tokenizer-worker-num") if configuration.server.engine.api_key else ():
         if parsed.value not in ("", "1"):
-            message = f"{parsed.written}={parsed.value} does not go with apiKeySecretRef; remove one of them"
+            message = f"{parsed.written}={parsed.value} cannot be combined with apiKeySecretRef; remove one of them"
             yield parsed.refused(message)
 
 
@@ -157,7 +157,7 @@ RULES = (
     EngineRule(
         id="args-misplaced",
         check=_misplaced,
-        reason="the baseline would carry it, and its revision change with it",
+        reason="the baseline would carry it, and its revision would change with it",
         source="ours",
     ),
     replace(
@@ -175,7 +175,7 @@ RULES = (
     EngineRule(
         id="key-variables",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef", ADMIN_KEY: "write adminKeySecretRef"}),
-        reason="the command would carry it in place of the key",
+        reason="the command would contain it instead of the key",
         source="ours",
     ),
     EngineRule(
@@ -184,13 +184,13 @@ RULES = (
     EngineRule(
         id="key-tokenizers",
         check=_tokenizers,
-        reason="AssertionError: several tokenizer workers know no key",
+        reason="AssertionError: several tokenizer workers cannot check keys",
         source="entrypoints/http_server.py:259",
     ),
     EngineRule(
         id="key-grpc",
         check=_grpc,
-        reason="the server ends: --grpc-port is incompatible with keys",
+        reason="the server exits: --grpc-port is incompatible with keys",
         source="fields/serving.py",
     ),
 )

@@ -111,11 +111,11 @@ def _speculates(configuration: Configuration) -> Iterator[Refusal]:
             if not backend.verifies:
                 yield parsed.refused(f"{parsed.value} does not speculate: take triton, or another backend")
             elif named is None and candidate.runs_as in ON_A_BACKEND and not backend.drafts_in(version):
-                message = f"{parsed.value} makes no drafts in {configuration.engine}: {_on_triton(version)}"
+                message = f"{parsed.value} cannot draft in {configuration.engine}: {_on_triton(version)}"
                 yield candidate.refused("args", message)
         own = BACKENDS.get(named.value, Backend()) if named else Backend()
         if named and not (own.verifies and own.drafts_in(version)):
-            yield named.refused(f"{named.value} makes no drafts in {configuration.engine}: take triton")
+            yield named.refused(f"{named.value} cannot draft in {configuration.engine}: take triton")
 
 
 def _on_triton(version: str) -> str:
@@ -180,7 +180,7 @@ def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
             yield ModelFinding(
                 arm=pair.arm.name,
                 path="args",
-                problem=f"{pair.name} has {_kind(pair.head)}, and {backend} computes none"
+                problem=f"{pair.name} has {_kind(pair.head)}, which {backend} cannot compute"
                 + ("" if named else ", which its drafts run on like the target"),
                 fix=f"take {OF_THE_DRAFT}=triton" if named else _on_triton(pair.server.engine.version),
             )

@@ -73,7 +73,7 @@ RULES = (
     EngineRule(
         id="overlap-said",
         check=_overlap_unset,
-        reason="the candidate loses overlap scheduling and the baseline keeps it, and only the log says so",
+        reason="the candidate loses overlap scheduling, the baseline keeps it, and only the log says so",
         source="server_args.py:1686 of 0.5.6, :2002 of 0.5.7, :3001 of 0.5.10; :3469 of 0.5.11 has it on",
     ),
     EngineRule(

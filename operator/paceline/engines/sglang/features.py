@@ -217,14 +217,16 @@ def _excludes(feature: Feature) -> Callable[[Configuration], Iterator[Refusal]]:
                 continue
             if candidate.runs_as not in feature.algorithms:
                 way_out = f"take {', '.join(sorted(feature.algorithms))}" if feature.algorithms else "remove it"
-                message = f"{parsed.written} does not go with {candidate.algorithm}: {_way_out(feature, way_out)}"
+                message = (
+                    f"{parsed.written} cannot be combined with {candidate.algorithm}: {_way_out(feature, way_out)}"
+                )
                 yield parsed.refused(message)
             elif candidate.branching > 1 and not feature.trees:
                 message = f"{parsed.written} speculates with chains only: write 1"
                 yield candidate.refused(candidate.branching_field, message)
             elif not feature.adaptive and (field := candidate.arm.moving_depth):
                 kind = "adaptive depth" if field == "adaptive" else "a schedule"
-                yield candidate.refused(field, f"{parsed.written} does not go with {kind}: name a tree")
+                yield candidate.refused(field, f"{parsed.written} cannot be combined with {kind}: name a tree")
 
     return check
 

@@ -36,7 +36,7 @@ def aux_layers_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
             path="draft.source",
             problem=f"{pair.name} names layers {listed(named)}, and {pair.release} takes states before layers "
             f"{listed(state.asked)}" + _not_these(state, layers),
-            why=f"what the head reads is of another width then: the server dies {state.dies} ({state.hook.source})",
+            why=f"the head then reads another width: the server dies {state.dies} ({state.hook.source})",
             fix=_instead(state, named, layers),
             blocks=not is_newer(pair.server.engine.version),
         )
@@ -45,12 +45,12 @@ def aux_layers_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
 def _not_these(state: Captured, layers: int) -> str:
     if state.lost:
         return f", of which a target of {layers} layers has no {listed(state.lost)}"
-    return f" and, as they stay marked after its CUDA graphs, before {listed(state.extra)}"
+    return f" and, left over from its CUDA graphs, before {listed(state.extra)}"
 
 
 def _instead(state: Captured, named: Sequence[int], layers: int) -> str:
     if state.extra:
-        return "take SGLang 0.5.11 or later, or a head that names the layers which the release takes by itself"
+        return "take SGLang 0.5.11 or later, or a head that names the layers that the release takes by default"
     less = [layer - 1 for layer in named]
     if any(layer not in range(layers) for layer in named):
         return TRAINED_FOR_LAYERS
@@ -83,7 +83,7 @@ def _beside(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
     if pair.head.aux_layers or not beside or takes in (beside, tuple(layer + 1 for layer in beside)):
         return None
     return (
-        f"{pair.name} names layers {listed(beside)} beside eagle_config, where {pair.release} does not look: it "
+        f"{pair.name} names layers {listed(beside)} outside eagle_config, where {pair.release} does not look: it "
         f"takes states before layers {listed(takes)}",
         "name a copy of it whose config.json names them in eagle_config",
     )
@@ -97,7 +97,7 @@ def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
         return None
     (fork,) = captured("0.5.6", target, layers, (), pair.target.attention_layers, declared=True)
     return (
-        f"{pair.name} names no layers: {pair.release} takes states before layers {listed(states[-1].asked)} then, and "
+        f"{pair.name} names no layers, so {pair.release} takes states before layers {listed(states[-1].asked)}, and "
         f"the fork of 0.5.6 that made the first such heads (github.com/tails-mpt/sglang) before {listed(fork.asked)}",
         f"if it was trained there, name a copy of it whose config.json names {[n - 1 for n in fork.asked]} as "
         "eagle_aux_hidden_state_layer_ids in eagle_config",
@@ -120,8 +120,8 @@ def _in_two_ways(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
     if any(each.graphs == each.asked for each in states):
         return None
     return (
-        f"{pair.name} names layers {listed(pair.head.aux_layers)}: {pair.release} prefills with states before layers "
-        f"{listed(state.asked)}, and verifies in CUDA graphs with states before {listed(state.graphs)}",
+        f"{pair.name} names layers {listed(pair.head.aux_layers)}: {pair.release} prefills with states before "
+        f"layers {listed(state.asked)}, but verifies in CUDA graphs with states before {listed(state.graphs)}",
         "take SGLang 0.5.11 or later, or add --disable-cuda-graph to spec.engine.args, which slows every arm",
     )
 
@@ -147,8 +147,7 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=UNNAMED_LAYERS, why=UNNAMED_LAYERS_WHY, check=aux_layers_are_named),
     ModelRule(
         id=FOREIGN_LAYERS,
-        why="such a head is served, but it reads other states than those it was trained on, so low acceptance is "
-        "expected",
+        why="such a head is served, but reads states that it was not trained on, so low acceptance is expected",
         check=aux_layers_are_the_heads,
     ),
 )

@@ -32,13 +32,13 @@ def positions_reach(pair: PairFacts) -> Iterator[ModelFinding]:
     theirs = int(context) if context.isdecimal() else theirs
     if not (ours and theirs and ours < theirs):
         return
-    problem, shorter = f"{pair.name} has {ours} positions, the target {theirs}", "name a shorter --context-length"
+    problem, shorter = f"{pair.name} has {ours} positions, the target {theirs}", "set a shorter --context-length"
     entry = variable(pair.server, LONGER)
     if entry and "value" in entry and str(entry["value"]).lower() not in YES:
         problem = f"{problem}, and {entry['name']} is {entry['value']!r}"
         yield ModelFinding(path="engine.env", problem=problem, fix=f"remove the variable, or {shorter} in engine.args")
     else:
-        yield of_head(pair, "source", problem, f"leave it so, or {shorter} in engine.args", blocks=False)
+        yield of_head(pair, "source", problem, f"leave it, or {shorter} in engine.args", blocks=False)
 
 
 def assistant_is_frozen(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -84,7 +84,7 @@ def hybrids_need_a_strategy(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.target.state_bytes is None or is_newer(version) or not is_in(version, NO_BUFFER):
         return
     if "--disable-radix-cache" not in args and flag_value(args, STRATEGY) != "extra_buffer":
-        problem = f"{pair.release} does not speculate with {pair.server.target.source} and the radix cache by itself"
+        problem = f"{pair.release} does not speculate with {pair.server.target.source} and the default radix cache"
         yield ModelFinding(
             path="engine.args", problem=problem, fix=f"add {STRATEGY}=extra_buffer, or --disable-radix-cache"
         )
@@ -104,8 +104,8 @@ def quantization_is_not_inherited(pair: PairFacts) -> Iterator[ModelFinding]:
     if not pair.draft.model or not method or pair.head.quantization is not None:
         return
     if flag_value(pair.arm.args, UNQUANTISED.partition("=")[0]) is None:
-        problem = f"--quantization {method} in spec.engine.args, and {pair.name} is not quantised"
-        fix = f"add {UNQUANTISED} here where the head should stay as it is"
+        problem = f"--quantization {method} in spec.engine.args, but {pair.name} is not quantised"
+        fix = f"add {UNQUANTISED} here if the head should stay as it is"
         yield ModelFinding(arm=pair.arm.name, path="args", problem=problem, fix=fix, blocks=False)
 
 
@@ -129,27 +129,28 @@ MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="assistant-is-frozen",
-        why="such a draft reads the target's cache and has none, which not everything goes with: the server refuses to "
-        "start, or keeps one depth (frozen_kv_mtp_worker_v2.py:259, speculative_hook.py:1210, lora_hook.py:240, "
-        "adaptive_spec_params.py:65)",
+        why="such a draft reads the target's cache and has none of its own, which some options rule out: the "
+        "server refuses to start, or keeps one depth (frozen_kv_mtp_worker_v2.py:259, "
+        "speculative_hook.py:1210, lora_hook.py:240, adaptive_spec_params.py:65)",
         check=assistant_is_frozen,
         each_candidate=True,
     ),
     ModelRule(
         id="own-layers-are-drafted",
-        why="it loads the whole target again as the draft, and has no memory for that (configs/model_config.py, "
+        why="it loads the whole target again as the draft, but has no memory for it (configs/model_config.py, "
         "_config_draft_model; sglang#20809)",
         check=own_layers_are_drafted,
     ),
     ModelRule(
         id="hybrids-need-a-strategy",
-        why="the server ends: not compatible with radix cache when using no_buffer (server_args.py:2206 of 0.5.10, "
-        ":2568 of 0.5.12); 0.5.9 turns the cache off for such arms alone (:1764), so they could not be compared",
+        why="the server exits: not compatible with radix cache when using no_buffer (server_args.py:2206 of "
+        "0.5.10, :2568 of 0.5.12); 0.5.9 turns the cache off for such arms alone (:1764), so they could not "
+        "be compared",
         check=hybrids_need_a_strategy,
     ),
     ModelRule(
         id="dtypes-agree",
-        why="each model takes its own type, and the first draft step multiplies the two: the server dies",
+        why="each model keeps its own type, and the first draft step multiplies the two: the server dies",
         check=dtypes_agree,
     ),
     ModelRule(

@@ -33,9 +33,10 @@ def _memory(configuration: Configuration) -> Iterator[Refusal]:
     shares = moving.memory["H200"]
     yield Refusal(
         path="engine.args",
-        message=f"{configuration.engine} keeps another share of the memory where it speculates (on four H200 "
-        f"mem_fraction_static is {shares['baseline']:.3f}, and {shares[_kind(arm)]:.3f} with {arm.draft.algorithm}, "
-        f"which {arm.name} has), and arms must be equal; add {_PINNED_BY}=0.85, or a share with room for the draft",
+        message=f"{configuration.engine} reserves another share of the memory when speculating (on four H200 "
+        f"mem_fraction_static is {shares['baseline']:.3f}, and {shares[_kind(arm)]:.3f} with "
+        f"{arm.draft.algorithm}, which {arm.name} has), but arms must be equal; add {_PINNED_BY}=0.85, "
+        "or a share with room for the draft",
     )
 
 
@@ -60,8 +61,9 @@ def _backend(configuration: Configuration) -> Iterator[Refusal]:
             yield Refusal(
                 path="engine.args",
                 message=f"candidate {candidate.arm.name} ({candidate.algorithm}): on {product} "
-                f"{configuration.engine} takes another attention backend where it speculates, for some targets at "
-                "least, and arms must be equal; add --attention-backend=triton, or another one that can draft",
+                f"{configuration.engine} switches the attention backend when speculating, at least for "
+                "some targets, and arms must be equal; add --attention-backend=triton, or another one "
+                "that can draft",
             )
             return
 
@@ -76,13 +78,13 @@ RULES = (
     EngineRule(
         id="memory-moves",
         check=_memory,
-        reason="the default mem_fraction_static depends on the algorithm, so no candidate would be evidence",
+        reason="the default mem_fraction_static depends on the algorithm, so no candidate would give evidence",
         source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/moves.json",
     ),
     EngineRule(
         id="backend-moves",
         check=_backend,
-        reason="the default backend on Blackwell depends on whether it speculates, so no candidate would be evidence",
+        reason="the default backend on Blackwell depends on whether it speculates, so no candidate would give evidence",
         source="server_args.py:1542 of 0.5.7, attention_hook.py of 0.5.23: data/moves.json",
     ),
 )

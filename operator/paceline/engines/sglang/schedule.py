@@ -42,11 +42,11 @@ def _release(configuration: Configuration) -> Iterator[Refusal]:
     number = release(configuration.version) or BY_BATCH_SIZE
     for candidate in candidates(configuration):
         if candidate.arm.depth_by_batch_size and number < BY_BATCH_SIZE:
-            message = f"{configuration.engine} has no depth by batch size; 0.5.13 has it, or name a tree"
+            message = f"{configuration.engine} has no depth by batch size; take 0.5.13, or name a tree"
             yield candidate.refused("depthByBatchSize", message)
         for i, depth in enumerate(candidate.arm.depth_by_batch_size):
             if BY_BATCH_SIZE <= number < RESTS and depth.num_steps == 0:
-                message = f"{configuration.engine} has no depth 0; 0.5.14 has it, or write 1"
+                message = f"{configuration.engine} has no depth 0; take 0.5.14, or write 1"
                 yield candidate.refused(f"depthByBatchSize[{i}].numSteps", message)
 
 
@@ -60,7 +60,7 @@ RULES = (
     EngineRule(
         id="schedule-version",
         check=_release,
-        reason="0.5.11 and 0.5.12 read no batch sizes and serve with depths of their own; 0.5.13 ends with ValueError",
+        reason="0.5.11 and 0.5.12 read no batch sizes and serve with depths of their own; 0.5.13 exits with ValueError",
         source="adaptive_spec_params.py of the wheels of 0.5.11, 0.5.12, 0.5.13 and 0.5.14",
     ),
     EngineRule(id="schedule-twice", check=_second_file, reason="the last of two flags wins", source="argparse"),

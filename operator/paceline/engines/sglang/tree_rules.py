@@ -24,11 +24,11 @@ REJECTION = {
 def _version(configuration: Configuration) -> Iterator[Refusal]:
     version = configuration.version
     if release(version) is None:
-        message = f"{version} is not a version; write the one that the image has, such as {KNOWN[-1].version}"
+        message = f"{version} is not a version; write the image's version, such as {KNOWN[-1].version}"
         yield Refusal(path="engine.version", message=message)
     elif is_older(version):
         message = (
-            f"{configuration.engine} is older than {KNOWN[0].version}, the oldest that is known; take a newer image"
+            f"{configuration.engine} is older than {KNOWN[0].version}, the oldest known version; take a newer image"
         )
         yield Refusal(path="engine.version", message=message)
 
@@ -57,7 +57,7 @@ def _adaptive(configuration: Configuration) -> Iterator[Refusal]:
     if is_newer(version) or (any(row.adaptive for row in neighbouring_releases(version)) and not lacks):
         return
     first = moved_arguments.first_with(moved_arguments.ADAPTIVE)
-    message = f"{configuration.engine} has no adaptive speculation; {first} has it, or name a tree"
+    message = f"{configuration.engine} has no adaptive speculation; take {first}, or name a tree"
     for candidate in candidates(configuration):
         if candidate.arm.adaptive:
             yield candidate.refused("adaptive", message)
@@ -69,7 +69,7 @@ def _adaptive_steps(configuration: Configuration) -> Iterator[Refusal]:
         steps = candidate.arm.adaptive.num_steps if candidate.arm.adaptive else None
         if steps is None or steps in ADAPTIVE_STEPS or candidate.value("--speculative-adaptive-config"):
             continue
-        message = f"{steps} is no depth of the adaptive configuration; take {choices}"
+        message = f"{steps} is not a depth of the adaptive configuration; take {choices}"
         yield candidate.refused("adaptive.numSteps", message)
 
 
@@ -93,8 +93,9 @@ def _backend_moves(configuration: Configuration) -> Iterator[Refusal]:
         if candidate.branching > 1:
             yield Refusal(
                 path="engine.args",
-                message=f"candidate {candidate.arm.name} has {candidate.branching_text}: SGLang would change the "
-                f"attention backend behind it; add --attention-backend={_or(_tree_backends(configuration))}",
+                message=f"candidate {candidate.arm.name} has {candidate.branching_text}: SGLang would change "
+                "the attention backend for it; add "
+                f"--attention-backend={_or(_tree_backends(configuration))}",
             )
 
 
@@ -130,7 +131,7 @@ def _draft_backend(configuration: Configuration) -> Iterator[Refusal]:
     for candidate in candidates(configuration):
         parsed = candidate.flags.get("--speculative-draft-attention-backend")
         if parsed and not is_newer(configuration.version) and parsed.value not in choices:
-            yield parsed.refused(f"{parsed.written} has no choice {parsed.value}; take one of --attention-backend's")
+            yield parsed.refused(f"{parsed.written} cannot be {parsed.value}; take a value of --attention-backend")
 
 
 def _rejection(configuration: Configuration) -> Iterator[Refusal]:
@@ -140,7 +141,7 @@ def _rejection(configuration: Configuration) -> Iterator[Refusal]:
             if parsed and candidate.runs_as not in algorithms:
                 yield parsed.refused(f"{flag} is not for {candidate.algorithm}; remove it")
             elif parsed and candidate.branching > 1:
-                message = f"{flag} verifies chains only, and {candidate.branching_text}; remove it, or write 1"
+                message = f"{flag} verifies chains only, but {candidate.branching_text}; remove it, or write 1"
                 yield parsed.refused(message)
 
 
@@ -157,13 +158,13 @@ RULES = (
     EngineRule(
         id="engine-version",
         check=_version,
-        reason="which flags and pages there are depends on it",
+        reason="flags and pages depend on it",
         source="the wheels of 0.4.5, 0.5.6 and 0.5.23",
     ),
     EngineRule(
         id="algorithm-version",
         check=_algorithm,
-        reason="the server ends with an unknown algorithm, or serves without speculation",
+        reason="the server exits on an unknown algorithm, or serves without speculation",
         source="speculative/spec_info.py of each wheel",
     ),
     EngineRule(
@@ -193,7 +194,7 @@ RULES = (
     EngineRule(
         id="tree-backend",
         check=_backend_branches,
-        reason="ValueError or NotImplementedError, most of them only after the weights are loaded",
+        reason="ValueError or NotImplementedError, most only after the weights are loaded",
         source="; ".join(
             f"{name}: {row.source}" for name, row in backends.BACKENDS.items() if backends.chains_only(name)
         ),
@@ -207,7 +208,7 @@ RULES = (
     EngineRule(
         id="draft-backend",
         check=_draft_backend,
-        reason="the arguments do not tell, and the server ends after the weights are loaded",
+        reason="the arguments do not show it, and the server exits after the weights are loaded",
         source="draft_utils.py:64, tried",
     ),
     EngineRule(
@@ -219,7 +220,7 @@ RULES = (
     EngineRule(
         id="candidates-same",
         check=_same,
-        reason="GPU time for measuring one thing twice, and a verdict between equals is chance",
+        reason="it costs GPU time to measure one thing twice, and a verdict between equals is chance",
         source="ours",
     ),
 )

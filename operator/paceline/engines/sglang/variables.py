@@ -38,7 +38,7 @@ VARIABLES: Mapping[str, ReadBy] = {
         "0.5.4.post1",
         "0.5.13.post1",
         "server_args.py:1436",  # arg_groups/speculative_hook.py:69 of 0.5.14 warns of it
-        "later releases overlap by themselves, and --disable-overlap-schedule in spec.engine.args ends that",
+        "later releases overlap by default, and --disable-overlap-schedule in spec.engine.args turns it off",
     ),
     GREEDY: ReadBy("0.5.5.post3", "0.5.13.post1", "speculative/ngram_info.py:417 of 0.5.6"),
     "SGLANG_SPEC_ENABLE_STRICT_FILTER_CHECK": ReadBy("0.5.7", "0.5.16", "speculative/eagle_info.py:766"),
@@ -86,7 +86,7 @@ def _greedy(configuration: Configuration) -> Iterator[Refusal]:
     drafts = any(candidate.algorithm == "NGRAM" for candidate in candidates(configuration))
     if drafts and VARIABLES[GREEDY].by(configuration.version) and str(entry.get("value", "")).lower() in YES:
         index = list(configuration.server.engine.env).index(entry)
-        message = f"{entry['name']}: it takes the likeliest token where a request samples; remove it"
+        message = f"{entry['name']}: it takes the likeliest token even if a request samples; remove it"
         yield Refusal(path=f"engine.env[{index}]", message=message)
 
 

@@ -12,12 +12,12 @@ def loses(arm: Arm) -> str:
         return ""
     if arm.draft.algorithm == "DFLASH":
         return (
-            "sglang-jax refuses a request with logprobs, a grammar, a penalty or any sampling but the greedy one under "
-            "DFLASH (managers/scheduler.py:173)"
+            "sglang-jax under DFLASH refuses a request with logprobs, a grammar, a penalty or any sampling but "
+            "greedy (managers/scheduler.py:173)"
         )
     return (
-        "sglang-jax ignores grammars (JSON schemas, regular expressions) and penalties of a request in silence once it "
-        "speculates (speculative/overlap_utils.py:35)"
+        "sglang-jax silently ignores grammars (JSON schemas, regular expressions) and penalties of a request once "
+        "it speculates (speculative/overlap_utils.py:35)"
     )
 
 
@@ -28,7 +28,7 @@ def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
     algorithm, dataset = arm.draft.algorithm, load.dataset
     blocks, way = algorithm == "DFLASH", f"remove it, or candidate {arm.name}"
     if dataset.response_format:
-        does = "refuses requests with a form of answers" if blocks else "passes over a form of answers in silence"
+        does = "refuses requests with a response format" if blocks else "silently ignores a response format"
         yield Refusal(path="responseFormat", message=f"sglang-jax {does} once it speculates ({algorithm}); {way}")
     if blocks and dataset.temperature != 0:
         message = f'sglang-jax answers greedy requests only under DFLASH; write "0", or remove candidate {arm.name}'

@@ -33,7 +33,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "--speculative-*": "write a candidate's draft and shape",
 }  # fmt: skip
 """Flag → way out."""
-FORBIDDEN = {"--log-level": "the lines that tell the acceptance length are of level info"}
+FORBIDDEN = {"--log-level": "the log lines with the acceptance length have level info"}
 
 COMPARED = (
     "attention_backend", "page_size", "max_running_requests", "mem_fraction_static", "context_length", "dtype",
@@ -92,7 +92,7 @@ def is_known(version: str) -> bool:
 def _kv_cache(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find("--kv-cache-dtype"):
         if parsed.value.startswith("fp8"):
-            message = f"{parsed.written} {parsed.value} ends the server once the model is loaded; write bf16 or auto"
+            message = f"{parsed.written} {parsed.value} stops the server once the model is loaded; write bf16 or auto"
             yield parsed.refused(message)
 
 
@@ -117,7 +117,7 @@ def _every_device(configuration: Configuration) -> Iterator[Refusal]:
 
 def _two_devices(configuration: Configuration) -> Iterator[Refusal]:
     if configuration.server.accelerator.product == "tpu7x":
-        message = "tpu7x has two devices a chip, which Paceline does not count yet; use v6e or v5"
+        message = "tpu7x has two devices per chip, which Paceline does not count yet; use v6e or v5"
         yield Refusal(path="accelerator.product", message=message)
 
 
@@ -130,8 +130,8 @@ def _overlap(configuration: Configuration) -> Iterator[Refusal]:
         if arm.draft and not _overlaps(configuration.version, backend, arm.draft.algorithm):
             yield Refusal(
                 path="engine.args",
-                message=f"{OVERLAP} is missing: candidate {arm.name} ({arm.draft.algorithm}) cannot run with the "
-                f"overlap scheduler{with_backend}, and what one arm runs without all run without",
+                message=f"{OVERLAP} is missing: candidate {arm.name} ({arm.draft.algorithm}) cannot run with "
+                f"the overlap scheduler{with_backend}, and all arms must run alike",
             )
 
 
@@ -150,13 +150,13 @@ def _grammar(configuration: Configuration) -> Iterator[Refusal]:
 def _lora(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find(*LORA):
         if arm := _first_block(configuration):
-            yield parsed.refused(f"{parsed.written} does not go with DFLASH; remove it, or candidate {arm}")
+            yield parsed.refused(f"{parsed.written} cannot be combined with DFLASH; remove it, or candidate {arm}")
 
 
 def _recurrent(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find("--enable-recurrent-extra-buffer"):
         if any(arm.draft for arm in configuration.arms):
-            yield parsed.refused(f"{parsed.written} does not go with speculation; remove it")
+            yield parsed.refused(f"{parsed.written} cannot be combined with speculation; remove it")
 
 
 def _pages(configuration: Configuration) -> Iterator[Refusal]:
@@ -168,8 +168,7 @@ def _pages(configuration: Configuration) -> Iterator[Refusal]:
         if arm.draft and arm.draft.algorithm in CHAINED:
             message = (
                 f"write {PAGE_SIZE}=64: with pages of one token, the default, candidate {arm.name} "
-                f"({arm.draft.algorithm}) ends itself at its first idle moment (memory leak detected), and what one "
-                "arm runs with all run with"
+                f"({arm.draft.algorithm}) exits when first idle (memory leak detected), and all arms must run alike"
             )
             yield parsed.refused(message) if parsed else Refusal(path="engine.args", message=message)
             return
@@ -239,7 +238,7 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     EngineRule(
         id="page-size",
         check=_pages,
-        reason="at page size 1 a finished request keeps its last token, and an idle scheduler ends itself for that",
+        reason="at page size 1 a finished request keeps its last token, and an idle scheduler exits over that",
         source="mem_cache/radix_cache.py:311, managers/scheduler.py:1699",
     ),
     replace(
@@ -251,7 +250,7 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     EngineRule(
         id="key-variable",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef"}),
-        reason="the command would carry it in place of the key",
+        reason="the command would contain it instead of the key",
         source="ours",
     ),
 )

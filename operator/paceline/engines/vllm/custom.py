@@ -21,7 +21,7 @@ _NEEDS: Mapping[str, Mapping[str, str]] = {
     "extract_hidden_states": {"num_speculative_tokens": "N"},
     "ngram_gpu": {"num_speculative_tokens": "N"},
 }
-"""Method → the keys without which vLLM ends at its start (:1289, :1948), with their values. Other methods take the
+"""Method → the keys without which vLLM exits at start (:1289, :1948), with their values. Other methods take the
 number of tokens from a head, or have a default."""
 
 
@@ -31,7 +31,7 @@ def known(configuration: Configuration) -> Iterator[Refusal]:
         if not arm.custom:
             continue
         if name.lower().endswith(MTP):
-            message = f"{name} is vLLM's name of MTP on one model; write algorithm: MTP"
+            message = f"{name} is vLLM's name for MTP on one model; write algorithm: MTP"
             yield Refusal(arm=arm.name, path="draft.name", message=message)
         elif configuration.flags.exact and name not in _METHODS:
             others = [method for method in _METHODS if not method.endswith(MTP)]
@@ -47,5 +47,5 @@ def _incomplete(arm: Arm, name: str) -> Iterator[Refusal]:
     has = settings(arm).keys() | ({"model"} if arm.draft and arm.draft.model else set())
     for key, value in _NEEDS.get(name, {}).items():
         if key not in has:
-            message = f"{name} needs {FLAG}.{key}={value} among them"
+            message = f"{name} needs {FLAG}.{key}={value}, too"
             yield Refusal(arm=arm.name, path="custom.args", message=message)

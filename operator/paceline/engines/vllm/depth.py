@@ -19,7 +19,7 @@ _PIECES = re.compile(r"cudagraph_mode\W+(NONE|PIECEWISE)\b")
 def adaptive(configuration: Configuration) -> Iterator[Refusal]:
     for arm in configuration.arms:
         for obstacle in _obstacles(configuration) if arm.adaptive else ():
-            message = f"{obstacle} does not go with adaptive: remove it, or name chains or a schedule"
+            message = f"{obstacle} cannot be combined with adaptive: remove it, or name chains or a schedule"
             yield Refusal(arm=arm.name, path="adaptive", message=message)
 
 

@@ -43,7 +43,7 @@ def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _ta
         elif parsed.name == CONFIG and isinstance(read := _as_json(parsed.value), dict):
             settings |= read
         else:
-            notes.append(Note(path=text_of(parsed), text="is no --speculative-config of JSON, and is left out"))
+            notes.append(Note(path=text_of(parsed), text="is a --speculative-config that is not JSON, and is left out"))
     if not settings:
         return Speculating(notes=tuple(notes))
     method, tokens = _method(settings, notes), settings.get("num_speculative_tokens")
@@ -61,11 +61,11 @@ def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _ta
         )
     if tokens is not None and not isinstance(tokens, int):
         raise UnansweredError(
-            f"num_speculative_tokens {tokens}: is no number: write it out in the Deployment's arguments"
+            f"num_speculative_tokens {tokens}: is not a number: write the number into the Deployment's arguments"
         )
     if tokens is None and algorithm != "NGRAM":
         tokens = GUESSED_STEPS
-        notes.append(Note(path="candidates", text=f"num_speculative_tokens is not given; {tokens} is a guess"))
+        notes.append(Note(path="candidates", text=f"num_speculative_tokens is not set; {tokens} is a guess"))
     own = [f"{CONFIG}.{key}={_as_text(settings[key])}" for key in settings if key not in _TAKEN]
     candidate = {"name": CURRENT, **_shape(algorithm, settings, tokens), **({"args": own} if own else {})}
     return Speculating(said=CONFIG, draft=draft, candidates=(candidate,), notes=tuple(notes))

@@ -99,7 +99,7 @@ def _read(text: str) -> Any:
 def faults(configuration: Configuration, methods: Mapping[str, str | None]) -> Iterator[Refusal]:
     """`methods`: arm → vLLM's name of its method."""
     for parsed in configuration.find(FLAG):
-        yield parsed.refused(f"{parsed.written} is a candidate's own; move it to the args of the candidates")
+        yield parsed.refused(f"{parsed.written} belongs to candidates; move it to the candidates' args")
     for arm in configuration.arms:
         earlier: set[str] = set()
         for parsed in parsed_keys(arm):
@@ -131,7 +131,7 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
     if parsed.value.count("[") + parsed.value.count("{") > _DEEPEST:
         return f"{key} has more than {_DEEPEST} brackets; write fewer"
     if key.startswith(_LOSSY) or (outermost == "rejection_sample_method" and parsed.value not in HARMLESS):
-        return f"{key} lets tokens pass that the target would not have written; remove it"
+        return f"{key} accepts tokens that the target would not have written; remove it"
     return ""
 
 
@@ -140,9 +140,9 @@ def _fault_beside(parsed: ParsedFlag, key: str, method: str, configuration: Conf
     outermost, exact = key.partition(".")[0], configuration.flags.exact
     size = configuration.server.accelerator.tensor_parallel_size
     if key in _RENAMED:
-        return f"{key} is no key of a draft; write {_RENAMED[key]}"
+        return f"{key} is not a key of a draft; write {_RENAMED[key]}"
     if key == _SPLIT and parsed.value not in ("None", "1", str(size)):
-        return f"{key} is 1 or the servers' own {size}; got {parsed.value}"
+        return f"{key} must be 1 or the servers' own {size}; got {parsed.value}"
     if outermost not in _KNOWN:
         near = get_close_matches(outermost, _KNOWN, n=1)
         way_out = f"did you mean {near[0]}?" if near else "remove it"

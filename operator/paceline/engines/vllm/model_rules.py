@@ -31,7 +31,7 @@ from paceline.engines.vllm.runner import TO_THE_FIRST, is_first
 
 PARALLEL = "peagle"
 """Type of a speculator that drafts in parallel, which only the first runner supports (config/vllm.py:3072)."""
-NO_READER = "there is no reader of it (transformers_utils/configs/speculators/algos.py)"
+NO_READER = "vLLM has no reader for it (transformers_utils/configs/speculators/algos.py)"
 
 
 def _speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -104,7 +104,7 @@ MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="layers-divide-tokens",
-        why="vLLM ends at its start: num_speculative_tokens must be divisible by n_predict (config/speculative.py)",
+        why="vLLM exits at start: num_speculative_tokens must be divisible by n_predict (config/speculative.py)",
         check=layers_divide,
         each_candidate=True,
     ),

@@ -79,12 +79,10 @@ FLOOR = "0.24.0"
 def _version(configuration: Configuration) -> Iterator[Refusal]:
     number = release(configuration.version)
     if number is None:
-        message = (
-            f"{configuration.version} is not a version; write the one that the image has, such as {LISTED_VERSION}"
-        )
+        message = f"{configuration.version} is not a version; write the image's version, such as {LISTED_VERSION}"
         yield Refusal(path="engine.version", message=message)
     elif number < (release(FLOOR) or ()):
-        message = f"{configuration.engine} is older than {FLOOR}, the oldest that is known; take a newer image"
+        message = f"{configuration.engine} is older than {FLOOR}, the oldest known version; take a newer image"
         yield Refusal(path="engine.version", message=message)
 
 
@@ -107,7 +105,7 @@ def _shared_kv(configuration: Configuration) -> Iterator[Refusal]:
         for arm in configuration.arms if not parsed.written.startswith("--no-") else ():
             if arm.draft and METHODS.get(arm.draft.algorithm) in _EAGLE_FAMILY:
                 yield parsed.refused(
-                    f"{parsed.written} does not go with {arm.draft.algorithm}, which {arm.name} has; remove it"
+                    f"{parsed.written} cannot be combined with {arm.draft.algorithm}, which {arm.name} has; remove it"
                 )
 
 
@@ -119,22 +117,24 @@ def _lora_budget(configuration: Configuration) -> Iterator[Refusal]:
         if arm.draft and arm.draft.algorithm in METHODS and int(budget) < needed:
             yield Refusal(
                 path="engine.args",
-                message=f"--max-num-batched-tokens {budget} is too little for {arm.name} with LoRA: write at least "
-                f"{needed} (requests at a time, times tokens a step)",
+                message=f"--max-num-batched-tokens {budget} is too little for {arm.name} with LoRA: write at "
+                f"least {needed} (requests at a time, times tokens per step)",
             )
 
 
 def _tool_choice(configuration: Configuration) -> Iterator[Refusal]:
     if not any(configuration.find(PARSER)):
         for parsed in configuration.find(CHOICE) if configuration.flags.exact else ():
-            yield parsed.refused(f"{parsed.written} needs {PARSER} beside it: the parser of the model's calls")
+            yield parsed.refused(f"{parsed.written} also needs {PARSER}: the parser of the model's calls")
 
 
 def _enforcer(configuration: Configuration) -> Iterator[Refusal]:
     drafting = next((arm.name for arm in configuration.arms if arm.draft), None)
     for parsed in configuration.shared if drafting else ():
         if _structured_backend(parsed) == ENFORCER:
-            message = f"{parsed.written} names {ENFORCER}, which does not go with drafts, and {drafting} has them"
+            message = (
+                f"{parsed.written} names {ENFORCER}, which cannot be combined with drafts, but {drafting} has them"
+            )
             yield parsed.refused(f"{message}; write {INSTEAD}, or leave it out")
 
 
@@ -201,19 +201,19 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     EngineRule(
         id="vllm-shared-kv",
         check=_shared_kv,
-        reason="vLLM ends at its start: fast prefill does not go with EAGLE",
+        reason="vLLM exits at start: fast prefill cannot be combined with EAGLE",
         source="config/vllm.py:2018",
     ),
     EngineRule(
         id="vllm-lora-budget",
         check=_lora_budget,
-        reason="vLLM ends at its start: the batch of a verify step does not fit",
+        reason="vLLM exits at start: the batch of a verify step does not fit",
         source="engine/arg_utils.py:2712",
     ),
     EngineRule(
         id="vllm-tools",
         check=_tool_choice,
-        reason="vLLM ends at its start: TypeError",
+        reason="vLLM exits at start: TypeError",
         source="entrypoints/common/cli_args.py:554",
     ),
     EngineRule(
@@ -231,25 +231,25 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     EngineRule(
         id="vllm-adaptive",
         check=depth.adaptive,
-        reason="vLLM ends at its start",
+        reason="vLLM exits at start",
         source="config/vllm.py:3153, and :1211 of routed experts",
     ),
     EngineRule(
         id="vllm-schedule",
         check=depth.schedule,
-        reason="vLLM warns and goes on with a depth that does not change: another experiment",
+        reason="vLLM only warns and then uses a fixed depth, which is another experiment",
         source="config/vllm.py:1082 and :1110",
     ),
     EngineRule(
         id="vllm-keys",
         check=_keys,
-        reason="a setting of the resource, a lossy verification or an unreadable key would be rendered",
+        reason="would render a resource setting, a lossy verification or an unreadable key",
         source="config/speculative.py; ours",
     ),
     EngineRule(
         id="vllm-custom-known",
         check=custom.known,
-        reason="vLLM ends at its start; of a name of MTP no rule would apply, nor would its depth be rendered",
+        reason="vLLM exits at start; no rule would apply to a name of MTP, and its depth would not be rendered",
         source="config/speculative.py:74, :1246 and :1284",
     ),
     EngineRule(id="vllm-keys-stray", check=keys.stray, reason="argparse exits with 2", source="argparse"),

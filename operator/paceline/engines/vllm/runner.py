@@ -19,7 +19,7 @@ from paceline.engines.vllm.arguments import LISTED_VERSION
 from paceline.engines.vllm.keys import settings
 
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
-TO_THE_FIRST = f'write {RUNNER}: "0" in spec.engine.env: all arms, the baseline too, run on the first runner then'
+TO_THE_FIRST = f'write {RUNNER}: "0" in spec.engine.env: all arms, the baseline too, then run on the first runner'
 OWN_BLOCKS = ("dflash", "dspark")
 """Methods with their own speculators for parallel drafts on the second runner."""
 _NEVER = (sys.maxsize,)
@@ -106,7 +106,7 @@ def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> 
     first, at = is_first(configuration.server), release(configuration.version) or _NEVER
     for arm in configuration.arms if at <= (release(LISTED_VERSION) or ()) else ():
         if arm.adaptive and at < ADAPTS_SINCE:
-            message = f"{configuration.engine} does not adapt its depth; {_written(ADAPTS_SINCE)} does: name chains"
+            message = f"{configuration.engine} does not adapt its depth (since {_written(ADAPTS_SINCE)}): name chains"
             yield Refusal(arm=arm.name, path="adaptive", message=message)
             continue
         for lack in (first_lacks if first else second_lacks)(arm, methods[arm.name], at):
@@ -132,7 +132,9 @@ def of_all_arms(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find(*OVERLAP):
         lora = next((other.written for other in configuration.find("--enable-lora") if _is_on(other)), "")
         if _is_on(parsed) and (beside := lora or drafting):
-            yield parsed.refused(f"{parsed.written} does not go with {beside} on vLLM's second runner: {TO_THE_FIRST}")
+            yield parsed.refused(
+                f"{parsed.written} cannot be combined with {beside} on vLLM's second runner: {TO_THE_FIRST}"
+            )
 
 
 def _is_on(parsed: ParsedFlag) -> bool:

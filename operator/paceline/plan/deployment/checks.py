@@ -102,8 +102,8 @@ def report_missing_companions(snapshot: Snapshot, _: datetime) -> StepResult:
     wanted = settings_of_protection(snapshot.settings)
     missing = {kind: value for kind, value in wanted.items() if kind in snapshot.absent}
     unmade = (
-        f"no {kind} is made for servers: the operator may not list them; let its ClusterRole be that of its own "
-        f"release's chart, or switch them off ({value})"
+        f"no {kind} is made for servers: the operator may not list them; use the ClusterRole of its own release's "
+        f"chart, or switch them off ({value})"
         for kind, value in missing.items()
     )
     return StepResult(notes=(*unmade, *dict.fromkeys(unrouted(snapshot))))

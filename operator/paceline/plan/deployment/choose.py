@@ -228,7 +228,7 @@ def _why_not(pool: Pool) -> str:
         last = candidates[0]
         return f"the candidate is held ({last.reason}): {last.message or last.revision}"
     if shown := winner(pool):
-        return f"{shown.evidence.run} has shown {shown.arm}, and promotion.mode is Manual"
+        return f"{shown.evidence.run} favours {shown.arm}, but promotion.mode is Manual"
     promoted_once = any(run.outcome == "Promote" for run in pool.runs)
     if promoted_once and pool.decided:
         return f"{pool.decided.name}: {NO_WINNER.get(str(pool.decided.outcome), '')}"

@@ -152,8 +152,8 @@ def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
         return ()
     was, now = image_digest(run.image)[:SHOWN], image_digest(pool.servers.image)[:SHOWN]
     return (
-        f"spec.engine.image: {pool.server.engine.image} is {was} where {run.name} measured and {now} where it serves: "
-        "name the image by its digest (REPOSITORY@sha256:…)",
+        f"spec.engine.image: {pool.server.engine.image} is {was} in {run.name} but {now} on its servers: name the "
+        "image by its digest (REPOSITORY@sha256:…)",
     )
 
 

@@ -126,7 +126,7 @@ def _aborted(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if held is None:
         done = ""
     elif held.reason == "Aborted":
-        done = f"{held.message}; retry goes on"
+        done = f"{held.message}; retry continues"
     else:  # a rollback came in the same pass and was carried out first
         done = f"{held.request} came with it; {held.message}"
     yield Event(reason="Aborted", note=f"{entry.name}: abort={token}: {done or nothing}")
@@ -151,7 +151,7 @@ def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 def _nothing(field: str, value: str, target: Target | None) -> str:
     """Why a request that chooses what to serve changed nothing."""
     if field == "rollback" and (target is None or target.revision != value.partition("@")[0]):
-        return "nothing was done: nothing that has served before is kept"
+        return "nothing was done: no earlier revision that has served is kept"
     return "nothing to do: it is served already"
 
 

@@ -143,12 +143,11 @@ def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) ->
     if claim is None or since is None:
         return None
     name = claim["metadata"]["name"]
-    then = "it is then made again and filled" if prefetch.spec.cache_claim else "make it again then, and it is filled"
+    then = "it is then made again and filled" if prefetch.spec.cache_claim else "then make it again, and it is filled"
     message = (
         f"claim {name} is being deleted since {since}, so no server or round starts; Kubernetes keeps it while pods "
-        "name it, those that have ended too: "
-        f"kubectl delete pods -l {DEPLOYMENT_LABEL}={snapshot.name} ends its servers, "
-        f"kubectl delete jobs -l {COMPONENT_LABEL}=round the namespace's rounds (results that are read stay); {then}"
+        f"name it, finished pods too: kubectl delete pods -l {DEPLOYMENT_LABEL}={snapshot.name} stops its servers, "
+        f"kubectl delete jobs -l {COMPONENT_LABEL}=round the namespace's rounds (results already read stay); {then}"
     )
     problem = Trouble(message=message, reason=Reason.Unplaceable, since=parse_time(since))
     return replace(
@@ -173,7 +172,7 @@ def _lost_volume(snapshot: Snapshot, prefetch: Prefetch) -> str:
     if claim is None or since is None or parse_time(claim["metadata"]["creationTimestamp"]) <= since:
         return ""
     made = claim["metadata"]["creationTimestamp"]
-    return f"claim {claim['metadata']['name']} is another one since {made}, and nothing is on it"
+    return f"claim {claim['metadata']['name']} was replaced at {made} and is empty"
 
 
 def _why_it_waits(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> Trouble | None:
@@ -186,7 +185,7 @@ def _why_it_waits(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> Trou
     warning = snapshot.warnings.get(claim.get("metadata", {}).get("uid", ""))
     if warning and (claim.get("status") or {}).get("phase") == "Pending":
         made = parse_time(claim["metadata"]["creationTimestamp"])
-        message = f"claim {name} is not provided: {warning}"
+        message = f"claim {name} is not provisioned: {warning}"
         return with_spec_field(snapshot, Trouble(message=message, reason=Reason.Unplaceable, since=made))
     return with_spec_field(snapshot, of_job(job, prefetch.pods(job), snapshot.warnings, now))
 
@@ -230,7 +229,7 @@ def _retry_with_larger_claim(prefetch: Prefetch, job: Object) -> StepResult | No
     size, claim = annotations(job).get(ROOM, ""), prefetch.spec.cache_claim
     if claim is None or size in ("", claim.size):
         return None
-    return StepResult(actions=(Delete(job, f"it failed with {size}, and now {claim.size} are asked for"),))
+    return StepResult(actions=(Delete(job, f"it failed with {size}, but the spec now asks for {claim.size}"),))
 
 
 def _failed(

@@ -128,7 +128,7 @@ def _advice(pool: Pool, choice: Choice, judgement: Judgement) -> str:
             return "nothing is changed while spec.suspend is set"
         held = held_by_a_person(pool)
         from_baseline = held is not None and held.revision == pool.revision(pool.arms[BASELINE])
-        stays = f"a person has gone back from the baseline, so it does not take over: {way_out(pool)}"
+        stays = f"a person rolled back from the baseline, so it does not take over: {way_out(pool)}"
         return stays if from_baseline else ""
     return "guard.action Fallback would serve the baseline"
 

@@ -242,7 +242,7 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     if searches:
         first = f"it is not known yet which of {len(pool.in_question)} candidates is the fastest"
     elif pool.search:
-        first = f"{pool.search.name} has found {candidates}, and it is not known yet whether that beats the baseline"
+        first = f"{pool.search.name} has found {candidates}, but it is not known yet whether it beats the baseline"
     return StepResult(
         causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted, made_by), why or first),),

@@ -327,7 +327,7 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
     if _made_for(run) == image_digest(servers.image):
         return ""
     return (
-        f"the image changed: {named} was {image_digest(run.image)[:SHOWN]} in {run.name}, and its servers run "
+        f"the image changed: {named} was {image_digest(run.image)[:SHOWN]} in {run.name}, but its servers run "
         f"{image_digest(servers.image)[:SHOWN]}"
     )
 

@@ -59,7 +59,7 @@ def pull_images(rollout: Rollout, now: datetime) -> StepResult:
     if not missing:
         return StepResult(actions=spare)
     make = tuple(
-        Apply(pull.wanted, f"pull {pull.image} on {pull.node} before a server there ends")
+        Apply(pull.wanted, f"pull {pull.image} on {pull.node} before a server there stops")
         for pull in pulls
         if pull.job is None
     )
@@ -87,7 +87,7 @@ def _causes(rollout: Rollout, missing: list[Pull]) -> tuple[Cause, ...]:
         return ()
     problem = with_spec_field(pool.snapshot, failed.problem)
     said = _says(replace(failed, problem=problem))
-    return (Cause(Reason.ImageNotPulled, pool.name, f"{said}; correct it, and the roll-out goes on"),)
+    return (Cause(Reason.ImageNotPulled, pool.name, f"{said}; correct it, and the roll-out continues"),)
 
 
 def _says(pull: Pull) -> str:

@@ -192,7 +192,7 @@ def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
     held = Hold(
         reason="Aborted",
         request=request.in_short,
-        message=f"a person has ended the roll-out of {rolling.arm}" if rolling else "a person has ended the run",
+        message=f"a person stopped the roll-out of {rolling.arm}" if rolling else "a person stopped the run",
         start_time=timestamp(now),
         revision=rolling.revision if rolling else "",
         arm=rolling.arm if rolling else "",
@@ -222,7 +222,7 @@ def _asks(pool: Pool) -> bool:
 
 def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Target:
     """The target before the roll-out; else the baseline."""
-    last, why = pool.remembered.serving, f"a person has ended the roll-out of {rolling.arm}"
+    last, why = pool.remembered.serving, f"a person stopped the roll-out of {rolling.arm}"
     if last is None or last.revision == rolling.revision or last.revision not in pool.kept:
         return intent(baseline(pool, why, "Aborted"), timestamp(now), request.in_short)
     return Target(
@@ -323,7 +323,7 @@ def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> RefusalTe
     kept = f"(promotion.revisionHistoryLimit is {limit})"
     valid = " or ".join(f"{change.revision}@TOKEN ({change.arm}; {_evidence(change)})" for change in choices.values())
     what = f"revision {named} has not served here, or is no longer kept {kept}"
-    return f"{what}; {f'write {valid}' if valid else 'nothing else that has served is kept'}"
+    return f"{what}; {f'write {valid}' if valid else 'no other revision that has served is kept'}"
 
 
 def _evidence(change: Change) -> str:

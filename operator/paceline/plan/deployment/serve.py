@@ -202,7 +202,9 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
         )
     if enough and not (problem and problem.reason is Reason.Paused):
         # Old and new servers together are as many as requested.
-        ready = Cause(Reason.Serving, pool.name, f"until the servers of {choice.arm} are ready, those before serve")
+        ready = Cause(
+            Reason.Serving, pool.name, f"until the servers of {choice.arm} are ready, the previous servers serve"
+        )
     else:
         ready = not_ready(pool.name, problem or (servers.evicted if servers else None), choice.arm)
     if problem and problem.fatal:
@@ -218,14 +220,14 @@ def _how(target: Target, problem: Trouble | None) -> str:
     """How servers are replaced, if that may surprise; and the `problem` of the new ones while others serve."""
     why = f"; {problem.message.rstrip('.')}" if problem else ""
     if target.surge_waits_since:
-        return f"{why}; one server more waits for room since {target.surge_waits_since}"
+        return f"{why}; one more server waits for room since {target.surge_waits_since}"
     in_place = IN_PLACE.get(target.surge or "", "")
     return f"{why}; replaced in place: {in_place}" if in_place else why
 
 
 IN_PLACE = {
     "Skipped": "not all servers were ready",
-    "Withdrawn": "there is no room for one server more",
+    "Withdrawn": "there is no room for one more server",
 }
 """Why servers are replaced in place although promotion.surge is Auto."""
 

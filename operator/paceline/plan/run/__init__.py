@@ -135,7 +135,7 @@ def _adopt(snapshot: Snapshot) -> tuple[Adopt, ...]:
 
 def _clear(snapshot: Snapshot) -> tuple[Delete, ...]:
     """Delete Jobs left by a deleted run of this name: this run's Jobs need their names, and a Job cannot be changed."""
-    return tuple(Delete(job, "a run of this name that is gone has left it") for job in snapshot.left)
+    return tuple(Delete(job, "a deleted run of this name has left it") for job in snapshot.left)
 
 
 def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:

@@ -54,7 +54,9 @@ def end_of(round: RoundJob, unread: str) -> End:
     if client.get("exitCode"):
         return End(failure=Failure.ClientFailed, line=exit_text("client", client))
     if server.get("exitCode") == HEARTBEAT_LOST:
-        return End(failure=Failure.ClientFailed, line="the client stopped responding and the wrapper ended the server")
+        return End(
+            failure=Failure.ClientFailed, line="the client stopped responding and the wrapper stopped the server"
+        )
     return End(failure=Failure.Unreadable, line=job_failed or unread)
 
 

@@ -50,7 +50,7 @@ def of_elsewhere(round: Round) -> Round:
 
 def _malformed(spec: RunSpec, results: Sequence[Round], now: datetime) -> Iterator[str]:
     if not results:
-        yield "spec.measured.rounds: there is none; apply the file once `paceline measure` has ended"
+        yield "spec.measured.rounds: must not be empty; apply the file once `paceline measure` is done"
     if len(results) > (most := most_rounds(spec)):
         yield f"spec.measured.rounds: {len(results)}, and a run of this spec has at most {most}"
     for number, result in enumerate(results):
@@ -60,15 +60,15 @@ def _malformed(spec: RunSpec, results: Sequence[Round], now: datetime) -> Iterat
 
 def _of_round(spec: RunSpec, number: int, result: Round, before: Round | None, now: datetime) -> Iterator[str]:
     if result.round != number:
-        yield f"it says that it is number {result.round}; rounds stand in order, each once; {DAMAGED}"
+        yield f"it is numbered {result.round}; rounds must be in order, each once; {DAMAGED}"
     yield from _of_arms(spec, result)
     started, ended = parse_time(result.start_time), parse_time(result.completion_time)
     if ended < started:
         yield "it ends before it begins; set the machine's clock and measure again"
     elif ended > now + SKEW:
-        yield f"it ended at {timestamp(ended)}, and it is {timestamp(now)}: set the clocks, and measure again"
+        yield f"it ended at {timestamp(ended)}, but it is {timestamp(now)} now: set the clocks, and measure again"
     elif before is not None and started < parse_time(before.completion_time):
-        yield f"it began before the one before it had ended; {DAMAGED}"
+        yield f"it began before the previous round ended; {DAMAGED}"
 
 
 def _of_arms(spec: RunSpec, result: Round) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _of_arms(spec: RunSpec, result: Round) -> Iterator[str]:
     points = Counter((point.arm, point.workload) for point in result.points)
     counted = [*names.items(), *((f"{arm} on {load}", count) for (arm, load), count in points.items())]
     if twice := [name for name, count in counted if count > 1]:
-        yield f"{printable(twice[0])[:200]} is there twice; {DAMAGED}"
+        yield f"{printable(twice[0])[:200]} is given twice; {DAMAGED}"
     if foreign := [
         *(names.keys() - arms),
         *({arm for arm, _ in points} - arms),
@@ -96,18 +96,18 @@ def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Roun
     engine = spec.server.engine
     for version in dict.fromkeys(result.engine_version or "" for result in results):
         if not same_release(version, engine.version):
-            yield f"the servers were {version or 'of no known version'}, and spec.engine.version is {engine.version}"
+            yield f"the servers were {version or 'of no known version'}, but spec.engine.version is {engine.version}"
     if any(result.emulated for result in results):
         if not is_emulator(engine.image):
-            yield f"an emulator served, and spec.engine.image is {engine.image}: its speeds are of no engine"
+            yield f"an emulator served, but spec.engine.image is {engine.image}: no engine has its speeds"
     else:
         yield from dict.fromkeys(why for result in results for why in _on_others(spec.server.accelerator, result))
     for workload in spec.workloads:
         address = workload.dataset.address
         if address.scheme not in (Scheme.BUILTIN, Scheme.HUB_DATASET):
             yield (
-                f"the prompts of {workload.dataset.name} are {address}: whether this cluster has the same is not "
-                "known; name a file of the hub"
+                f"the prompts of {workload.dataset.name} are {address}: this cluster may have different ones; name "
+                "a file of the hub"
             )
 
 
@@ -120,11 +120,11 @@ def _on_others(accelerator: Accelerator, result: Round) -> Iterator[str]:
     """Compare the GPUs. gpu-feature-discovery's label has the driver's name of them, with hyphens for spaces."""
     model, wanted = result.gpu_model or "", accelerator.product
     if not model:
-        yield f"which GPUs it ran on is not known (nvidia-smi), and spec.accelerator.product is {wanted}"
+        yield f"its GPUs are unknown (nvidia-smi), but spec.accelerator.product is {wanted}"
     elif accelerator.product_label != GPU_LABEL:
         label = f"{accelerator.product_label}={wanted}"
-        yield f"it ran on {model}; whether that is {label} is not known: only {GPU_LABEL} has the driver's names"
+        yield f"it ran on {model}, which may not be {label}: only {GPU_LABEL} has the driver's names"
     elif model.replace(" ", "-") != wanted:
-        yield f"it ran on {model}, and spec.accelerator.product is {wanted}"
+        yield f"it ran on {model}, but spec.accelerator.product is {wanted}"
     if model and len(result.gpus or ()) != accelerator.count:
-        yield f"it ran on {len(result.gpus or ())} GPUs, and spec.accelerator.count is {accelerator.count}"
+        yield f"it ran on {len(result.gpus or ())} GPUs, but spec.accelerator.count is {accelerator.count}"

@@ -42,7 +42,7 @@ def hopeless_start(round: RoundJob, warning: str, now: datetime) -> End | None:
     if end is None or now < end:
         return None
     if not _without_sandbox(round.pod or {}):
-        line = _line("its images were not there within an hour", round, warning)
+        line = _line("its images were not pulled within an hour", round, warning)
         return End(failure=Failure.ImagePull, line=line)
     minutes = _START_PATIENCE // timedelta(minutes=1)
     failure = Failure.VolumeInUse if IN_USE.search(warning) else Failure.NotStarted

@@ -55,7 +55,7 @@ _TOKEN = "give a token in spec.cache.tokenSecretRef"
 def grant_access() -> str:
     """The way out if the prefetch may not write to the volume."""
     identity = f"uid {os.getuid()}, groups {', '.join(map(str, sorted({os.getgid(), *os.getgroups()})))}"
-    return f"the prefetch is {identity}: let that write there, or set spec.cache.securityContext to who may"
+    return f"the prefetch runs as {identity}: let it write there, or set spec.cache.securityContext to a user who may"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,9 @@ def _entries(pinned: Pinned) -> dict[str, RepoFile]:
     if len(entries) > MOST_FILES:
         raise FetchError(f"lists more than {MOST_FILES} files; name another repository", final=True, source=source)
     if odd := [path for path in entries if not (isinstance(path, str) and PLAIN.fullmatch(path))]:
-        raise FetchError(f"lists {odd[0]!r:.80}, which is no file's path; name another one", final=True, source=source)
+        raise FetchError(
+            f"lists {odd[0]!r:.80}, which is not a file's path; name another repository", final=True, source=source
+        )
     _refuse_sizes(entries.values(), source)
     return entries
 
@@ -243,7 +245,7 @@ def explained(artifact: Artifact) -> Iterator[None]:
     except (OSError, ValueError, httpx2.HTTPError) as error:
         raise _explanation(error, artifact) from error
     except (TypeError, LookupError, AttributeError, RecursionError) as error:  # the client misread the answer
-        sentence = f"{ENDPOINT} answered with something else than a hub does ({_short(error)})"
+        sentence = f"{ENDPOINT} does not answer like a hub ({_short(error)})"
         raise FetchError(sentence, final=False, source=artifact.source) from error
 
 

@@ -25,7 +25,7 @@ def list_local_files(artifact: Artifact, volume: Path) -> FileListing:
         raise FetchError(f"no safetensors in {path}; other weights are not served", final=True, source=source)
     config = small_file(folder / "config.json", LARGEST_CONFIG, through_links=True)
     if config is None:
-        raise FetchError(f"config.json in {path} is no small file; not a model", final=True, source=source)
+        raise FetchError(f"config.json in {path} is not a small file; not a model", final=True, source=source)
     digest = hashlib.sha256(config)
     for name, size in files.items():
         digest.update(f"{name} {size}\n".encode())

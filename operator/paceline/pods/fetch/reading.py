@@ -108,6 +108,6 @@ def _config(source: str, folder: Path) -> Mapping[str, Any]:
 def _text(source: str, path: Path, most: int) -> str:
     found = small_file(path, most, through_links=True)
     if found is None:
-        sentence = f"{path.name} is no file of at most {most >> 20} MiB; name a repository that has one"
+        sentence = f"{path.name} is not a file of at most {most >> 20} MiB; name a repository that has one"
         raise FetchError(sentence, final=True, source=source)
     return found.decode()

@@ -41,8 +41,9 @@ def verify_snapshot(listing: FileListing, snapshot: Path) -> None:
         wrong = list(filter(None, readers.map(partial(_remove_if_wrong, listing, snapshot), listing.files)))
     if wrong:
         raise FetchError(
-            f"{wrong[0]} on the cache volume is not what the hub lists"
-            f"{f', and {len(wrong) - 1} more' if len(wrong) > 1 else ''}; removed, and brought anew with the next try",
+            f"{wrong[0]} on the cache volume is not what the hub "
+            f"lists{f', and {len(wrong) - 1} more' if len(wrong) > 1 else ''}; removed, and fetched again with the "
+            "next try",
             final=False,
             source=source,
         )

@@ -81,7 +81,9 @@ class Control:
     def start(self, argv: Sequence[str]) -> None:
         """Ask for a server."""
         if self._server == len(self.machine.seals):
-            raise WrapperError(f"the server's container gave {self._server} seals, and a server more is to be started")
+            raise WrapperError(
+                f"the server's container gave {self._server} seals, but one more server is to be started"
+            )
         self._server += 1
         self._write(f"start.{self._server}", f"exec {' '.join(_words(argv))}\n")
 
@@ -101,7 +103,7 @@ class Control:
         if written != self._alive:
             self._alive, self._seen = written, time.monotonic()
         elif time.monotonic() - self._seen > ALIVE_SECONDS:
-            raise WrapperError("the server container has ended")
+            raise WrapperError("the server container has exited")
 
     def stop(self) -> ServerEnd:
         """End the server, wait until all of its processes are gone, and return how it ended."""
@@ -109,7 +111,7 @@ class Control:
             self._write(f"stop.{self._server}", "")
             deadline = time.monotonic() + STOP_SECONDS
             while not self.has_exited():
-                _pause(deadline, f"the server could not be ended in {STOP_SECONDS:.0f} s")
+                _pause(deadline, f"the server could not be stopped in {STOP_SECONDS:.0f} s")
         code, _, how = (self._exit() or "").partition(" ")
         return ServerEnd(None if how == "stopped" else int(code), self.last_words())
 

@@ -46,8 +46,8 @@ def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     usable, requests = _all(plan, workload).usable, workload.dataset.requests
     if len(usable) < requests and workload.dataset.address.scheme is not Scheme.BUILTIN:
         raise DatasetError(
-            f"{workload.name}: {workload.dataset.source} has {len(usable)} usable prompts, and {requests} requests are "
-            "to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
+            f"{workload.name}: {workload.dataset.source} has {len(usable)} usable prompts, but {requests} requests "
+            "are to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
     if workload.dataset.arrivals == Arrivals.REPLAYED:
         return tuple(usable[place] for place in replay.places_of_round(_times(plan, workload), plan.drawn, requests))
@@ -90,8 +90,8 @@ def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
     usable, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
     if len(usable) < plan.parity.samples:
         raise DatasetError(
-            f"parity: {first.source} has {len(usable)} usable prompts, and {plan.parity.samples} are to be compared: "
-            "lower parity.samples"
+            f"parity: {first.source} has {len(usable)} usable prompts, but {plan.parity.samples} are to be "
+            "compared: lower parity.samples"
         )
     return usable[: plan.parity.samples]
 

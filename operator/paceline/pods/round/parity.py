@@ -86,7 +86,7 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
         text = f"{thought}{message.get('content') or ''}"
         tokens = tuple(map(_token, (choice.get("logprobs") or {}).get("content") or ()))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise Incomparable(f"no answer in what the server said: {error!r}") from error
+        raise Incomparable(f"no answer in the server's response: {error!r}") from error
     if finish not in ("stop", "length"):
         raise Incomparable(f"an answer ended by {finish!r}")
     return Answer(text=text, cut=finish == "length", tokens=tokens)
@@ -155,9 +155,9 @@ def divergence(baseline: Answer, candidate: Answer, ends: frozenset[bytes]) -> D
     if ways:
         return min(ways, key=lambda way: way.gap)
     if at == len(theirs) and not ends:
-        raise Incomparable("an answer ended early, and none of the baseline's shows what an end is: raise maxTokens")
+        raise Incomparable("an answer ended early, but no baseline answer shows what an end is: raise maxTokens")
     if not last.token.others:
-        raise Incomparable("outputs differ, and the baseline gave no logprobs")
+        raise Incomparable("outputs differ, but the baseline gave no logprobs")
     lowest = min(other.logprob for other in last.token.others)
     return Divergence(token=last.number, gap=max(0.0, last.token.chosen.logprob - lowest), among_top=False)
 
@@ -183,7 +183,7 @@ def _places(answer: Answer, text: bytes, upto: int) -> Iterator[Place]:
     """The tokens up to the one that contains the byte `upto`, or ends the answer there."""
     start = 0
     if not answer.tokens:
-        raise Incomparable("outputs differ, and the baseline gave no logprobs")
+        raise Incomparable("outputs differ, but the baseline gave no logprobs")
     for number, token in enumerate(answer.tokens):
         if start == len(text):
             yield Place(number=number, token=token, start=start, way=0)
@@ -195,7 +195,7 @@ def _places(answer: Answer, text: bytes, upto: int) -> Iterator[Place]:
         start += len(_spellings(token.chosen)[ways[0]])
         if start > upto:
             return
-    raise Incomparable("an answer goes on where the baseline's ended, and its logprobs have no token for the end")
+    raise Incomparable("an answer continues where the baseline's ended, but its logprobs have no token for the end")
 
 
 def _ends(answer: Answer) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ def wait_for_port(port: int) -> None:
     deadline = time.monotonic() + PORT_SECONDS
     while _listens(port):
         if time.monotonic() >= deadline:
-            raise PortTakenError(f"another process listens at 127.0.0.1:{port}, where the server is to: end it")
+            raise PortTakenError(f"another process listens at 127.0.0.1:{port}, the server's port: stop it")
         time.sleep(0.1)
 
 

@@ -196,7 +196,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     except ProbeError as failed:
         noted["error"] = str(failed)
     except UNREADABLE_PAGE as error:
-        noted["error"] = f"what the server said cannot be read: {type(error).__name__}: {error}"
+        noted["error"] = f"the server's response cannot be read: {type(error).__name__}: {error}"
     ended: ServerEnd = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
@@ -242,4 +242,4 @@ def _check_models(plan: RoundPlan, page: str) -> None:
         raise ServerFailed(f"the server serves {', '.join(names) or 'nothing'}, not {plan.served_name}")
     for workload in plan.workloads:
         if (adapter := workload.dataset.adapter) and adapter not in names:
-            raise ServerFailed(f"the server serves {', '.join(names)}, and not the adapter {adapter}")
+            raise ServerFailed(f"the server serves {', '.join(names)}, not the adapter {adapter}")

@@ -48,7 +48,7 @@ def image_moved(image: str, before: Sequence[Round]) -> str | None:
     if not differ(image, first):
         return None
     return (
-        f"the server ran from {image}, and from {first} in the rounds before: its tag has moved; name the image by its "
+        f"the server ran from {image}, but from {first} in earlier rounds: its tag has moved; name the image by its "
         "digest (engine.image: REPOSITORY@sha256:…)"
     )
 

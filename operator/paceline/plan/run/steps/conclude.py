@@ -31,7 +31,7 @@ _REASONS = {
 def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusion | None:
     """The run's end; None while another round is needed."""
     if snapshot.aborted:
-        return Conclusion(reason=Reason.RunAborted, message=f"a person has ended it: {snapshot.aborted}")
+        return Conclusion(reason=Reason.RunAborted, message=f"a person stopped it: {snapshot.aborted}")
     if snapshot.superseded:
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
     if void := voided(evidence):
@@ -59,8 +59,8 @@ def _not_enough(evidence: Evidence) -> Conclusion:
     measured = len(evidence.results)
     look = next((look for look in looks if look > measured), looks[-1])
     message = (
-        f"after the rounds that it brings along, {measured}, its candidates are undecided, and the gate looks again "
-        f"after {look}: go on with `paceline measure` to its end, delete this run, and apply the file again"
+        f"after its {measured} imported rounds its candidates are undecided, and the gate looks again after {look}: "
+        "let `paceline measure` finish, delete this run, and apply the file again"
     )
     return Conclusion(reason=Reason.ImportRefused, message=message)
 

@@ -49,7 +49,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
 def _outside_window(snapshot: Snapshot, evidence: Evidence, active: RoundJob | None) -> StepResult:
     """Start no round; delete the Job of one without a node, so that it does not get one."""
     message = f"the next round of {len(evidence.results)} so far starts at {snapshot.opens_at} or later"
-    stop = (Delete(active.job, "benchmark.window has closed before it had a node"),) if active else ()
+    stop = (Delete(active.job, "benchmark.window closed before it had a node"),) if active else ()
     progress = replace(_progress(evidence, message), step="WaitingForWindow")
     return StepResult(
         causes=(Cause(Reason.RunOutsideWindow, None, message),), actions=stop, status={"progress": progress}
@@ -65,7 +65,7 @@ def _clear(evidence: Evidence, active: RoundJob) -> StepResult:
         if error
         else f"round {measured}{_looks(evidence)} is measured, and its Job is removed"
     )
-    why = f"it can give no result: {error}" if error else "its result is known, and its pod will never report its end"
+    why = f"it can give no result: {error}" if error else "its result is known, but its pod will never report its end"
     return StepResult(
         causes=(Cause(Reason.RunMeasuring, None, message),),
         actions=(Delete(active.job, why),),

@@ -28,7 +28,7 @@ def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence |
         return Conclusion(reason=Reason.ImportNotAllowed, message=_ASK)
     there = sum(not one.error for one in snapshot.brought)
     if there < measured.rounds:
-        message = f"spec.measured.rounds: {measured.rounds}, and {there} of its BenchmarkRounds are there"
+        message = f"spec.measured.rounds: {measured.rounds}, but {there} of its BenchmarkRounds exist"
         if now > parse_time(snapshot.manifest["metadata"]["creationTimestamp"]) + APPLIED_WITHIN:
             return Conclusion(reason=Reason.ImportRefused, message=f"{message}; delete it and apply the whole file")
         return StepResult(causes=(Cause(Reason.RunWaiting, None, message),), requeue_at=now + AGAIN)
