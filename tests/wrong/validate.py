@@ -239,7 +239,7 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
     one("answers that end before their cap on vLLM", "spec.engine.args", ["--max-model-len=512"],
         "spec.engine.args[0]", "--max-model-len=512 is too short for"),
     one("grammars that take no draft back", "spec.engine.args",
-        ["--structured-outputs-config.backend=lm-format-enforcer"], "spec.engine.args[0]", "cannot be combined with drafts"),
+        ["--structured-outputs-config.backend=lm-format-enforcer"], "spec.engine.args[0]", "be combined with drafts"),
     one("SGLang's flags for vLLM", "spec.engine.args", ["--mem-fraction-static=0.8"],
         "spec.engine.args[0]", "vLLM 0.33.0 has no flag --mem-fraction-static"),
     one("speculation among vLLM's arguments", "spec.engine.args", ['--speculative-config={"method": "eagle3"}'],

@@ -25,7 +25,7 @@ def local_prompt_files(
     for name, place in named.items():
         if name not in sources:
             there = ", ".join(sources) or "none"
-            raise MissingError(f"--prompts {name}: no dataset {name} has its file in the cluster; these have: {there}")
+            raise MissingError(f"--prompts {name}: no dataset {name} has its file in the cluster; these do: {there}")
         if not place.is_file():
             raise MissingError(f"--prompts {name}={place}: there is no such file")
     given = {sources[name]: place.resolve() for name, place in named.items()}

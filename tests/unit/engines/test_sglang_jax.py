@@ -282,7 +282,8 @@ def test_dflash_lora() -> None:
 def test_recurrent_buffer() -> None:
     buffered = server("--enable-recurrent-extra-buffer")
     assert refused(buffered, arm()) == [
-        "recurrent-buffer engine.args[0]: --enable-recurrent-extra-buffer cannot be combined with speculation; remove it"
+        "recurrent-buffer engine.args[0]: --enable-recurrent-extra-buffer cannot be combined with speculation; "
+        "remove it"
     ]
     assert refused(buffered) == []
 

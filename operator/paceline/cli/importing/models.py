@@ -111,7 +111,7 @@ def claim_of_model(
 
 def _elsewhere(mount: Mount | None, name: str, size: str) -> Iterator[Note]:
     guessed = "" if size else f"; {DEFAULT_SIZE} is a guess: set it with --cache-size"
-    made = f"models are downloaded to the claim {name}-models, which is made{guessed}; --cache-claim names one of yours"
+    made = f"models are downloaded to the new claim {name}-models{guessed}; --cache-claim names an existing one"
     if mount:
         yield Note(path=f"volumes[{mount.volume}]", text=f"was the hub's cache and is no longer read: {made}")
     else:

@@ -107,7 +107,7 @@ def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime 
 
 def _held(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     for hold in pool.status.holds:
-        yield f"A hold on {hold_text(hold)} ({hold.reason}) since {since_text(hold.start_time, now)}: {hold.message}."
+        yield f"On hold: {hold_text(hold)} ({hold.reason}) since {since_text(hold.start_time, now)}: {hold.message}."
 
 
 # What would change it.

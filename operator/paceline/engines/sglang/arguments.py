@@ -175,7 +175,7 @@ RULES = (
     EngineRule(
         id="key-variables",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef", ADMIN_KEY: "write adminKeySecretRef"}),
-        reason="the command would contain it instead of the key",
+        reason="the command would use it instead of the key",
         source="ours",
     ),
     EngineRule(

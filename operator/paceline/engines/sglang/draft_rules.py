@@ -24,9 +24,9 @@ def _overlap_unset(configuration: Configuration) -> Iterator[Refusal]:
         names = ", ".join(candidate.arm.name for candidate in choosing)
         yield Refusal(
             path="engine.env",
-            message=f"{configuration.engine} takes overlap scheduling from a chain ({names}) and leaves it to the "
-            f'baseline, unless {OVERLAPPING} is "1"; write that variable: "1" keeps it (only chains, and '
-            'experimental), "0" measures and serves without',
+            message=f"{configuration.engine} turns off overlap scheduling for a chain ({names}) but not for the "
+            f'baseline, unless {OVERLAPPING} is "1"; set this variable: "1" keeps it (only chains, '
+            'experimental), "0" measures and serves without it',
         )
 
 
@@ -35,7 +35,7 @@ def _overlap_of_trees(configuration: Configuration) -> Iterator[Refusal]:
         if candidate.in_eagle_family and candidate.branching > 1:
             yield candidate.refused(
                 "tree.topK",
-                f"topK {candidate.branching} does not go with {_name(configuration)}=1: write 1 (a chain), or "
+                f"topK {candidate.branching} cannot be combined with {_name(configuration)}=1: write 1 (a chain), or "
                 '"0" in spec.engine.env',
             )
 

@@ -97,8 +97,9 @@ def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
         return None
     (fork,) = captured("0.5.6", target, layers, (), pair.target.attention_layers, declared=True)
     return (
-        f"{pair.name} names no layers, so {pair.release} takes states before layers {listed(states[-1].asked)}, and "
-        f"the fork of 0.5.6 that made the first such heads (github.com/tails-mpt/sglang) before {listed(fork.asked)}",
+        f"{pair.name} names no layers, so {pair.release} takes states before layers {listed(states[-1].asked)}, but "
+        f"the fork of 0.5.6 that made the first such heads (github.com/tails-mpt/sglang) took them before "
+        f"{listed(fork.asked)}",
         f"if it was trained there, name a copy of it whose config.json names {[n - 1 for n in fork.asked]} as "
         "eagle_aux_hidden_state_layer_ids in eagle_config",
     )

@@ -250,7 +250,7 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     EngineRule(
         id="key-variable",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef"}),
-        reason="the command would contain it instead of the key",
+        reason="the command would use it instead of the key",
         source="ours",
     ),
 )

@@ -106,7 +106,7 @@ def of_arms(configuration: Configuration, methods: Mapping[str, str | None]) -> 
     first, at = is_first(configuration.server), release(configuration.version) or _NEVER
     for arm in configuration.arms if at <= (release(LISTED_VERSION) or ()) else ():
         if arm.adaptive and at < ADAPTS_SINCE:
-            message = f"{configuration.engine} does not adapt its depth (since {_written(ADAPTS_SINCE)}): name chains"
+            message = f"{configuration.engine} does not adapt its depth; take {_written(ADAPTS_SINCE)}, or name chains"
             yield Refusal(arm=arm.name, path="adaptive", message=message)
             continue
         for lack in (first_lacks if first else second_lacks)(arm, methods[arm.name], at):

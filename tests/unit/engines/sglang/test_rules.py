@@ -249,7 +249,7 @@ ROWS: list[Row] = [
     ("two-batch-overlap", server("--enable-two-batch-overlap"), adaptive(), "adaptive", "name a tree"),
     ("pdmux", server("--enable-pdmux"), adaptive(), "adaptive", "name a tree"),
     ("hisparse", server("--enable-hisparse", PINNED), wide(), "tree.topK", "speculates with chains only: write 1"),
-    ("unified-memory", server("--enable-unified-memory"), ngram(breadth=1), "engine.args[0]", "cannot be combined with NGRAM"),
+    ("unified-memory", server("--enable-unified-memory"), ngram(breadth=1), "engine.args[0]", "be combined with NGRAM"),
     ("unified-memory", server("--enable-unified-memory", PINNED), wide(), "tree.topK", "write 1"),
     ("context-parallel-cache", server("--dcp-size=2", "--enable-hicache"), chain(), "engine.args[0]", "take DSPARK"),
     ("watermark", server("--enable-watermark"), block("DFLASH"), "engine.args[0]", "take EAGLE, EAGLE3, NGRAM"),
