@@ -221,7 +221,7 @@ def test_passes_that_do_not_end_end_the_process_that_works() -> None:
         assert process.faults == {None}, "it stands by: only who works can be stuck"
         process.health.led = leads()
         await process.during(1)
-        assert process.faults == {"no pass has ended for N s"}
+        assert process.faults == {"no pass has finished for N s"}
         work.cancel()
 
     living(story)

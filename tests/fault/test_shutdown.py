@@ -131,4 +131,4 @@ def test_a_standby_whose_queue_waits_for_its_turn_is_healthy() -> None:
     health = Health(cluster=cluster, contact=Contact())
     assert health.fault() is None
     health.led = leads()
-    assert health.fault() == "no pass has ended for 600 s"
+    assert health.fault() == "no pass has finished for 600 s"

@@ -60,8 +60,9 @@ def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
     return Rule(
         each=each,
         cel=" || ".join((*absent, f"!{source}.startsWith('pvc://')", f"{source}.startsWith('pvc://' + {claim} + '/')")),
-        message="source pvc://CLAIM/PATH must name the cache's own claim, the only volume that is mounted; a cache "
-        f"with hostPath has none: use claimName or claim, with its name written out; got {{{source}}}",
+        message="source pvc://CLAIM/PATH must name the cache's own claim, the only volume that is mounted; a "
+        "cache with hostPath has no claim: use claimName or claim, with its name written out; got "
+        f"{{{source}}}",
         field=field,
     )
 

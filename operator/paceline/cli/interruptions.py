@@ -30,7 +30,7 @@ def interruptions(
     if not least:
         return
     room = "room for everything" if free is None else f"{free} GPUs free"
-    yield f"\nInterruptions once its servers serve, with {room} beside them:"
+    yield f"\nInterruptions once its servers serve, with {room} besides them:"
     for quick, slow in zip(least, most, strict=False):
         yield f"  {quick.pool:<16} {quick.what}: {_away(quick, slow)}"
 

@@ -179,7 +179,7 @@ def costs(
         reused = f"  reuses {least.reused}" if least.reused else ""
         yield f"{pool:<20} {row(least, most)}{reused}"
         if least.search and most.search and least.search.jobs < least.jobs:
-            yield f"{'  of it the search':<20} {row(least.search, most.search)}"
+            yield f"{'  of which the search':<20} {row(least.search, most.search)}"
     prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
     least, most = total([cost for _, cost, _ in pairs]), total([cost for _, _, cost in pairs])
     yield f"{'all':<20} {row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
@@ -288,7 +288,7 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
     if manifest["kind"] == RUN:
         yield f"\nA round takes {largest} GPUs on one node."
     else:
-        beside = f", a round takes {largest} on one node beside them" if largest else ""
+        beside = f", a round takes {largest} on one node besides them" if largest else ""
         yield f"\nServers take {_servers(spec)} GPUs in all{beside}."
     if crowded is None:
         return

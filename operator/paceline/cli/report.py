@@ -90,5 +90,5 @@ def _ending(output: str) -> str:
     if output == "-" or ending in ("html", "htm"):
         return "html"
     if ending not in FORMATS:
-        raise ValueError(f"{output}: must end in {', '.join('.' + name for name in FORMATS)}, or say --format")
+        raise ValueError(f"{output}: must end in {', '.join('.' + name for name in FORMATS)}, or set --format")
     return ending

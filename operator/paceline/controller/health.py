@@ -42,7 +42,7 @@ class Health:
                     "requests are answered"
                 )
         if self.led and self.cluster.queue.stuck > STUCK_SECONDS:
-            return f"no pass has ended for {self.cluster.queue.stuck:.0f} s"
+            return f"no pass has finished for {self.cluster.queue.stuck:.0f} s"
         return None
 
     def unready(self) -> str | None:

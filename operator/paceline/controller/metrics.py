@@ -40,7 +40,7 @@ STUCK = Gauge(
 )
 _SILENT = Gauge(
     "paceline_watch_silent_seconds",
-    "Since when nothing was heard of a kind of objects; a healthy watch ends within 75 s, which counts",
+    "When a kind of objects was last heard of; a healthy watch ends within 75 s, which counts",
     ["resource"],
 )
 LEADING = Gauge("paceline_leading", "1 if this process holds the Lease and works, 0 if it stands by")

@@ -39,7 +39,7 @@ class Failure(Enum):
     ClientBusy = FailureKind("Paceline's client was too busy to measure", FEW)
     ImageMoved = FailureKind("the server ran from another image than in earlier rounds: its tag has moved", ONCE)
     Unreadable = FailureKind("a round of another release, or an answer that cannot be read", FEW)
-    Preempted = FailureKind("the scheduler took the round's place for a pod of a higher priority", MANY)
+    Preempted = FailureKind("the scheduler gave the round's place to a pod of higher priority", MANY)
     Evicted = FailureKind("the round's pod was evicted or deleted", MANY)
     JobDeleted = FailureKind("the round's Job was deleted before its result was read", MANY)
     NodeLost = FailureKind("the round's node disappeared", MANY)

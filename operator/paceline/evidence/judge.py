@@ -271,9 +271,9 @@ def length_is_possible(case: Case, point: Point) -> Objection | None:
     if not case.arm.candidate or not _positive(length):
         return None
     if length < 1 - ROUNDED:
-        return _unmeasured(f"the acceptance length is {length:g}, and the minimum is 1")
+        return _unmeasured(f"the acceptance length is {length:g} (minimum 1)")
     if drafts is not None and length > drafts + 1 + ROUNDED:
-        return _unmeasured(f"the acceptance length is {length:g}, and {drafts + 1} is the maximum")
+        return _unmeasured(f"the acceptance length is {length:g} (maximum {drafts + 1})")
     return None
 
 

@@ -20,7 +20,7 @@ from paceline.engines.model_rules import (
     reads_states,
 )
 
-EXPORT = "name a head whose files and config.json agree, or export this one anew"
+EXPORT = "name a head whose files and config.json agree, or export this one again"
 
 
 def rows_are_announced(pair: PairFacts) -> Iterator[ModelFinding]:
@@ -68,7 +68,9 @@ def layers_are_in_the_files(pair: PairFacts) -> Iterator[ModelFinding]:
         return
     announced, there = target.nextn_layers, target.has_nextn
     if announced and there is False:
-        problem = f"config.json of {source} announces {announced} layers for further tokens, but no file of it has one"
+        problem = (
+            f"config.json of {source} announces {announced} layers for further tokens, but none of its files has one"
+        )
         fix = "name a checkpoint that kept them, or a head in source, or use another algorithm"
     elif there is False or (there is None and announced == 0):
         problem = f"{pair.draft.algorithm} without a source, but {source} has no such layers"

@@ -12,9 +12,9 @@ from paceline.report.text import count, interval_text, ratio_text
 _COMPARED = 8
 """Maximum arms whose settings fit side by side on a page."""
 ASKED = (
-    "Nothing is asked of a candidate here: a Search finds which one is worth a comparison with the baseline. The best "
-    "of many is always lucky, too, so what it finds goes to a Gate, which decides about it on other prompts. Intervals "
-    "are of 95 %, if the noise is what the points show."
+    "Nothing is asked of a candidate here: a Search finds which one is worth a comparison with the baseline. The "
+    "best of many is always lucky, too, so what it finds goes to a Gate, which decides on it with other prompts. "
+    "Intervals are of 95 %, if the noise is what the points show."
 )
 _SHAPES = ("numSteps", "topK", "numDraftTokens")
 

@@ -37,9 +37,9 @@ GOODPUT = (
     "tail included, as vLLM and AIPerf count it. ITL is a request's mean time per token after the first."
 )
 _PROMPTS = (
-    "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the baseline "
-    "in the same round. What else happened while the two were under way is in it: beside a server of equal speed, too, "
-    "the worst tenth is below 1x and the best above."
+    "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the "
+    "baseline in the same round. It includes all that happened while the two were under way: even against a server "
+    "of equal speed, the worst tenth is below 1x and the best above."
 )
 LENGTHS = (
     "Tokens: of prompts as the client counts their text, without the server's template (conversations as the server "

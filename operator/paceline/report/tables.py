@@ -219,8 +219,8 @@ def costs_table(run: RunView) -> Iterator[tuple[str, str]]:
     """Name and value."""
     if run.search:
         points, starts = beside_the_grid(run.search)
-        yield "Points beside the grid's, measured once", points
-        yield "Server starts beside the grid's", starts
+        yield "Points besides the grid's, measured once", points
+        yield "Server starts besides the grid's", starts
     if run.cost.gpu_seconds is not None:
         yield "GPU time", f"{run.cost.gpu_seconds / 3600:.2f} h ({run.cost.gpu_seconds:,} GPU-seconds)"
     if run.cost.gpu_seconds and run.cost.idle_gpu_seconds is not None:

@@ -129,7 +129,7 @@ def _too_little(facts: Facts) -> str | None:
     )
     if not facts.full:
         longest = max((server.seconds for server in facts.servers.values()), default=0.0)
-        return f"its servers have been watched for {_time(longest)}, and are judged after {_time(facts.window)}"
+        return f"its servers have been watched for {_time(longest)}, but are judged after {_time(facts.window)}"
     steps = f" and {facts.whole.verify_steps:.0f} verify steps" if _speculates(facts) else ""
     return f"{facts.whole.requests:.0f} requests{steps} in {_time(facts.window)} are too few to judge: {each}"
 

@@ -46,7 +46,7 @@ EVERY = 60.0
         (awaiting_promote, 0, "Promote: wide 1.36x"),
         (rejected, 10, "Reject: wide 1.09x"),
         (no_room, 13, "not placed: 0/1 nodes are available"),
-        (searching_round_4, 13, "is measuring: round 4 of a search; a gate about what it finds follows"),
+        (searching_round_4, 13, "is measuring: round 4 of a search; a gate on what it finds follows"),
         (searched_and_measuring, 13, "is measuring: round 1 of 3, 5 or 8"),
         (suspended, 13, "Undecided: spec.suspend is set"),
         (aborted, 14, "Stalled: a person stopped the run; kubectl paceline retry qwen3-coder-next --pool latency"),

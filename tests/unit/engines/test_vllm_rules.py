@@ -83,7 +83,7 @@ ROWS: list[Row] = [
     ("vllm-enforcer", server('--structured_outputs_config={"backend": "lm-format-enforcer"}'), chain(4),
      "engine.args[0]", "cannot be combined with drafts"),
     ("vllm-adaptive", server("--enable-lora"), ADAPTS, "adaptive", "--enable-lora cannot be combined with adaptive:"),
-    ("vllm-adaptive", server("--enforce-eager"), ADAPTS, "adaptive", "--enforce-eager cannot be combined with adaptive"),
+    ("vllm-adaptive", server("--enforce-eager"), ADAPTS, "adaptive", "--enforce-eager cannot be combined with"),
     ("vllm-adaptive", server("-pp", "2"), ADAPTS, "adaptive", "-pp 2 cannot be combined with adaptive"),
     ("vllm-adaptive", server("-O1"), ADAPTS, "adaptive", "-O1, which has no full CUDA graphs, does not go"),
     ("vllm-adaptive", server("-cc", '{"cudagraph_mode": "PIECEWISE"}'), ADAPTS, "adaptive", "without full CUDA graphs"),

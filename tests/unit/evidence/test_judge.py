@@ -205,11 +205,11 @@ def test_a_candidate_that_does_not_speculate() -> None:
     [
         (7, 8.0, ""),
         (7, 1.0, ""),
-        (7, 0.3, "the acceptance length is 0.3, and the minimum is 1"),
-        (7, 0.99, "the acceptance length is 0.99, and the minimum is 1"),
-        (7, 97.0, "the acceptance length is 97, and 8 is the maximum"),
+        (7, 0.3, "the acceptance length is 0.3 (minimum 1)"),
+        (7, 0.99, "the acceptance length is 0.99 (minimum 1)"),
+        (7, 97.0, "the acceptance length is 97 (maximum 8)"),
         (None, 97.0, ""),
-        (None, 1e-9, "the acceptance length is 1e-09, and the minimum is 1"),
+        (None, 1e-9, "the acceptance length is 1e-09 (minimum 1)"),
     ],
 )
 def test_an_acceptance_length_that_cannot_be(drafts: int | None, length: float, reason: str) -> None:

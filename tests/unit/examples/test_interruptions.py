@@ -32,8 +32,8 @@ def test_a_roll_out_without_room(tmp_path: Path, capsys: pytest.CaptureFixture[s
     """One server is replaced in place, and clients have none while the next one loads; of two, one after the other."""
     one = told(tmp_path, capsys, "--gpus-free", "0")
     assert one.endswith(
-        "Interruptions once its servers serve, with 0 GPUs free beside them:\n"
-        "  latency          roll-out of wide: no server for 120 s\n"
+        "Interruptions once its servers serve, with 0 GPUs free besides them:\n  latency          roll-out of wide: "
+        "no server for 120 s\n"
     )
     assert "With 0 free:\n  no node has room for a server: latency: not placed" in one
     two = told(tmp_path, capsys, "--gpus-free", "0", replicas=2)

@@ -188,7 +188,7 @@ def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
     assert (outcome.waiting, outcome.most_at_once) == ((), 2)
     lines = output(capsys, "--gpus-free", "12")
     assert lines[-8:-4] == [
-        "Servers take 8 GPUs in all, a round takes 4 on one node beside them.",
+        "Servers take 8 GPUs in all, a round takes 4 on one node besides them.",
         "With 12 free:",
         "  everything finds room in the end",
         "  2 runs take turns: there is no room for a round of each at the same time",
@@ -201,7 +201,7 @@ def test_a_pool_without_replicas_begins_with_one_server(tmp_path: Path, capsys: 
     del manifest["spec"]["pools"][0]["replicas"]
     (file := tmp_path / "one.yaml").write_text(yaml.safe_dump(manifest))
     assert main(["plan", str(file)]) == 0
-    assert "Servers take 8 GPUs in all, a round takes 4 on one node beside them." in capsys.readouterr().out
+    assert "Servers take 8 GPUs in all, a round takes 4 on one node besides them." in capsys.readouterr().out
 
 
 def test_room_for_both_rounds() -> None:

@@ -198,7 +198,7 @@ CASES: Mapping[str, Sequence[Case]] = {
     ),
     "weights": (
         Case(of="llm-compressor#1843: acceptance length 1.00", spec={"draft": draft("MTP", None)}, target=GLM,
-             says="announces 1 layers for further tokens, but no file of it has one"),
+             says="announces 1 layers for further tokens, but none of its files has one"),
         Case(of="ms-swift#7848", spec=vllm(draft=draft("MTP", None), candidates=chain(1)), target=GLM,
              says="no file of it has one"),
         Case(of="vllm#35548, kept", spec=vllm(draft=draft("MTP", None), candidates=chain(1)), target=GLM,

@@ -51,7 +51,7 @@ class TestRequestsAreAnswered:
 
     def test_what_vllm_refuses_once_it_speculates(self) -> None:
         finding = noted(self.rule, on=vllm())
-        assert finding.problem.startswith("vLLM answers a request with min_p or logit_bias with 400 once it speculates")
+        assert finding.problem.startswith("vLLM answers 400 to a request with min_p or logit_bias once it speculates")
 
     @pytest.mark.parametrize(
         ("algorithm", "what"), [("EAGLE3", "ignores grammars"), ("NEXTN", "penalties"), ("DFLASH", "refuses a request")]

@@ -64,8 +64,8 @@ def test_what_it_took_stands_beside_the_grid() -> None:
     assert run.search is not None
     assert (run.search.grid_points, run.search.grid_starts) == (46 * 4, 46)
     text = FORMATS["md"](build_report([ended()]))
-    assert f"- Points beside the grid's, measured once: {status['points']} of 184 (" in text
-    assert f"- Server starts beside the grid's: {status['serverStarts']} of 46 (" in text
+    assert f"- Points besides the grid's, measured once: {status['points']} of 184 (" in text
+    assert f"- Server starts besides the grid's: {status['serverStarts']} of 46 (" in text
     assert f"{45 - run.search.measured} candidates of 45 never ran" in text
 
 

@@ -19,7 +19,7 @@ _NEEDS = "this view needs rich: pip install rich; -o json does without"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="a SpeculativeDeployment; may be left out where there is only one"
+        "name", nargs="?", metavar="NAME", help="a SpeculativeDeployment; may be left out if there is only one"
     )
     options.add_json(parser)
     options.add_kubectls(parser)

@@ -114,7 +114,7 @@ def time_left(progress: Progress) -> str:
         return f"waits: {progress.waits}"
     if progress.search is not None:
         each = progress.seconds_per_round
-        return f"a round takes about {span_text(each)}" if each else "how long a round takes is known after the first"
+        return f"a round takes about {span_text(each)}" if each else "the time per round is known after the first"
     soon, late = progress.seconds_to_next_look, progress.seconds_to_last_look
     if soon is None or late is None:
         return "the time left is known after the first round"

@@ -66,7 +66,7 @@ def _result(deployment: ObservedDeployment, pool: ObservedPool) -> PoolResult:
         return PoolResult(pool=pool.name, outcome=STALLED, message=step.message)
     refused = stalled is not None and stalled.reason == Reason.InvalidSpec.name  # the rounds belong to the former spec
     if pool.progress and pool.progress.going_on and not refused:
-        gate = "; a gate about what it finds follows" if pool.progress.search is not None else ""
+        gate = "; a gate on what it finds follows" if pool.progress.search is not None else ""
         message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}{gate}"
         return PoolResult(pool=pool.name, outcome=UNDECIDED, message=message, emulated=pool.progress.emulated)
     if stalled:

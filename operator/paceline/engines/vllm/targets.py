@@ -18,7 +18,7 @@ def without_hidden_states(server: Server) -> frozenset[str]:
 
 def loses(arm: Arm) -> str:
     return (
-        "vLLM answers a request with min_p or logit_bias with 400 once it speculates (sampling_params.py:1193)"
+        "vLLM answers 400 to a request with min_p or logit_bias once it speculates (sampling_params.py:1193)"
         if arm.draft
         else ""
     )

@@ -145,9 +145,10 @@ def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) ->
     name = claim["metadata"]["name"]
     then = "it is then made again and filled" if prefetch.spec.cache_claim else "then make it again, and it is filled"
     message = (
-        f"claim {name} is being deleted since {since}, so no server or round starts; Kubernetes keeps it while pods "
-        f"name it, finished pods too: kubectl delete pods -l {DEPLOYMENT_LABEL}={snapshot.name} stops its servers, "
-        f"kubectl delete jobs -l {COMPONENT_LABEL}=round the namespace's rounds (results already read stay); {then}"
+        f"claim {name} is being deleted (since {since}), so no server or round starts; Kubernetes keeps it while "
+        f"pods name it, finished pods too: kubectl delete pods -l {DEPLOYMENT_LABEL}={snapshot.name} stops its "
+        f"servers, kubectl delete jobs -l {COMPONENT_LABEL}=round the namespace's rounds (results already read "
+        f"stay); {then}"
     )
     problem = Trouble(message=message, reason=Reason.Unplaceable, since=parse_time(since))
     return replace(

@@ -92,7 +92,7 @@ def released(pool: Pool, *revisions: str, by_people: bool = False) -> Mapping[st
 def way_out(pool: Pool) -> str:
     """How a person can release the pool's holds."""
     if by_person := held_by_a_person(pool):
-        what, to = "change what is measured", "go by verdicts again" if by_person.revision else "measure anew"
+        what, to = "change what is measured", "go by verdicts again" if by_person.revision else "measure again"
     else:
         what, to = "change the spec" if baseline_failure(pool) else "newer evidence releases it", "try it again"
     return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to {to}"

@@ -118,7 +118,7 @@ def _nothing_waits(pool: Pool) -> str:
     anyway = f"{annotation('promote-anyway', pool.name)}=REVISION@TOKEN serves a candidate all the same"
     if pool.decided is None:
         return f"the present question has no verdict yet; wait for it, or {anyway}"
-    return f"nothing else does, as the verdict is {pool.decided.outcome}; {anyway}"
+    return f"the verdict is {pool.decided.outcome}; {anyway}"
 
 
 def promotable(pool: Pool) -> Iterator[Choice]:

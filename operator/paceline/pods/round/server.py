@@ -100,7 +100,7 @@ def ask_server(url: str, body: Mapping[str, Any], key: str, timeout_seconds: flo
         if answer.status != 200:
             return answer.refusal
         found = json.loads(answer.body)
-        return found if isinstance(found, dict) else "the answer is no object"
+        return found if isinstance(found, dict) else "the answer is not an object"
     except TimeoutError as error:
         message = f"a prompt of parity timed out after {timeout_seconds:.0f} s"
         raise ServerFailed(message, Failure.TimedOut) from error
