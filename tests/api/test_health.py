@@ -199,7 +199,7 @@ async def test_passes_that_do_not_end_fail_both_probes(
         apiserver.kubectl("create", "-f", "-", given=deployment("stuck"))
 
         async def fails() -> bool:
-            return (await operator.probe("healthz"))[1].startswith("no pass has ended for ")
+            return (await operator.probe("healthz"))[1].startswith("no pass has finished for ")
 
         await until(fails)
         assert (await operator.probe("readyz"))[0] == 500

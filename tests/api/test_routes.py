@@ -53,7 +53,7 @@ def test_the_resource_of_the_document_is_taken(apiserver: Running) -> None:
 def test_two_pools_of_one_header_value_are_refused(apiserver: Running) -> None:
     twins = [{**pool, "headerValue": "fast"} for pool in ROUTED["spec"]["pools"]]
     given = {**ROUTED, "metadata": {"name": "twins"}, "spec": {**ROUTED["spec"], "pools": twins}}
-    with pytest.raises(RuntimeError, match="headerValue must lead to one pool alone"):
+    with pytest.raises(RuntimeError, match="headerValue must lead to only one pool"):
         apiserver.kubectl("apply", "--dry-run=server", "--namespace", "default", "-f", "-", given=given)
 
 

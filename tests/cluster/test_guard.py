@@ -59,7 +59,7 @@ def test_a_server_that_hangs_gives_way_to_the_baseline(here: Namespace) -> None:
     load(here, "hangs")
     emulate(here, "hangs", hung=True)
     fallen = here.wait("the fallback", degraded(here, "hangs", "FellBack"), SOON)
-    assert "under way and not a token" in pool_of(fallen)["holds"][0]["message"]
+    assert "under way and no token" in pool_of(fallen)["holds"][0]["message"]
     assert pool_of(fallen)["internal"]["target"]["arm"] == "baseline"
 
 

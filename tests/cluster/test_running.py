@@ -61,7 +61,7 @@ def test_the_words_of_a_running_server_are_imported_by_who_may_exec(here: Namesp
 
     other = paceline(here, STATE / "kubeconfig", "-c", "log")
     assert (other.returncode, other.stdout) == (1, "")
-    assert "does not run in container log: name its own by -c" in other.stderr
+    assert "does not run in container log: name its own with -c" in other.stderr
 
     refused = paceline(here, as_a_viewer(here, tmp_path))
     assert (refused.returncode, refused.stdout) == (1, "")

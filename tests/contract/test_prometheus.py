@@ -114,9 +114,12 @@ def test_one_query_has_all_pods_of_a_pool() -> None:
     [
         (web.Response(status=302, headers={"Location": "/login"}), "answered 302"),
         (web.Response(status=503, text="too busy"), "answered 503: too busy"),
-        (web.Response(text="<html>"), "something else than an instant vector"),
-        (web.Response(text='{"status":"success","data":{"result":[{"metric":{}}]}}'), "something else"),
-        (web.Response(text="[" * 100_000), "something else"),
+        (web.Response(text="<html>"), "did not answer with an instant vector"),
+        (
+            web.Response(text='{"status":"success","data":{"result":[{"metric":{}}]}}'),
+            "did not answer with an instant vector",
+        ),
+        (web.Response(text="[" * 100_000), "did not answer with an instant vector"),
     ],
 )
 async def test_what_is_no_prometheus_is_told_with_what_it_said(answer: web.Response, why: str) -> None:

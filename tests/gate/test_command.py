@@ -70,7 +70,7 @@ def test_rounds_in_which_servers_ended_are_told_and_counted(run: Run) -> None:
     wide = json.loads(out)["arms"]["wide"]
     assert (code, wide["verdict"]) == (10, "rejected")
     assert wide["reason"].startswith("Unreliable: ")
-    assert wide["lost"] == "2 of 8 rounds were lost: in 2 its own server ended (ServerCrashed)"
+    assert wide["lost"] == "2 of 8 rounds were lost: in 2 its own server exited (ServerCrashed)"
 
 
 def test_lengths_and_a_mean_at_a_rate_are_told_where_they_are_known(run: Run) -> None:

@@ -65,7 +65,7 @@ from tests.support.gate_cases import Run, case, change
         (
             ["gate", "limits"],
             [{"metric": "p95FFT", "maxIncrease": 0.2}],
-            "case.json: gate.limits[0].metric: no metric that can be limited; there are meanTTFT, p95TTFT, meanTPOT, ",
+            "case.json: gate.limits[0].metric: not a metric that can be limited; use one of meanTTFT, p95TTFT, ",
         ),
         (
             ["gate", "limits"],
@@ -81,14 +81,14 @@ from tests.support.gate_cases import Run, case, change
             (
                 ["measurements", at, "ended"],
                 ended,
-                f"case.json: measurements[{at}].ended: what a server came to is expected: Malformed, OutOfMemory, ",
+                f"case.json: measurements[{at}].ended: must be one of Malformed, OutOfMemory, ",
             )
             for at, ended in ((4, "server crashed"), (4, "ClientFailed"))
         ),
         (
             ["measurements", 0, "ended"],
             "Crashed",
-            "case.json: measurements[0].ended: what a server came to is expected: ClientBusy, ClientFailed, Evicted, ",
+            "case.json: measurements[0].ended: must be one of ClientBusy, ClientFailed, Evicted, ",
         ),
         *(
             (
@@ -222,7 +222,7 @@ def test_a_run_has_its_verdict_already(run: Run, file: str, text: str) -> None:
 def test_a_search_is_said_to_decide_nothing(run: Run) -> None:
     code, out, err = run("run.search.yaml", "kind: BenchmarkRun\nspec:\n  search: {}\n")
     assert (code, out) == (1, "")
-    assert err.startswith("run.search.yaml: it is a BenchmarkRun that searches, which decides nothing: ")
+    assert err.startswith("run.search.yaml: it is a BenchmarkRun that searches, and a search decides nothing: ")
 
 
 def test_looks_may_stand_in_the_gate_as_in_a_spec(run: Run) -> None:

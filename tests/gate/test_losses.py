@@ -34,7 +34,7 @@ def decided(ends: Ends, truth: Truth = LATENCY, rounds: int = 9) -> core.Verdict
 def test_one_end_may_be_luck_and_is_said() -> None:
     verdict = decided({(1, "wide"): "ServerCrashed"})
     assert (verdict.outcome, verdict.winner, verdict.rounds) == (Outcome.PROMOTE, "wide", 4)
-    assert verdict.arms["wide"].lost == "1 of 5 rounds was lost: in 1 its own server ended (ServerCrashed)"
+    assert verdict.arms["wide"].lost == "1 of 5 rounds was lost: in 1 its own server exited (ServerCrashed)"
     assert gate.explain(verdict.arms["wide"]).endswith(verdict.arms["wide"].lost)
 
 
@@ -62,7 +62,7 @@ def test_a_verdict_that_was_final_before_stays() -> None:
     verdict = decided({(1, "wide"): "ServerCrashed", (6, "wide"): "ServerCrashed"})
     assert (verdict.outcome, verdict.arms["wide"].lost) == (
         Outcome.PROMOTE,
-        "1 of 5 rounds was lost: in 1 its own server ended (ServerCrashed)",
+        "1 of 5 rounds was lost: in 1 its own server exited (ServerCrashed)",
     )
 
 
@@ -77,7 +77,7 @@ def test_one_that_never_gave_a_complete_round_is_an_error() -> None:
     """Nothing tells it from one that was asked wrongly."""
     verdict = decided({(n, "wide"): "ServerCrashed" for n in range(3)}, rounds=3)
     assert (verdict.outcome, verdict.arms["wide"].reason) == (Outcome.ERROR, "NoCompleteRound")
-    assert "3 of 3 rounds were lost: in 3 its own server ended (ServerCrashed)" in gate.explain(verdict.arms["wide"])
+    assert "3 of 3 rounds were lost: in 3 its own server exited (ServerCrashed)" in gate.explain(verdict.arms["wide"])
 
 
 def test_the_others_go_on_without_it() -> None:
@@ -93,7 +93,7 @@ def test_losses_that_are_nobodys_are_told_from_the_others() -> None:
     verdict = gate.decide(core.Gate(), list(LATENCY), EVEN, ended(measurements, {(3, "wide"): "OutOfMemory"}))
     assert verdict.arms["wide"].lost == (
         "3 of 7 rounds were lost: in 1 one of its points was invalid, in 1 a point of the baseline was invalid, "
-        "in 1 its own server ended (OutOfMemory)"
+        "in 1 its own server exited (OutOfMemory)"
     )
 
 
@@ -130,7 +130,7 @@ class TestRequestsThatFail:
     def test_a_baseline_that_lived_excuses_no_crash(self, lived: str) -> None:
         ends = {(n, "wide"): "ServerCrashed" for n in (1, 3)} | {(n, "baseline"): lived for n in (1, 3)}
         wide = decided(ends).arms["wide"]
-        assert (wide.reason, "in 2 its own server ended (ServerCrashed)" in wide.lost) == ("Unreliable", True)
+        assert (wide.reason, "in 2 its own server exited (ServerCrashed)" in wide.lost) == ("Unreliable", True)
 
     @pytest.mark.parametrize(
         ("theirs", "excused"),

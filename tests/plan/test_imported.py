@@ -119,7 +119,7 @@ def test_a_file_is_waited_for_to_its_last_round() -> None:
     world.settle("the third is not", 5)
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     said = run(world)["status"]["conditions"][0]["message"]
-    assert said.endswith("and 2 of its BenchmarkRounds are there; delete it and apply the whole file")
+    assert said.endswith("but 2 of its BenchmarkRounds exist; delete it and apply the whole file")
     assert jobs(world) == 0
 
 
@@ -137,7 +137,7 @@ def test_rounds_that_decide_nothing_yet_start_no_job(rounds: int, spoiled: Any) 
     world = allowing()
     apply(world, file(rounds=rounds, **spoiled))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
-    assert "go on with `paceline measure` to its end" in run(world)["status"]["conditions"][0]["message"]
+    assert "let `paceline measure` finish" in run(world)["status"]["conditions"][0]["message"]
     assert jobs(world) == 0
 
 
@@ -169,11 +169,11 @@ def of_another_load(result: Round) -> Round:
 
 
 REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
-    "none": (lambda results: [], "there is none; apply the file once `paceline measure` has ended"),
-    "one is missing": (lambda results: [results[0], results[2]], "it says that it is number 2; rounds stand in order"),
+    "none": (lambda results: [], "must not be empty; apply the file once `paceline measure` is done"),
+    "one is missing": (lambda results: [results[0], results[2]], "it is numbered 2; rounds must be in order"),
     "a try has two results": (
         lambda results: [results[0], replace(results[0], try_=1), *results[1:]],
-        "round 1: it says that it is number 0",
+        "round 1: it is numbered 0",
     ),
     "too many": (
         lambda results: [replace(results[0], round=number) for number in range(13)],
@@ -181,7 +181,7 @@ REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
     ),
     "no baseline": (first(without_baseline), "it compares nothing: it has wide"),
     "an arm of another spec": (first(renamed), "spec has no other; apply the file as"),
-    "an arm twice": (first(twice), "wide is there twice"),
+    "an arm twice": (first(twice), "wide is given twice"),
     "a workload of another spec": (first(of_another_load), "spec has no code@99"),
     "of the future": (
         first(lambda one: moved(one, timedelta(days=2).total_seconds())),
@@ -193,15 +193,15 @@ REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
     ),
     "two at once": (
         lambda results: [results[0], replace(results[0], round=1), *results[2:]],
-        "round 1: it began before the one before it had ended",
+        "round 1: it began before the previous round ended",
     ),
     "of an emulator": (
         each(emulated=True),
-        "an emulator served, and spec.engine.image is registry.example.com/sglang:0.5.6-tails-mpt",
+        "an emulator served, but spec.engine.image is registry.example.com/sglang:0.5.6-tails-mpt",
     ),
     "of another engine": (each(engine_version="0.5.23"), "the servers were 0.5.23, but spec.engine.version is 0.5.6"),
     "of an unknown engine": (each(engine_version=""), "the servers were of no known version"),
-    "of unknown GPUs": (each(gpu_model=""), "which GPUs it ran on is not known"),
+    "of unknown GPUs": (each(gpu_model=""), "its GPUs are unknown"),
     "of fewer GPUs": (each(gpus=("GPU-0",)), "it ran on 1 GPUs, but spec.accelerator.count is 4"),
 }
 
@@ -227,7 +227,7 @@ def test_an_unchanged_file_is_evidence() -> None:
 
 def test_what_the_machine_did_otherwise_is_said() -> None:
     world, honest = allowing(), file()
-    differs = ["the servers had X (--env), and engine.env does not"]
+    differs = ["the servers had X (--env), but engine.env does not"]
     apply(world, brought(honest["spec"], rounds_of(honest), differs=differs))
     assert run(world)["status"]["conditions"][0]["message"].endswith(differs[0])
 
@@ -236,7 +236,7 @@ def test_prompts_of_the_cluster_cannot_be_compared() -> None:
     world, honest = allowing(), file()
     loads = [{**load, "source": "configMap://prompts/code.jsonl"} for load in honest["spec"]["workloads"]]
     apply(world, brought({**honest["spec"], "workloads": loads}, rounds_of(honest)))
-    assert "whether this cluster has the same is not known" in run(world)["status"]["conditions"][0]["message"]
+    assert "this cluster may have different ones" in run(world)["status"]["conditions"][0]["message"]
 
 
 def test_speeds_of_an_emulator_are_evidence_of_an_emulator() -> None:

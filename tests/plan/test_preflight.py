@@ -65,7 +65,7 @@ def test_what_is_worth_knowing_stands_in_notes_and_is_told_once(world: World) ->
     assert world.message("CacheReady") == "the models are on the cache volume"
 
     world.edit("quantise", lambda spec: spec["engine"]["args"].append("--quantization=fp8"))
-    note = f"spec.candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
+    note = f"spec.candidates[0].args: --quantization fp8 in spec.engine.args, but {HEAD}"
     assert note in world.status()["notes"][0]
     assert world.message("CacheReady") == "the models are on the cache volume"
     world.wait(10)

@@ -31,7 +31,7 @@ def test_it_ends_once() -> None:
         world.round_ends()
     assert verdict(world)[0] == "Promote"
     (said,) = world.runs("latency")[-1]["status"]["armVerdicts"]
-    assert said["reason"].endswith("1 of 4 rounds was lost: in 1 its own server ended (OutOfMemory)")
+    assert said["reason"].endswith("1 of 4 rounds was lost: in 1 its own server exited (OutOfMemory)")
 
 
 def test_requests_to_it_fail_in_every_other_round() -> None:

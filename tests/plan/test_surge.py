@@ -112,7 +112,7 @@ def test_without_room_the_server_more_is_withdrawn_after_a_minute() -> None:
     world = without_room()
     assert servers(world) == [("baseline", "Running"), ("wide", "Pending")]
     assert world.condition("Ready") == "True Serving"
-    assert "Insufficient nvidia.com/gpu; one server more waits for room since " in world.message("Reconciling")
+    assert "Insufficient nvidia.com/gpu; one more server waits for room since " in world.message("Reconciling")
     began = world.cluster.now
     world.until_wake()
     assert (world.cluster.now - began).total_seconds() == 60

@@ -29,7 +29,7 @@ VALIDATE: tuple[Told, ...] = (
     ("a search with chains that would lose what the baseline keeps",
      (*OLD, *BY_DEFAULT, ("spec.pools.1.search", {
          "numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 4}, "numDraftTokens": {"min": 2, "max": 16}})),
-     "spec.engine.env", "takes overlap scheduling from a chain"),
+     "spec.engine.env", "turns off overlap scheduling for a chain"),
     one("an hour that no clock shows", "spec.benchmark.window", {**NIGHT, "schedule": "0 25 * * *"},
         "spec.benchmark.window.schedule", "such as 0 22 * * * (22:00 each day): bad hour"),
     one("a day that never comes", "spec.benchmark.window", {**NIGHT, "schedule": "0 0 30 2 *"},
@@ -140,7 +140,7 @@ VALIDATE: tuple[Told, ...] = (
      "spec.candidates[1].adaptive", "0.5.11 has it"),
     ("a schedule before SGLang could read one",
      (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.depthByBatchSize", falling((1, 3), (9, 0)))),
-     "spec.candidates[1].depthByBatchSize", "SGLang 0.5.6 has no depth by batch size; 0.5.13 has it"),
+     "spec.candidates[1].depthByBatchSize", "SGLang 0.5.6 has no depth by batch size; take 0.5.13"),
     ("a schedule beside a file of one's own",
      ((f"{SECOND}.tree", GONE), (f"{SECOND}.depthByBatchSize", falling((1, 3), (9, 0))),
       (f"{SECOND}.args", ["--speculative-adaptive-config=/models/own.json"])),

@@ -157,7 +157,7 @@ def test_a_text_that_is_no_yaml_says_where_and_the_usual_cause(
     file.write_text(text)
     assert main(["validate", str(file)]) == 1
     out = capsys.readouterr().out
-    assert out.startswith(f"{file}{at}is no YAML: ")
+    assert out.startswith(f"{file}{at}is not YAML: ")
     assert hint in out
     assert "unicode string" not in out
 

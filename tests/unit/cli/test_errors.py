@@ -59,7 +59,7 @@ MAY_NOT = (
             "no permission to get speculativedeployments in namespace models: ask for ",
         ),
         (refused(404, "not found"), ("coder",), "this cluster does not know SpeculativeDeployments: install"),
-        (nothing, (), "namespace models has no SpeculativeDeployment; name another one by -n"),
+        (nothing, (), "namespace models has no SpeculativeDeployment; name another one with -n"),
         (two, (), "namespace models has several SpeculativeDeployments; name one of: one, two"),
         (two, ("three",), "namespace models has no SpeculativeDeployment three; name one of: one, two"),
     ],

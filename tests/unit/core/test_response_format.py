@@ -29,7 +29,7 @@ def of(schema: Any) -> dict[str, Any]:
         ({"type": "json_schema", "schema": BUG}, 'json_schema must be {"name": …, "schema": {…}}'),
         (of({"$schema": []}), "json_schema.schema: $schema must be text"),
         (of({"$ref": "#/$defs/line", "$defs": {"line": {}}}), ""),
-        (of({"$ref": "#/$defs/line"}), "json_schema.schema refers to #/$defs/line, which is not in it; write"),
+        (of({"$ref": "#/$defs/line"}), "json_schema.schema refers to #/$defs/line, which it does not contain;"),
         (of({"anyOf": [ELSEWHERE]}), "json_schema.schema refers to https://example.com/schema.json, which"),
         (of({"properties": {"$ref": {"type": "string"}}}), ""),
         (of({"$id": "https://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b"}}}), ""),

@@ -61,7 +61,7 @@ def test_what_waits_for_a_verdict_that_cannot_come_is_refused() -> None:
     assert problems(manifest(2)) == []
     assert problems(manifest(1, untilDecided="Nothing")) == []
     (problem,) = problems(manifest(2, untilDecided="Nothing"))
-    assert problem.startswith("spec.promotion.untilDecided: Nothing never gets a verdict")
+    assert problem.startswith("spec.promotion.untilDecided: Nothing would wait forever")
 
 
 def test_a_run_of_several_nodes_is_refused() -> None:

@@ -38,7 +38,7 @@ RIGHT = [
     spread("SGLangJAX", "--dp-size=2"),
 ]
 WRONG = [
-    (spread("SGLang", "--dp-size=2"), "--dp-size=2 x tensorParallelSize 8 takes 16 accelerators, and a server has 8"),
+    (spread("SGLang", "--dp-size=2"), "--dp-size=2 x tensorParallelSize 8 takes 16 accelerators, but a server has 8"),
     (
         spread("SGLang", "--dp-size", "2", "--pp-size=2", tp=4),
         "--dp-size=2 x --pp-size=2 x tensorParallelSize 4 takes",
@@ -49,7 +49,7 @@ WRONG = [
         "tensorParallelSize 8 must be divisible by --attn-dp-size=4 x --attn-cp-size=4",
     ),
     (spread("SGLang", "--data-parallel-size=3", "--enable-dp-attention", version="0.5.6"), "must be divisible by"),
-    (spread("vLLM", "-dp=2"), "-dp=2 x tensorParallelSize 8 takes 16 accelerators, and a server has 8"),
+    (spread("vLLM", "-dp=2"), "-dp=2 x tensorParallelSize 8 takes 16 accelerators, but a server has 8"),
     (spread("vLLM", "--prefill_context_parallel_size=2"), "takes 16 accelerators"),
     (spread("vLLM", "--decode-context-parallel-size=3"), "tensorParallelSize 8 must be divisible by"),
     (spread("SGLangJAX", "--dp-size=3"), "tensorParallelSize 8 must be divisible by --dp-size=3"),

@@ -65,7 +65,7 @@ def of_server(**fields: Any) -> dict[str, Any]:
         ),
         ({"spec": {"volumes": [{"name": "tmp"}]}}, "spec.volumes[0].name", "take another name"),
         ({"spec": {"volumes": [{"name": "ctl-in"}]}}, "spec.volumes[0].name", "take another name"),
-        ({"spec": {"hostPID": True}}, "spec.hostPID", "an arm of a round ends with all of its processes"),
+        ({"spec": {"hostPID": True}}, "spec.hostPID", "a round stops all processes of an arm"),
         (
             of_server(volumeMounts=[{"name": "x", "mountPath": "/ctl/in"}]),
             f"{SERVER}.volumeMounts[0].mountPath",
@@ -161,7 +161,7 @@ def test_another_container_takes_no_accelerators_that_nothing_counts() -> None:
     router = {"name": "router", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "2"}}}
     ((path, message),) = faults({"spec": {"containers": [router]}}).items()
     assert path == "spec.containers[0].resources.limits"
-    assert "nvidia.com/gpu beside the server's is counted nowhere" in message
+    assert "nvidia.com/gpu is counted only for the server" in message
     sidecar = {**router, "restartPolicy": "Always"}
     assert list(faults({"spec": {"initContainers": [sidecar]}})) == ["spec.initContainers[0].resources.limits"]
     assert faults({"spec": {"initContainers": [router]}}) == {}  # it gives them back before the server starts

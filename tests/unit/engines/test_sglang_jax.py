@@ -238,7 +238,7 @@ def test_every_device() -> None:
 
 def test_two_devices_a_chip() -> None:
     (refusals,) = refused(server(product="tpu7x"))
-    assert refusals.startswith("two-devices-a-chip accelerator.product: tpu7x has two devices a chip")
+    assert refusals.startswith("two-devices-a-chip accelerator.product: tpu7x has two devices per chip")
 
 
 @pytest.mark.parametrize(

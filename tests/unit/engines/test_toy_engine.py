@@ -181,7 +181,7 @@ REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
     # Those of the API, from its capabilities.
     (((TREE, {**CHAIN, "topK": 2}),), "which draft only chains; got 2 on Toy"),
     (((TREE, {**CHAIN, "numSteps": 1, "numDraftTokens": 2}),), "numSteps must be at least 2 on Toy"),
-    (((TREE, GONE), (f"{CANDIDATE}.depthByBatchSize", FALLING)), "depthByBatchSize goes with"),
+    (((TREE, GONE), (f"{CANDIDATE}.depthByBatchSize", FALLING)), "depthByBatchSize works only with"),
     ((("spec.draft.algorithm", "STANDALONE"),), "Toy serves only EAGLE3, NGRAM; got STANDALONE on Toy"),
     (((f"{CANDIDATE}.draft", {"algorithm": "Custom", "name": "toyhead"}),), "write algorithm: EAGLE3"),
     ((("spec.accelerator.resourceName", "nvidia.com/gpu"),), f"resourceName must be {RESOURCE} for Toy"),

@@ -119,7 +119,7 @@ def test_deployments_of_one_file_share_what_is_free(tmp_path: Path, capsys: pyte
     for many, code in ((1, 0), (3, NO_ROOM)):
         file.write_text(yaml.safe_dump_all([one | {"metadata": {"name": f"chat-{number}"}} for number in range(many)]))
         assert main(["plan", str(file), "--gpus-free", "2"]) == code
-    assert "Servers of all 3 deployments take 3 GPUs together.\n  Not all find room in 2" in capsys.readouterr().out
+    assert "Servers of all 3 deployments take 3 GPUs together.\n  Not all fit in 2" in capsys.readouterr().out
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -416,7 +416,7 @@ def planned(capsys: pytest.CaptureFixture[str], path: Path, purpose: str) -> lis
 def test_the_rounds_of_a_search_are_a_part_of_its_pools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = planned(capsys, tmp_path, "Gate")
     pool = next(number for number, line in enumerate(lines) if line.startswith("latency "))
-    assert lines[pool + 1].startswith("  of it the search ")
+    assert lines[pool + 1].startswith("  of which the search ")
     assert (
         "A search has the rounds that it would need if all candidates were equally fast: it may need others." in lines
     )
@@ -445,5 +445,5 @@ def test_what_a_gate_can_show_after_a_search_is_of_one_candidate(
 
 def test_a_search_without_a_gate_is_all_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = "\n".join(planned(capsys, tmp_path, "Search"))
-    assert "of it the search" not in out
+    assert "of which the search" not in out
     assert "What a verdict can show" not in out

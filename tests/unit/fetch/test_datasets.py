@@ -168,7 +168,7 @@ async def test_a_token_opens_what_is_gated(pod: Pod, hub: Hub) -> None:
         ),
         (b'{"messages": [{"role": "system", "content": "a"}]}', "entry 1 asks nothing"),
         (b'{"question": "a"}', "entry 1 has neither messages nor conversations"),
-        (b"PAR1", "line 1 is no JSON"),
+        (b"PAR1", "line 1 is not JSON"),
     ],
 )
 async def test_prompts_that_no_round_could_send_are_refused_before_weights(

@@ -154,7 +154,7 @@ async def test_a_listed_file_is_none_outside_of_its_repository(pod: Pod, hub: Hu
     hub.answer = tree
     ended = await pod.fetch(HEAD)
     assert ended.code == 2
-    assert "which is no file's path" in ended.message
+    assert "which is not a file's path" in ended.message
     assert hub.downloads == []
     assert [one for one in pod.volume.rglob("*.json") if one.is_file()] == []
 

@@ -116,7 +116,7 @@ def test_what_the_hub_really_says_is_read(answers: list[httpx2.Response]) -> Non
 def test_a_path_that_is_none_is_refused(answers: list[httpx2.Response], path: object) -> None:
     answers[:] = [httpx2.Response(200, json=INFO), httpx2.Response(200, json=[*FILES, FILES[0] | {"path": path}])]
     pinned = hub.resolve_revision(MODEL)
-    with pytest.raises(FetchError, match="which is no file's path"):
+    with pytest.raises(FetchError, match="which is not a file's path"):
         hub.list_files(pinned, FetchRequest(models=(MODEL,)))
 
 

@@ -18,7 +18,7 @@ def test_what_a_cluster_would_refuse_is_said_at_once() -> None:
     """By the operator's own words."""
     run = imported.file(change=lambda result: result)
     (line,) = applying("run.yaml", run, NOW)
-    assert line.startswith("no evidence for a cluster: an emulator served, and spec.engine.image is ")
+    assert line.startswith("no evidence for a cluster: an emulator served, but spec.engine.image is ")
 
 
 def test_of_a_run_that_brings_no_rounds_nothing_is_said() -> None:

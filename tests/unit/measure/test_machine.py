@@ -135,7 +135,7 @@ def test_variables_have_their_values() -> None:
 
 
 def test_a_value_that_is_in_the_cluster_has_to_be_given() -> None:
-    with pytest.raises(UnsetVariableError, match="give it by --env KEY=VALUE"):
+    with pytest.raises(UnsetVariableError, match="give it with --env KEY=VALUE"):
         process_environment(of(SECRET), HERE, {}, POD)
 
 
@@ -183,7 +183,7 @@ def test_what_no_process_here_does_is_told() -> None:
     assert list(left_out(example.server().engine)) == []
 
 
-WRITE_IT = "and engine.env does not: write it there, or leave it out"
+WRITE_IT = "but engine.env does not: write it there, or leave it out"
 
 
 @pytest.mark.parametrize(

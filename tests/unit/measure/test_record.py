@@ -78,12 +78,14 @@ def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:
 def test_another_question_is_refused(tmp_path: Path) -> None:
     other = wanted()
     other["spec"] = {**other["spec"], "gate": {"minImprovement": "50%"}}
-    with pytest.raises(RecordError, match=r"asks another question than .*; name another file with -o, or remove it"):
+    with pytest.raises(
+        RecordError, match=r"asks a different question from .*; name another file with -o, or remove it"
+    ):
         record.gone_on_with(half_way(), other, NOTE, tmp_path / "run.yaml")
 
 
 def test_rounds_of_two_ways_are_not_mixed(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="measured in another way than now"):
+    with pytest.raises(RecordError, match="measured differently"):
         record.gone_on_with(half_way("measured on another"), wanted(), NOTE, tmp_path / "run.yaml")
 
 

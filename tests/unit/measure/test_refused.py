@@ -51,7 +51,7 @@ def test_one_thing_is_measured_at_a_time(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml")
     assert (
-        "pvc://company-models/qwen/Qwen3-8B: it is on a claim of the cluster; say where it is here by --models" in said
+        "pvc://company-models/qwen/Qwen3-8B: it is on a claim of the cluster; name a local copy with --models" in said
     )
 
 
@@ -60,8 +60,11 @@ def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.Captur
     [
         (("-o", "{there}"), "-o: {there} is a folder, or named like the logs' folder: name a file, such as run.yaml"),
         (("-o", "."), "-o: . is a folder"),
-        (("-o", "{there}/run.d"), "-o: {there}/run.d is a folder, or named like that of the logs"),
-        (("-o", "{there}/a-file/run.yaml"), "{there}/a-file/run.d: Not a directory: name a file of another folder by"),
+        (("-o", "{there}/run.d"), "-o: {there}/run.d is a folder, or named like the logs' folder"),
+        (
+            ("-o", "{there}/a-file/run.yaml"),
+            "{there}/a-file/run.d: Not a directory: name a file of another folder with",
+        ),
         (("-o", "{there}/question.yaml"), "-o: {there}/question.yaml is the file that is measured, and would be over"),
         (("--report", "{there}/run.yaml"), "--report: {there}/run.yaml is a folder, or the file of the run"),
         (("--report", "{there}/no/page.html"), "--report: {there}/no is not a folder that can be written to"),
@@ -92,7 +95,7 @@ def test_prompts_that_no_round_could_use_are_told_before_a_round(
     question.write_text(yaml.safe_dump(run))
     there = ("--models", str(models(tmp_path / "models")), "--engine-command", "/bin/true", "--prompts", f"own={own}")
     own.write_text('{"prompt": "One?"}\n{"prompt":')
-    assert "pvc://logs/own.jsonl: line 2 is no JSON" in refused(tmp_path, capsys, question, *there)
+    assert "pvc://logs/own.jsonl: line 2 is not JSON" in refused(tmp_path, capsys, question, *there)
     own.write_text('{"prompt": "One?"}')
     read_prompts.cache_clear()
     said = refused(tmp_path, capsys, question, *there)

@@ -75,5 +75,5 @@ def test_a_file_of_another_run_is_told_before_anything_is_searched(tmp_path: Pat
     process = measure(tmp_path)
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
-    assert "run.yaml: it holds another, and no search in" in output
+    assert "run.yaml: it holds another, but no search in" in output
     assert not (tmp_path / "run.search.yaml").exists()

@@ -123,7 +123,7 @@ def test_a_download_of_a_whole_model(words: str, downloads: Any) -> None:
 
 
 def test_a_script_that_cannot_be_read_is_asked_about() -> None:
-    with pytest.raises(UnansweredError, match="quote without an end; let paceline import pod/NAME"):
+    with pytest.raises(UnansweredError, match="an unclosed quote; let paceline import pod/NAME"):
         launch(container(["sh", "-c", "vllm serve 'a/b"]))
 
 
@@ -145,7 +145,7 @@ def test_a_short_flag_is_written_in_full_and_of_two_the_last_counts() -> None:
 
 def test_a_server_over_several_nodes_is_refused() -> None:
     (question,) = carried_arguments("SGLang", "0.5.23", [*MODEL, "--nnodes", "2", "--node-rank", "0"]).questions
-    assert "no server over several nodes" in question
+    assert "cannot span several nodes" in question
     assert "spec.accelerator.nodes" in question
 
 

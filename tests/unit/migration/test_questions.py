@@ -47,15 +47,15 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
         (
             MISTRAL,
             lambda d: engine(d).update(image="vllm/vllm-openai@sha256:0"),
-            "say it with --engine-version",
+            "set --engine-version",
         ),
-        (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "say which with --product, a value of the node label"),
+        (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "name it with --product, a value of the node label"),
         (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "no whole number"),
-        (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; say how many"),
+        (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; set --gpus N"),
         (
             AIBRIX,
             lambda d: None,
-            ("is on the volume model-hostpath, which is not a PersistentVolumeClaim; say where it is"),
+            "is on the volume model-hostpath, which is not a PersistentVolumeClaim; say where it is",
         ),
         (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
         (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "gpt2 is not the name of a repository"),
@@ -65,7 +65,11 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
             lambda d: engine(d).update(command=["vllm"], args=["serve", "a/b", "-tp", "$(TP)"]),
             "-tp $(TP): is no number",
         ),
-        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "uses $TP, and the Deployment does not"),
+        (
+            MISTRAL,
+            lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]),
+            "uses $TP, which the Deployment does not",
+        ),
         (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts an engine"),
         (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment, only StatefulSet; for a model over"),
     ],
@@ -172,7 +176,9 @@ def test_a_model_of_another_hub(tmp_path: Path, capsys: pytest.CaptureFixture[st
     deployment = MISTRAL.deployment
     engine(deployment)["env"] = [{"name": "VLLM_USE_MODELSCOPE", "value": "True"}]
     assert run(tmp_path, deployment) == 1
-    assert "is a model of ModelScope, which is no source here; say where it is with --target" in capsys.readouterr().err
+    assert (
+        "is a model of ModelScope, which is not a source here; say where it is with --target" in capsys.readouterr().err
+    )
 
 
 def test_the_topology_of_tpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +218,7 @@ def test_what_else_is_not_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixtur
     for part in (
         "metadata.name 7b.mistral: is b-mistral here",
         "spec.revisionHistoryLimit: 3 is left out",
-        "image own/team-vllm:2.1.0: the release is taken to be 2.1.0, by the tag",
+        "image own/team-vllm:2.1.0: the release is assumed to be 2.1.0, from the tag",
         "ports[api]: the port is called http here",
         "ports[api].hostPort: 8000 is left out",
         "containers[second]: starts an engine, too",

@@ -198,7 +198,7 @@ async def test_the_words_are_those_of_the_process(
 ) -> None:
     found, comments = await engine_of(Cluster(folder=tmp_path, words=words, engine=engine), capsys)
     assert (found["type"], found["args"]) == ("SGLang", [*OWN, *more])
-    assert "the engine's words are those of process" in comments
+    assert "the engine's arguments are those of process" in comments
 
 
 async def test_a_console_script_is_run_by_an_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +208,7 @@ async def test_a_console_script_is_run_by_an_interpreter(tmp_path: Path, capsys:
     )
     engine, comments = await engine_of(cluster, capsys, "--engine-version=0.33.0")
     assert (engine["type"], engine["args"]) == ("vLLM", ["--generation-config", "vllm"])
-    assert "stands before the engine" not in comments
+    assert "comes before the engine" not in comments
 
 
 async def test_a_value_of_a_secret_is_a_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,11 +292,11 @@ TITLED = ("bash", "-c", f'touch $READY; exec -a "{" ".join(SERVER)} --token {SEC
             "ask for get of secrets in namespace models",
         ),
         (SERVER, {"ends": b""}, "the connection closed before the command ended; try again"),
-        (SERVER, {"ends": FAILED}, f"by sh in container sglang of Pod models/llm-1-a: {NO_SH}; try again"),
+        (SERVER, {"ends": FAILED}, f"with sh in container sglang of Pod models/llm-1-a: {NO_SH}; try again"),
         (OTHERS, {}, "no process starts an engine; programs: bash, cache; write the words"),
-        (("sh", "-c", TWO), {}, "are engines that do not start each other"),
-        (SERVER, {"engine": "titled"}, "has another title than its words"),
-        (TITLED, {}, "has another title than its words"),
+        (("sh", "-c", TWO), {}, "are separate engines"),
+        (SERVER, {"engine": "titled"}, "does not show its arguments"),
+        (TITLED, {}, "does not show its arguments"),
     ],
     ids=["exec", "container", "secrets", "closed", "no sh", "no engine", "two", "a title", "its words in one"],
 )

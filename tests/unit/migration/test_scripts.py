@@ -65,7 +65,7 @@ REFUSED: Mapping[str, Script] = {
     "`)`": ('case "$GPU" in h200) T=8;; *) T=4;; esac; exec vllm serve a/b --tp $T', {"GPU": "h200"}),
     "`[`": ("[ -d /models/32b ] && exec vllm serve a/32b; exec vllm serve a/8b", {}),
     "`test`": ('test -n "$LORA" && ARGS=--enable-lora; exec vllm serve a/b ${ARGS:-}', {}),
-    "only where a program before it succeeds": ("false && T=8; exec vllm serve a/b --tp ${T:-1}", {}),
+    "only if a program before it succeeds": ("false && T=8; exec vllm serve a/b --tp ${T:-1}", {}),
     "two engines": ("false && exec vllm serve a/b\nexec vllm serve c/d", {}),
     "`set`": ("set -f; exec vllm serve a/b *", {}),
     "`$@`": ('set -- --tp 2; exec vllm serve a/b "$@"', {}),
@@ -96,7 +96,7 @@ REFUSED: Mapping[str, Script] = {
     "`exec` of another": ("exec pip install x; vllm serve a/b", {}),
     "the same command sets": ("A=1 B=$A; exec vllm serve a/b $B", {}),
     "`xargs`": ("echo --tp 2 | xargs vllm serve a/b", {}),
-    "quote without an end": ("vllm serve 'a/b", {}),
+    "unclosed quote": ("vllm serve 'a/b", {}),
 }  # fmt: skip
 """What is named as the reason → a script that only a shell can follow."""
 BY = (

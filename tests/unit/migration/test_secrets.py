@@ -36,7 +36,7 @@ def script(text: str) -> Change:
     return lambda _, engine: engine.update(command=["sh", "-c"], args=[text])
 
 
-NEEDED = "looks like a secret that is written out, and is *** here: put it into a Secret"
+NEEDED = "looks like a secret that is written out, so *** replaces it: name a Secret"
 
 
 @pytest.mark.parametrize(

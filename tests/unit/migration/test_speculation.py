@@ -64,7 +64,7 @@ def test_sglang(flags: str, draft: Any, shape: Any) -> None:
     found, candidate, notes = of("SGLang", "0.5.23", *flags.split())
     assert (found, candidate) == (draft, {"name": "current", **shape})
     assert len(notes) == 1
-    assert "is the candidate current" in notes[0]
+    assert "becomes the candidate current" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_sglang_jax_has_one_word_for_it() -> None:
 def test_what_sglang_chooses_by_itself_is_a_guess_and_said() -> None:
     _, candidate, notes = of("SGLang", "0.5.23", *EAGLE3.split())
     assert candidate == {"name": "current", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}
-    assert "is a guess: what the running server has taken is in its /server_info" in notes[1]
+    assert "is a guess: the running server shows its own in /server_info" in notes[1]
 
 
 def test_flags_without_an_algorithm_do_nothing() -> None:

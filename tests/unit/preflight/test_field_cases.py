@@ -215,7 +215,7 @@ CASES: Mapping[str, Sequence[Case]] = {
              weights={**TENSORS, "layers.0.mlp.up_proj.weight_scale": (1,)}),
         Case(of="a head without a class", head={**HEAD, "architectures": None}, says="names no class"),
         Case(of="vllm#50170: no layers named", spec=vllm(), head={**HEAD, "eagle_config": {}},
-             says="note: spec.draft.source: hf://acme/head names no layers: vLLM 0.33.0 takes states before layers 2,"),
+             says="note: spec.draft.source: hf://acme/head names no layers, so vLLM 0.33.0 takes states before"),
     ),
     "attention backends": (
         Case(of="sglang#36352: EAGLE3", spec=sglang("--attention-backend=torch_native"), says="does not speculate"),
@@ -245,7 +245,7 @@ CASES: Mapping[str, Sequence[Case]] = {
                  "--attention-backend=flashinfer", version="0.5.17", accelerator=B200, draft=draft("MTP", None))),
         Case(of="sglang#35080, put right", target=QWEN3_NEXT, of_target=MTP_WEIGHTS, spec=sglang(
              "--attention-backend=flashinfer", version="0.5.23", accelerator=B200, draft=draft("MTP", None))),
-        Case(of="sglang#21080: fa4 before it drafts", says="fa4 makes no drafts in SGLang 0.5.9", spec=sglang(
+        Case(of="sglang#21080: fa4 before it drafts", says="fa4 cannot draft in SGLang 0.5.9", spec=sglang(
              "--attention-backend=fa4", SHARE, version="0.5.9", env=SPEC_V2)),
         Case(of="sglang#16755: a chain on trtllm_mha", spec=sglang("--attention-backend=trtllm_mha")),
         Case(of="sglang#27942: a tree on trtllm_mha", says="cannot be drafted on trtllm_mha",
@@ -311,7 +311,7 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="vllm#24322", spec=vllm(candidates=chain(3, "--speculative-config.draft_tensor_parallel_size=1"))),
         Case(of="block verification",
              spec=vllm(candidates=chain(3, "--speculative-config.rejection_sample_method=block"))),
-        Case(of="fly, which is lossy", says="lets tokens pass",
+        Case(of="fly, which is lossy", says="accepts tokens",
              spec=vllm(candidates=chain(3, "--speculative-config.rejection_sample_method=fly"))),
         Case(of="a key that has a field", says="write the candidate's shape",
              spec=vllm(candidates=chain(3, "--speculative-config.num_speculative_tokens=5"))),

@@ -78,8 +78,8 @@ def test_of_another_engine_only_the_targets_depth_is_known() -> None:
 def test_foreign_states_are_told_before_they_are_measured() -> None:
     finding = noted(OWN, on=UPSTREAM)
     assert finding.problem == (
-        f"{HEAD} names no layers, so SGLang 0.5.23 takes states before layers 2, 24, 45, and the fork of 0.5.6 that "
-        "made the first such heads (github.com/tails-mpt/sglang) before 3, 27, 47"
+        f"{HEAD} names no layers, so SGLang 0.5.23 takes states before layers 2, 24, 45, but the fork of 0.5.6 that "
+        "made the first such heads (github.com/tails-mpt/sglang) took them before 3, 27, 47"
     )
     assert finding.why.endswith("low acceptance is expected")
     assert "names [2, 26, 46] as eagle_aux_hidden_state_layer_ids" in finding.fix
@@ -108,7 +108,7 @@ def test_marks_that_stay_make_the_states_too_wide() -> None:
     [
         ((2, 46, 89), None),  # what the release takes by itself
         ((1, 45, 88), None),  # the same, as outputs
-        ((3, 46, 91), "names layers 3, 46, 91 beside eagle_config, where SGLang 0.5.23 does not look"),
+        ((3, 46, 91), "names layers 3, 46, 91 outside eagle_config, where SGLang 0.5.23 does not look"),
     ],
 )
 def test_what_is_named_beside_eagle_config(named: tuple[int, ...], says: str | None) -> None:

@@ -300,7 +300,7 @@ class TestOtherNamesOfMTP:
         rule, arm = "head-is-no-full-model", candidate("EAGLE", TARGET)
         target = {"nextn_layers": 1, "has_nextn": True}
         assert refused(rule, arm=arm, target=target).fix == "write algorithm: MTP and no source"
-        assert refused(rule, arm=arm).fix.endswith("a small model of its own drafts with STANDALONE")
+        assert refused(rule, arm=arm).fix.endswith("a separate small model drafts with STANDALONE")
 
     def test_the_first_heads_announce_the_class_of_their_target(self) -> None:
         """EAGLE#60: SafeAILab's heads of one layer."""

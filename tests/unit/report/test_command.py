@@ -62,7 +62,7 @@ def test_the_ending_or_the_format_says_what_is_written(
         ('{"kind": "List", "items": []}', (), "no BenchmarkRun or SpeculativeDeployment in"),
         ('{"kind": ', (), "run.json: "),
         ('{"kind": "BenchmarkRun"}', (), "metadata.name: must be the name of a BenchmarkRun"),
-        (listed(latency()), ("-o", "report.pdf"), "report.pdf: must end in .html, .md, .json, or say --format"),
+        (listed(latency()), ("-o", "report.pdf"), "report.pdf: must end in .html, .md, .json, or set --format"),
     ],
 )
 def test_what_cannot_be_written_is_said(

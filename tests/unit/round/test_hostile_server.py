@@ -116,7 +116,7 @@ def hostile(port: int, name: str, way: str, page: str, *more: str) -> ArmCommand
         ("truncated", "/metrics", "GET /metrics: IncompleteRead(12 bytes read, 988 more expected)"),
         ("deep", "/server_info", "the server did not answer with JSON: '[[["),
         ("odd", "/v1/models", "the server's response cannot be read: TypeError: 'int' object is not iterable"),
-        ("odd", "/server_info", "what the server said cannot be read: "),
+        ("odd", "/server_info", "the server's response cannot be read: "),
     ],
 )
 def test_a_bad_answer_costs_its_arm_and_not_the_round(start: Start, port: int, way: str, page: str, why: str) -> None:

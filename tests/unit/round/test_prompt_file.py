@@ -188,7 +188,7 @@ def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
             "entry 2 has '\\ud83d', half of a character whose text was cut: remove it",
         ),
         (lines({"question": "Sort a list."}), "entry 1 has neither messages nor conversations: write"),
-        (lines({"messages": [TWO[0]]}) + "{", "line 2 is no JSON"),
+        (lines({"messages": [TWO[0]]}) + "{", "line 2 is not JSON"),
         ("[{]", "no JSON"),
         (b"\xff\xfe", "not UTF-8 at byte 0"),
     ],

@@ -194,7 +194,7 @@ def test_the_gate_compares_the_speed_of_a_request() -> None:
             {"fullness": 0.88},
             "the ramp reached 7 requests under way, not 8: the client did not keep up",
         ),
-        ({"fullness": None}, "the ramp came to an unknown number of requests under way, and not to 8"),
+        ({"fullness": None}, "the ramp reached an unknown number of requests under way, not 8"),
         ({"completed": 38, "errors": 2, "fullness": 0.5}, "38 of 40 requests completed"),
         ({"mean_e2e": None}, "the speed of a request is None"),
     ],

@@ -62,7 +62,7 @@ def test_a_candidate_whose_answers_lose_their_form_is_no_evidence(start: Start, 
     assert baseline.point is not None
     assert baseline.point.malformed == 0
     assert [one.failure for one in wide.objections] == [Failure.Malformed]
-    assert "answers do not have the form of responseFormat, and 1 may" in wide.why
+    assert "answers do not have the form of responseFormat; at most 1 may" in wide.why
 
 
 def test_a_form_that_the_engine_refuses_is_told_in_its_words(start: Start, pair: Arms) -> None:

@@ -130,7 +130,7 @@ def test_what_needs_no_measurement() -> None:
     kept, left_out = distinct((tree(3, 1, 4), tree(3, 1, 8), tree(1, 4, 16), tree(7, 2, 4), tree(3, 2, 8)))
     assert kept == (0, 4)
     assert left_out == {
-        1: "is served as trees[0] is",
+        1: "is served like trees[0]",
         2: "has at most 5 draft tokens, not 16",
         3: "drafts 7 levels and verifies 4 tokens, the root included: at most 3 levels are ever seen",
     }

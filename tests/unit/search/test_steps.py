@@ -132,7 +132,7 @@ def test_an_arm_that_no_model_can_rank_is_measured_with_the_baseline() -> None:
     ("changed", "message"),
     [
         ({"options": (Option(name="a"),)}, "options: needs the baseline"),
-        ({"options": (Option(name=BASELINE), Option(name="a"), Option(name="a"))}, "options: a is there twice"),
+        ({"options": (Option(name=BASELINE), Option(name="a"), Option(name="a"))}, "options: a is given twice"),
         ({"workloads": {}}, "workloads: needs at least one"),
         ({"workloads": {"code": 0.0}}, "workloads: needs at least one, each with a weight above 0"),
     ],

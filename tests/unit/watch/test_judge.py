@@ -215,7 +215,7 @@ def test_a_sentence_with_its_numbers() -> None:
     judgement = last(Traffic(minutes=20, length=1.5)).judgement
     assert judgement.message == (
         "acceptance length 1.50, expected 2.40 at 4.0 requests under way per server, over 600 requests in 10 min; "
-        "6.0 ms a token, expected 6.1; at least 2.22 is asked for"
+        "6.0 ms a token, expected 6.1; at least 2.22 is required"
     )
     assert (judgement.revision, judgement.since) == ("a1b2c3", "2026-11-22T10:10:00Z")
     numbers = judgement.numbers
