@@ -26,8 +26,8 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "names",
         nargs="+",
         metavar="NAME",
-        help="a BenchmarkRun or a SpeculativeDeployment in the cluster (bench/NAME or specdep/NAME if both exist), a "
-        "file of YAML or JSON with such (lists too), or - for stdin",
+        help="a BenchmarkRun or a SpeculativeDeployment in the cluster (bench/NAME or specdep/NAME if both "
+        "exist), a YAML or JSON file with either (lists too), or - for stdin",
     )
     parser.add_argument(
         "-o",

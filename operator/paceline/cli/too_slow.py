@@ -12,7 +12,7 @@ def too_slow(pools: Sequence[PoolSettings], timeouts: Timeouts, at: str, slowest
     the timeouts."""
     if slowest.start_seconds > timeouts.start:
         yield (
-            f"  Too slow: a server may take {slowest.start_seconds:.0f} s to start, and a round waits for "
+            f"  Too slow: a server may take {slowest.start_seconds:.0f} s to start, but a round waits for "
             f"{_minutes(timeouts.start)}; set {at}.start to {_more(slowest.start_seconds)} or more."
         )
     for pool in pools:
@@ -20,8 +20,9 @@ def too_slow(pools: Sequence[PoolSettings], timeouts: Timeouts, at: str, slowest
             takes, may = slowest.of_workload(workload), timeouts.of(workload)
             if takes > may:
                 yield (
-                    f"  Too slow: {pool.name} {workload.name} may take {_minutes(takes)} on one arm, and a round waits "
-                    f"for {_minutes(may)}; set {at}.workload to {_more(takes)} or more, or lower requests or maxTokens."
+                    f"  Too slow: {pool.name} {workload.name} may take {_minutes(takes)} on one arm, but a round "
+                    f"waits for {_minutes(may)}; set {at}.workload to {_more(takes)} or more, or lower requests or "
+                    "maxTokens."
                 )
 
 

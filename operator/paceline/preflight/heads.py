@@ -130,7 +130,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
         why = "the engine loads that class and skips what only a head has (SGLang 0.5.23, models/llama.py:779)"
         fix = f"if it is a head, name a copy whose config.json has architectures [{named}]{also}"
     elif whole and not alone:
-        problem = f"{draft.model.source} is a whole {made_of} of {layers} layers, no head for {draft.algorithm}"
+        problem = f"{draft.model.source} is a whole {made_of} of {layers} layers, not a head for {draft.algorithm}"
     else:
         return
     yield replace(of_head(pair, "source", problem, fix), why=why)

@@ -108,7 +108,7 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="speculator-fits-algorithm",
-        why="a head is made for one algorithm, and the engine loads it into the class of the chosen one",
+        why="a head is made for one algorithm, and the engine loads it into the class of the chosen algorithm",
         check=speculator_fits_algorithm,
     ),
 )

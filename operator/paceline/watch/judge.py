@@ -171,7 +171,7 @@ def _beyond(facts: Facts) -> str | None:
     if not all(load > most for load in loads):
         return None
     arm = facts.watched.arm
-    return f"{facts.whole.under_way:.1f} requests are under way per server, and {arm} was faster up to {most:g}"
+    return f"{facts.whole.under_way:.1f} requests are under way per server, but {arm} was faster up to {most:g}"
 
 
 def _as_expected(facts: Facts) -> str:

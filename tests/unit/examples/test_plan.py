@@ -357,9 +357,9 @@ def test_what_takes_longer_than_a_round_waits_is_told(tmp_path: Path, capsys: py
     assert main(["plan", str(short), "--start-seconds", "120", "--tokens-per-second", "100"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "Too slow" in line]
     assert lines[:2] == [
-        "  Too slow: a server may take 120 s to start, and a round waits for 1.0 min; set "
+        "  Too slow: a server may take 120 s to start, but a round waits for 1.0 min; set "
         "spec.benchmark.timeouts.start to 3m or more.",
-        "  Too slow: latency code@1 may take 5.5 min on one arm, and a round waits for 5.0 min; set "
+        "  Too slow: latency code@1 may take 5.5 min on one arm, but a round waits for 5.0 min; set "
         "spec.benchmark.timeouts.workload to 7m or more, or lower requests or maxTokens.",
     ]
     assert len(lines) == 1 + 4  # the throughput pool's take a fraction of it

@@ -41,7 +41,7 @@ def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path:
             said = "the prefetch downloads: the token becomes spec.cache.tokenSecretRef, and no server gets it"
         elif name in _TOKENS:
             said = (
-                "is written out: put it into a Secret and name that in spec.cache.tokenSecretRef, if the model needs it"
+                "is written out: put it into a Secret and name it in spec.cache.tokenSecretRef, if the model needs it"
             )
         elif name in CACHES:
             said = f"{without_secret_value(variable)} is left out: servers read the model below /models"

@@ -77,7 +77,7 @@ def _evidence(deployment: ObservedDeployment, pool: ObservedPool, now: datetime 
         speed = f", {faster(evidence.speedup)} the baseline's throughput" if finite(evidence.speedup) else ""
         yield f"Its evidence is {evidence.run}{speed}{_interval(evidence.run, verdict)}."
         if evidence.run in pool.emulated:
-            yield "That run was emulated: no model ran, and its numbers are no measurements."
+            yield "That run was emulated: no model ran, and its numbers are not measurements."
         if evidence.imported:
             yield "Rounds of it were measured without a cluster, and applied by a person."
 

@@ -278,7 +278,7 @@ RULES = (
     EngineRule(
         id="mamba-track-interval",
         check=_mamba_interval,
-        reason="AssertionError: the interval is at least the draft tokens",
+        reason="AssertionError: the interval must be at least the draft tokens",
         source="mamba_hook.py:132",
     ),
 )

@@ -367,7 +367,7 @@ def waiting_requests(snapshot: Snapshot, pool: str, results: Iterable[StepResult
     condition = f"{causes[0].reason.value.condition} ({causes[0].reason.text})" if causes else "the download"
     handled = snapshot.remembered(pool).handled
     return tuple(
-        f"{request}: it waits until {condition} has ended"
+        f"{request}: it waits until {condition} ends"
         for request in requests_by_name(snapshot)
         if request.verb in VERBS and request.pool == pool and not _is_handled(request, handled)
     )

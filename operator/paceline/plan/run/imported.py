@@ -52,7 +52,7 @@ def _malformed(spec: RunSpec, results: Sequence[Round], now: datetime) -> Iterat
     if not results:
         yield "spec.measured.rounds: must not be empty; apply the file once `paceline measure` is done"
     if len(results) > (most := most_rounds(spec)):
-        yield f"spec.measured.rounds: {len(results)}, and a run of this spec has at most {most}"
+        yield f"spec.measured.rounds: {len(results)}, but a run of this spec has at most {most}"
     for number, result in enumerate(results):
         before = results[number - 1] if number else None
         yield from (f"round {number}: {why}" for why in _of_round(spec, number, result, before, now))
