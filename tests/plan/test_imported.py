@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
     ),
     "too many": (
         lambda results: [replace(results[0], round=number) for number in range(13)],
-        "13, and a run of this spec has at most 12",
+        "13, but a run of this spec has at most 12",
     ),
     "no baseline": (first(without_baseline), "it compares nothing: it has wide"),
     "an arm of another spec": (first(renamed), "spec has no other; apply the file as"),

@@ -107,7 +107,7 @@ def half_failed(found: Replicate) -> Replicate:
 def shared(found: Replicate) -> Replicate:
     """Somebody else asked the server for something meanwhile."""
     return replace(
-        found, error="code@1: 64 requests were answered, and the server counted 65: it received other requests"
+        found, error="code@1: 64 requests were answered, but the server counted 65: it received other requests"
     )
 
 

@@ -50,9 +50,9 @@ _POD: Mapping[str, str] = {
     "nodeName": "bypasses the scheduler: use spec.nodeSelector, or affinity here",
     "nodeSelector": "write it in spec.nodeSelector",
     "tolerations": "write them in spec.tolerations",
-    "hostname": "is the name that the nodes of one server find each other by: leave it out",
-    "subdomain": "is the name that the nodes of one server find each other by: leave it out",
-    "setHostnameAsFQDN": "is the name that the nodes of one server find each other by: leave it out",
+    "hostname": "is the name by which the nodes of a server find each other: leave it out",
+    "subdomain": "is the name by which the nodes of a server find each other: leave it out",
+    "setHostnameAsFQDN": "is the name by which the nodes of a server find each other: leave it out",
     "ephemeralContainers": "are added to a running pod: use kubectl debug",
     "priority": "follows from priorityClassName: set that instead",
 }

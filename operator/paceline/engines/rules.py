@@ -95,7 +95,7 @@ def _stray(configuration: Configuration) -> Iterator[Refusal]:
     """Words before the first flag, and a flag and its value in one word."""
     for parsed in configuration.all:
         if whole := one_word("=".join((parsed.written, *parsed.values[: parsed.glued]))):
-            yield parsed.refused(f"{parsed.written} is one word with a space; split it: {whole}")
+            yield parsed.refused(f"{parsed.written} is one argument with a space; split it: {whole}")
         for index, word in () if parsed.written else parsed.words:
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
 

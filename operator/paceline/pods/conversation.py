@@ -87,7 +87,7 @@ def conversation(entry: Any, where: str) -> Conversation | None:
     if messages and messages[-1]["role"] == "assistant":
         messages = messages[:-1]
     if not messages or messages[-1]["role"] not in ASKING or not any(map(_asks, messages)):
-        raise DatasetError(f"{where} asks nothing: end it with a message of user or tool, or with the answer to one")
+        raise DatasetError(f"{where} asks nothing: end it with a user or tool message, or with the answer to one")
     if not any(_text(message).strip() for message in messages if _asks(message)):
         return None
     found = Conversation(messages=tuple(messages), options=_options(entry, where), time=_time(entry, where))

@@ -136,7 +136,7 @@ def _rate(point: recorded.PointRecord) -> float:
 def notes(rounds: Sequence[Round]) -> list[str]:
     """Noteworthy facts of the rounds, without duplicates."""
     neighbours = [
-        f"Round {entry.round + 1}: on the node ran {', '.join(entry.neighbours)}"
+        f"Round {entry.round + 1}: the node also ran {', '.join(entry.neighbours)}"
         for entry in rounds
         if entry.neighbours
     ]

@@ -22,7 +22,7 @@ def refuse(manifest: Object) -> None:
     spec = manifest.get("spec") or {}
     for field in NEEDED:
         if not spec.get(field):
-            raise ValueError(f"{name}: spec.{field} is missing: this is no BenchmarkRun as the API server stores it")
+            raise ValueError(f"{name}: spec.{field} is missing: this is not a BenchmarkRun as the API server stores it")
     if spec["arms"][0].get("name") != BASELINE:
         raise ValueError(f"{name}: spec.arms[0].name must be {BASELINE}: the others are compared with it")
 

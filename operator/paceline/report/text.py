@@ -87,7 +87,7 @@ def workload_text(name: str) -> str:
 def not_measured(search: SearchView) -> list[str]:
     """What a search's table leaves out. At most one sentence."""
     rest = search.candidates - search.measured
-    why = "by what was measured the search expects none of them to be the best"
+    why = "from its measurements the search expects none of them to be the best"
     return [f"{count(rest, 'candidate')} of {search.candidates} never ran: {why}."] if rest else []
 
 

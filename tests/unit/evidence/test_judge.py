@@ -74,7 +74,7 @@ class TestWhereWorkloadsStandAlone:
 
     @pytest.mark.parametrize(
         "error",
-        ["chat@1: 6 requests were answered, and the server counted 7: it received other requests", "GET /metrics: no"],
+        ["chat@1: 6 requests were answered, but the server counted 7: it received other requests", "GET /metrics: no"],
     )
     def test_what_nobody_knows_the_beginning_of_spoils_all(self, error: str) -> None:
         said = self.judged(dataclasses.replace(WIDE, points=WIDE.points[:1], error=error))

@@ -126,7 +126,7 @@ class TestHeadIsNoFullModel:
     @pytest.mark.parametrize("architecture", ["Qwen3NextForCausalLM", "LlamaForCausalLM"])
     def test_a_head_that_is_a_whole_model(self, architecture: str) -> None:
         finding = refused(self.rule, head={"architectures": (architecture,), "num_hidden_layers": 28})
-        assert finding.problem == f"{HEAD} is a whole {architecture} of 28 layers, no head for EAGLE3"
+        assert finding.problem == f"{HEAD} is a whole {architecture} of 28 layers, not a head for EAGLE3"
 
     def test_a_small_model_of_its_own_drafts_with_standalone(self) -> None:
         small = {"architectures": ("Qwen3ForCausalLM",), "num_hidden_layers": 28}

@@ -97,7 +97,7 @@ ANY = {
     "throughput absent": points(steady_throughput=None),
     "tokens absent": points(output_tokens=None),
     "another model": failed("the server serves other, not pair"),
-    "a restart": failed("code@1: 6 requests were answered, and the server counted 2: it was restarted meanwhile"),
+    "a restart": failed("code@1: 6 requests were answered, but the server counted 2: it was restarted meanwhile"),
     "a cache that is not emptied": failed("code@1: 400 of 420 prompt tokens came from a cache"),
     "the server died": failed("CUDA error: out of memory", 137),
     "the server ended in peace": failed("", 0),

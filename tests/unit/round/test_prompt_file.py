@@ -154,7 +154,7 @@ def test_a_file_may_have_questions_and_conversations(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (lines({"messages": TWO[:1]}, {"messages": TWO[1:2]}), "entry 2 asks nothing: end it with a message of user"),
+        (lines({"messages": TWO[:1]}, {"messages": TWO[1:2]}), "entry 2 asks nothing: end it with a user or tool"),
         (lines({"messages": [said("system", "Be brief.")]}), "entry 1 asks nothing"),
         (lines({"messages": []}), "entry 1 asks nothing"),
         (

@@ -51,9 +51,8 @@ SERVERS = {
     "another_model": "the server serves other, not pair",
     "another_tree": "the server runs with speculative_num_steps=1, not 3",
     "speculation_in_words_alone": "no speculation was running: no verify calls",
-    "a_restart": r"code@1: 4 requests were answered, and the server counted [01]: it was restarted, or "
-    "another server answered",
-    "other_traffic": "code@1: 4 requests were answered, and the server counted 5: it received other requests",
+    "a_restart": r"code@1: 4 requests were answered, but the server counted [01]: it was restarted, or another server",
+    "other_traffic": "code@1: 4 requests were answered, but the server counted 5: it received other requests",
 }
 CACHE = {
     "a_cache_that_is_not_emptied": r"code@2: \d+ of \d+ prompt tokens came from a cache that had just been emptied; "

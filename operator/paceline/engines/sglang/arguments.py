@@ -163,7 +163,7 @@ RULES = (
     replace(
         rules.FORBIDDEN,
         id="args-lossy",
-        reason="a faster arm would write other text than the baseline",
+        reason="a faster arm would not write the baseline's text",
         source="fields/spec.py:109",
     ),
     replace(rules.ABBREVIATED, id="args-abbreviated", source="argparse, allow_abbrev; --tp and --pp tried"),

@@ -53,7 +53,7 @@ def _release(configuration: Configuration) -> Iterator[Refusal]:
 def _second_file(configuration: Configuration) -> Iterator[Refusal]:
     for candidate in candidates(configuration):
         if candidate.arm.depth_by_batch_size and (parsed := candidate.flags.get(_FLAG)):
-            yield parsed.refused(f"{_FLAG} is written from depthByBatchSize; remove it, or take adaptive in its place")
+            yield parsed.refused(f"{_FLAG} is written from depthByBatchSize; remove it, or take adaptive instead")
 
 
 RULES = (

@@ -94,7 +94,7 @@ RULES = (
     EngineRule(
         id="variable-lossy",
         check=_greedy,
-        reason="a faster arm would write other text than the baseline",
+        reason="a faster arm would not write the baseline's text",
         source="speculative/ngram_info.py:440 of 0.5.13",
     ),
 )

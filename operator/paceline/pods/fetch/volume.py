@@ -87,8 +87,8 @@ def check_free_space(path: Path, listings: Iterable[FileListing]) -> None:
     free = shutil.disk_usage(path).free
     if missing > free:
         raise FetchError(
-            f"the cache volume is too small: {_gigabytes(missing)} are to be fetched, {_gigabytes(free)} are free; "
-            f"{ENLARGE_CLAIM}",
+            f"the cache volume is too small: {_gigabytes(missing)} are to be fetched, but only {_gigabytes(free)} "
+            f"are free; {ENLARGE_CLAIM}",
             final=True,
         )
 

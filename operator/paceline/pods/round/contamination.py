@@ -77,7 +77,7 @@ def _served_by_another(point: Point, work: Work) -> str:
     """vLLM does not count a request whose client disconnects before its end."""
     if work.requests is None or work.requests == point.completed:
         return ""
-    counted = f"{point.workload}: {point.completed} requests were answered, and the server counted {work.requests}"
+    counted = f"{point.workload}: {point.completed} requests were answered, but the server counted {work.requests}"
     if work.requests < point.completed:
         return f"{counted}: it was restarted, or another server answered"
     return f"{counted}: it received other requests"

@@ -251,7 +251,7 @@ def _run(source: Path, target: Path, key: str, *, timeout: float) -> None:
 def _read_report(file: Path) -> Mapping[str, Any]:
     try:
         if (size := file.stat().st_size) > LARGEST_REPORT:
-            raise LoadError(f"{size >> 20} MiB of answers were reported; {LARGEST_REPORT >> 20} are read")
+            raise LoadError(f"{size >> 20} MiB of answers were reported; only {LARGEST_REPORT >> 20} are read")
         report: Mapping[str, Any] = json.loads(file.read_text())
         return report
     except (OSError, ValueError, RecursionError) as error:

@@ -57,7 +57,7 @@ ROWS: list[Row] = [
     ("schedule-version", server(version="0.5.13.post1"), scheduled(), "depthByBatchSize[2].numSteps",
      "SGLang 0.5.13.post1 has no depth 0; take 0.5.14, or write 1"),
     ("schedule-twice", server(), scheduled("--speculative-adaptive-config=/models/own.json"), "args[0]",
-     "--speculative-adaptive-config is written from depthByBatchSize; remove it, or take adaptive in its place"),
+     "--speculative-adaptive-config is written from depthByBatchSize; remove it, or take adaptive instead"),
     ("ngram-window", server(), ngram(breadth=1, min_match=2), "ngram.minMatch", "remove minMatch"),
     ("ngram-window", server("--mem-fraction-static=0.8", version=BETWEEN), ngram(breadth=1, max_match=8),
      "ngram.maxMatch", "SGLang 0.5.10 has no match window"),
