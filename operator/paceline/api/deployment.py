@@ -192,7 +192,7 @@ class SpeculativeDeploymentSpec(SchemaModel):
             each=_CANDIDATES,
             cel="(has(c.args) && c.args.size() > 0) ||"
             f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
-            message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",
+            message=f"candidates must differ: {TWINS}; another candidate is the same as {{c.name}}",
         ),
         Rule(
             each=_CANDIDATES,
