@@ -56,11 +56,11 @@ from tests.support.gate_cases import Run, case, change
             "0.1",
             "case.json: gate.minimumImprovment: unknown field; there are minImprovement, ",
         ),
-        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0]: one of maxIncrease, "),
+        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0]: give exactly one of "),
         (
             ["gate", "limits"],
             [{"metric": "kvTokens", "maxDecrease": 0.2, "max": 1}],
-            "case.json: gate.limits[0]: one of maxIncrease, ",
+            "case.json: gate.limits[0]: give exactly one of ",
         ),
         (
             ["gate", "limits"],

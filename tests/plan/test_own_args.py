@@ -55,8 +55,8 @@ def test_a_candidate_whose_server_runs_otherwise_is_no_evidence_and_status_says_
         world.round_ends(wide=otherwise)
     run = world.runs("latency")[-1]
     assert run["status"]["verdict"]["outcome"] == "Error"
-    assert "stream_interval is 8, and 1 on the baseline" in run["status"]["verdict"]["message"]
+    assert "stream_interval is 8, but 1 on the baseline" in run["status"]["verdict"]["message"]
     (wide,) = (one for one in run["rounds"][0]["replicates"] if one["arm"] == "wide")
-    assert wide["differs"] == ["stream_interval is 8, and 1 on the baseline"]
-    assert build_report([run]).runs[0].configuration.unequal == ("wide: stream_interval is 8, and 1 on the baseline",)
+    assert wide["differs"] == ["stream_interval is 8, but 1 on the baseline"]
+    assert build_report([run]).runs[0].configuration.unequal == ("wide: stream_interval is 8, but 1 on the baseline",)
     assert world.serving("latency") == "baseline"

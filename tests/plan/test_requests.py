@@ -168,7 +168,7 @@ def test_while_the_deployment_is_blocked_a_request_waits_and_says_for_what(
     before = deepcopy(dict(world.spec()))
     blocked(world)
     world.annotate("rollback.paceline.dev/latency", "@monday")
-    said = f"rollback.paceline.dev/latency=@monday: it waits until Stalled ({reason}) has ended"
+    said = f"rollback.paceline.dev/latency=@monday: it waits until Stalled ({reason}) ends"
     assert world.status()["refused"] == [said]
     assert said in events(world)
 

@@ -41,7 +41,7 @@ def refusals(server: Server, able: Sequence[str]) -> Iterator[Refusal]:
 def unmeasurable(server: Server) -> str:
     """Why runs cannot compare this server's arms; "" if they can."""
     nodes = server.accelerator.nodes
-    return f"accelerator.nodes is {nodes} but a run measures on one node" if nodes > 1 else ""
+    return f"accelerator.nodes is {nodes}, but a run measures on one node" if nodes > 1 else ""
 
 
 def never_measured(spec: RunSpec) -> Iterator[Refusal]:

@@ -148,7 +148,7 @@ def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
 def draft_tokens_are_mapped(pair: PairFacts) -> Iterator[ModelFinding]:
     some, theirs = pair.head.draft_vocab_size, pair.target.vocab_size
     if pair.draft.algorithm == "EAGLE3" and some and theirs and some < theirs and pair.head.has_d2t is False:
-        problem = f"{pair.name} proposes from {some} of {theirs} tokens but none of its files has the tensor d2t"
+        problem = f"{pair.name} proposes from {some} of {theirs} tokens, but none of its files has the tensor d2t"
         yield of_head(pair, "source", problem, "name a head whose safetensors have d2t, or export this one with it")
 
 

@@ -112,7 +112,7 @@ def test_without_waiting_the_request_is_written_and_no_more(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("story", "words", "says"),
     [
-        (HELD, ("retry", "--token", "one"), "latency=one is written, and the operator has not answered in 30 s"),
+        (HELD, ("retry", "--token", "one"), "latency=one is written, but the operator has not answered in 30 s"),
         (HELD, ("promote-anyway",), "; if you mean to, add --against-the-verdict"),
         (BOTH_PROMOTED, ("retry",), f"--pool: {NAME} has several; name one of latency, throughput"),
         (BOTH_PROMOTED, ("retry", "--pool", "mine"), f"--pool: {NAME} has no pool mine; it has latency, throughput"),

@@ -32,7 +32,7 @@ def said(engine: str, version: str, *args: str) -> list[str]:
         ("SGLang", "0.5.23", ("--lora-paths", '{"lora_name": "sql", "lora_path": "/models/sql"}'), ""),
         ("SGLang", "0.5.17", ("--lora-paths", "sql=/models/sql"), ""),
         ("SGLang", "0.5.6", ("--lora-paths", "sql=/models/sql"), "how requests to SGLang 0.5.6 name an adapter: leave"),
-        ("vLLM", "0.33.0", ("--lora-modules", "sql=/models/sql"), "write --enable-lora beside --lora-modules"),
+        ("vLLM", "0.33.0", ("--lora-modules", "sql=/models/sql"), "add --enable-lora to --lora-modules"),
         ("vLLM", "0.33.0", ("--enable-lora", "--lora-modules", "sql=/models/sql"), ""),
     ],
 )

@@ -111,9 +111,9 @@ def of_server(**fields: Any) -> dict[str, Any]:
         ),
         ({"spec": {"priorityClassName": "system-node-critical"}}, "spec.priorityClassName", "a class of yours"),
         ({"spec": {"priority": 2_000_000_000}}, "spec.priority", "priorityClassName"),
-        ({"metadata": {"name": "x"}}, "metadata.name", "labels, annotations"),
+        ({"metadata": {"name": "x"}}, "metadata.name", "labels or annotations"),
         ({"metadata": {"labels": {"paceline.dev/pool": "x"}}}, "metadata.labels.paceline.dev/pool", "leave it out"),
-        ({"template": {}}, "template", "metadata, spec"),
+        ({"template": {}}, "template", "metadata or spec"),
     ],
 )
 def test_a_field_of_ours_is_refused_with_the_way_out(over: dict[str, Any], path: str, says: str) -> None:

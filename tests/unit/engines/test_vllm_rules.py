@@ -85,7 +85,7 @@ ROWS: list[Row] = [
     ("vllm-adaptive", server("--enable-lora"), ADAPTS, "adaptive", "--enable-lora cannot be combined with adaptive:"),
     ("vllm-adaptive", server("--enforce-eager"), ADAPTS, "adaptive", "--enforce-eager cannot be combined with"),
     ("vllm-adaptive", server("-pp", "2"), ADAPTS, "adaptive", "-pp 2 cannot be combined with adaptive"),
-    ("vllm-adaptive", server("-O1"), ADAPTS, "adaptive", "-O1, which has no full CUDA graphs, does not go"),
+    ("vllm-adaptive", server("-O1"), ADAPTS, "adaptive", "-O1, which has no full CUDA graphs, cannot be"),
     ("vllm-adaptive", server("-cc", '{"cudagraph_mode": "PIECEWISE"}'), ADAPTS, "adaptive", "without full CUDA graphs"),
     ("vllm-adaptive", server("--compilation-config.cudagraph_mode=NONE"), ADAPTS, "adaptive", "without full CUDA"),
     ("vllm-runner", FIRST, ADAPTS, "adaptive", "first model runner has no adaptive verification: remove VLLM_USE_V2"),
@@ -100,7 +100,7 @@ ROWS: list[Row] = [
     ("vllm-runner", server(version="0.31.0"), named("NGRAM", ngram=Ngram(num_draft_tokens=5)), "draft.algorithm",
      "second model runner has no ngram"),  # intel-xpu-backend-for-triton#7166
     ("vllm-runner", server(version="0.24.0"), SCHEDULED, "depthByBatchSize", "second model runner has no schedules"),
-    ("vllm-runner", server(version="0.27.1"), ADAPTS, "adaptive", "does not adapt its depth (since 0.28): name chains"),
+    ("vllm-runner", server(version="0.27.1"), ADAPTS, "adaptive", "adapt its depth; take 0.28, or name chains"),
     ("vllm-runner", server("--enable-dbo"), chain(4), "engine.args[0]", "cannot be combined with the drafts of four"),
     ("vllm-runner", server("--enable-dbo", "--enable-lora"), BASE, "engine.args[0]", "be combined with --enable-lora"),
     ("vllm-runner", server("-pcp", "2", env=FIRST.engine.env), BASE, "engine.args[0]", "first model runner has no"),
@@ -141,7 +141,7 @@ ROWS: list[Row] = [
     ("vllm-custom-known", server(), custom(name="medusa"), "draft.name", "vLLM 0.33.0 has no method medusa; it has"),
     ("vllm-custom-known", FIRST, custom(name="custom_class"), "custom.args", "custom_class needs"),
     ("vllm-custom-known", server(), replace(custom(), custom=Custom()), "custom.args",
-     "ngram_gpu needs --speculative-config.num_speculative_tokens=N among them"),
+     "ngram_gpu needs --speculative-config.num_speculative_tokens=N, too"),
     ("vllm-keys", server(), chain(4, "--speculative-config.draft_pipeline_parallel_size=1"), "args[0]",  # vllm#15173
      "vLLM 0.33.0 has no key draft_pipeline_parallel_size; did you mean draft_tensor_parallel_size?"),
     ("vllm-keys", server(), chain(4, "--speculative-config.tensor_parallel_size=1"), "args[0]",  # vllm#24322

@@ -75,7 +75,7 @@ def test_differences_are_told_by_name_with_both_values_and_in_few_words() -> Non
         Difference("b", "x", "y"),
         Difference("c", "—", "null"),
     )
-    assert str(Difference("stream_interval", "8", "1")) == "stream_interval is 8, and 1 on the baseline"
+    assert str(Difference("stream_interval", "8", "1")) == "stream_interval is 8, but 1 on the baseline"
     (long,) = differences({"a": "x" * 99}, {"a": "y"})
     assert len(long.value) == LONGEST_VALUE_SHOWN
     assert len(differences({str(i): "1" for i in range(99)}, {})) == MOST

@@ -90,7 +90,7 @@ class TestWhereWorkloadsStandAlone:
         died = dataclasses.replace(BASELINE, exit_code=1, points=BASELINE.points[:1])
         other = dataclasses.replace(WIDE, resolved={"attention_backend": "flashinfer", "speculative_num_steps": 3})
         said = self.judged(wide=other, baseline=died)
-        assert said["wide", "code@1"] == "attention_backend is flashinfer, and triton on the baseline"
+        assert said["wide", "code@1"] == "attention_backend is flashinfer, but triton on the baseline"
 
 
 def test_a_server_that_never_got_ready() -> None:
@@ -112,7 +112,7 @@ def test_arguments_other_than_asked() -> None:
 
 def test_arguments_that_differ_between_arms() -> None:
     other = dataclasses.replace(WIDE, resolved={"attention_backend": "flashinfer", "speculative_num_steps": 3})
-    assert why(other) == "attention_backend is flashinfer, and triton on the baseline"
+    assert why(other) == "attention_backend is flashinfer, but triton on the baseline"
     silent = dataclasses.replace(WIDE, resolved={"speculative_num_steps": 3})
     assert why(silent) == "the server does not report its attention_backend"
 
@@ -120,9 +120,9 @@ def test_arguments_that_differ_between_arms() -> None:
 def test_any_other_argument_that_is_not_as_on_the_baseline() -> None:
     """The client has compared them all: what is left out is what speculation moves (tests/contract)."""
     first = Difference("stream_interval", "8", "1")
-    assert why(dataclasses.replace(WIDE, differs=(first,))) == "stream_interval is 8, and 1 on the baseline"
+    assert why(dataclasses.replace(WIDE, differs=(first,))) == "stream_interval is 8, but 1 on the baseline"
     two = dataclasses.replace(WIDE, differs=(first, Difference("tokenizer_mode", "slow", "auto")))
-    assert why(two) == "stream_interval is 8, and 1 on the baseline (the first of 2 that differ)"
+    assert why(two) == "stream_interval is 8, but 1 on the baseline (the first of 2 that differ)"
     assert why(dataclasses.replace(WIDE, differs=())) == ""
 
 
@@ -340,11 +340,11 @@ def test_where_a_grammar_cuts_drafts_a_load_may_have_no_verify_call(
     ("busy", "said"),
     [
         ({"client_cpu": 0.8}, ""),
-        ({"client_cpu": 0.81}, "the client took 81% of a CPU, and 80% is the maximum"),
+        ({"client_cpu": 0.81}, "the client took 81% of a CPU (maximum 80%)"),
         ({"client_lag": 0.02}, ""),
-        ({"client_lag": 0.021}, "an event waited 21.0 ms for it, and 20.0 ms is the maximum"),
+        ({"client_lag": 0.021}, "an event waited 21.0 ms for it (maximum 20.0 ms)"),
         ({"client_lag": 0.06, "mean_e2e": 3.0}, ""),
-        ({"client_lag": 0.061, "mean_e2e": 3.0}, "an event waited 61.0 ms for it, and 60.0 ms is the maximum"),
+        ({"client_lag": 0.061, "mean_e2e": 3.0}, "an event waited 61.0 ms for it (maximum 60.0 ms)"),
         ({"client_cpu": None}, "it is unknown how busy the client was"),
         ({"client_lag": None}, "it is unknown how busy the client was"),
     ],

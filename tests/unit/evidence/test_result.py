@@ -35,7 +35,7 @@ def test_what_an_arm_lacks_is_as_absent_as_before() -> None:
 
 
 def test_of_a_pod_that_failed_half_way_it_is_told_what_had_ended() -> None:
-    with pytest.raises(AnswerError, match="what had ended: baseline, candidate-1"):
+    with pytest.raises(AnswerError, match="finished: baseline, candidate-1"):
         decode("\n".join(map(arm_line, WHOLE.replicates[:2])))
 
 

@@ -200,7 +200,7 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="llm-compressor#1843: acceptance length 1.00", spec={"draft": draft("MTP", None)}, target=GLM,
              says="announces 1 layers for further tokens, but none of its files has one"),
         Case(of="ms-swift#7848", spec=vllm(draft=draft("MTP", None), candidates=chain(1)), target=GLM,
-             says="no file of it has one"),
+             says="none of its files has one"),
         Case(of="vllm#35548, kept", spec=vllm(draft=draft("MTP", None), candidates=chain(1)), target=GLM,
              of_target=NEXTN),
         Case(of="vllm#54526: four layers, counted as three", spec=vllm(), says="makes room for 3 states",
@@ -233,7 +233,7 @@ CASES: Mapping[str, Sequence[Case]] = {
         Case(of="sglang#14843, the wrong way round", target=KIMI, spec=sglang(
              "--attention-backend=trtllm_mla", candidates=chain(3, "--speculative-draft-attention-backend=flashmla")),
              says="take --speculative-draft-attention-backend=triton"),
-        Case(of="sglang#23490, by the flag of prefill", target=KIMI, says="trtllm_mla computes none", spec=sglang(
+        Case(of="sglang#23490, by the flag of prefill", target=KIMI, says="trtllm_mla cannot compute", spec=sglang(
              "--prefill-attention-backend=trtllm_mla", "--decode-attention-backend=triton")),
         Case(of="sglang#23490, before drafts had a flag", target=KIMI, says="take --attention-backend=triton",
              spec=sglang("--attention-backend=trtllm_mla", SHARE, version="0.5.6", env=SPEC_V2)),

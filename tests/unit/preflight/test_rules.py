@@ -322,7 +322,7 @@ class TestAuxStatesAreRead:
         finding = refused(self.rule, head=four)
         assert (
             finding.problem
-            == f"fc of {HEAD} reads 8192 numbers (4 states of 2048), and SGLang 0.5.23 makes room for 3 states"
+            == f"fc of {HEAD} reads 8192 numbers (4 states of 2048), but SGLang 0.5.23 makes room for 3 states"
         )
         silent(self.rule, head={**four, "aux_layers": (1, 12, 23, 44)})
         refused(self.rule, on=VLLM, head={**four, "aux_layers": (1, 12, 23, 44), "speculators": "eagle3"})
