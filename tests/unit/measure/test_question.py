@@ -93,5 +93,5 @@ def test_one_pool_is_measured(pool: str | None, message: str) -> None:
 def test_servers_of_several_nodes_cannot_be_measured() -> None:
     manifest = deployment()
     manifest["spec"]["accelerator"] |= {"nodes": 2, "tensorParallelSize": 8}
-    with pytest.raises(QuestionError, match=r"accelerator.nodes is 2 but a run measures on one node"):
+    with pytest.raises(QuestionError, match=r"accelerator.nodes is 2, but a run measures on one node"):
         asked(manifest, "latency")
