@@ -94,7 +94,7 @@ def plan_of(tmp_path: Path, target: str, *arguments: str, **pool: Any) -> int:
     [
         ("hf://acme/Wonder-8B", "answers one request with 100 tokens/s"),
         ("hf://acme/Wonder-70B", "answers one request with 14 tokens/s"),
-        ("hf://acme/wonder", "the name of hf://acme/wonder says no size"),
+        ("hf://acme/wonder", "the name of hf://acme/wonder does not tell its size"),
     ],
 )
 def test_the_speed_is_guessed_by_the_models_size(

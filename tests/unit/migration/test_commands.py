@@ -181,4 +181,4 @@ def test_a_flag_has_the_name_of_this_release(given: str, args: Any, told_of: lis
 
 def test_words_that_a_variable_may_hold_are_asked_for() -> None:
     (question,) = carried_arguments("SGLang", "0.5.23", [*MODEL, "$(EXTRA)"]).questions
-    assert "$(EXTRA): may be any words" in question
+    assert "$(EXTRA): its value is not in the Deployment" in question

@@ -210,7 +210,7 @@ def test_a_sidecar_where_the_engine_will_listen_is_refused(imported: Any) -> Non
 def test_a_sidecar_stays_one(imported: Any) -> None:
     said = imported(deployment(VLLM, command=["vllm", "serve", "a/b"], pod=sidecar(8080)))
     assert said.spec["engine"]["podTemplate"]["spec"]["initContainers"][0]["restartPolicy"] == "Always"
-    assert "beside every server" in said.note("initContainers[proxy]")
+    assert "next to every server" in said.note("initContainers[proxy]")
 
 
 def test_an_init_container_goes_with_its_only_mount(imported: Any) -> None:

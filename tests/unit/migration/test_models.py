@@ -41,7 +41,7 @@ def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
     [
         ("/model", mounted("/model", claim="c"), "is the root of the claim c: move the model into a directory"),
         ("/models-of-mine/x", mounted("/models", claim="c"), "is on no volume of the container"),
-        ("/models/x", mounted("/models"), "which is no PersistentVolumeClaim"),
+        ("/models/x", mounted("/models"), "which is not a PersistentVolumeClaim"),
         ("s3://bucket/x", (), "is not the name of a repository"),
         ("./x", (), "is on no volume"),
         ("/models/x", mounted("/models", claim="c", subPathExpr="$(POD)"), "below a subPathExpr of the claim c"),

@@ -50,7 +50,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
             "set --engine-version",
         ),
         (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "name it with --product, a value of the node label"),
-        (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "no whole number"),
+        (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "not a whole number"),
         (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; set --gpus N"),
         (
             AIBRIX,
@@ -63,7 +63,7 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
         (
             MISTRAL,
             lambda d: engine(d).update(command=["vllm"], args=["serve", "a/b", "-tp", "$(TP)"]),
-            "-tp $(TP): is no number",
+            "-tp $(TP): is not a number",
         ),
         (
             MISTRAL,
@@ -216,7 +216,7 @@ def test_what_else_is_not_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert yaml.safe_load(printed)["metadata"]["name"] == "b-mistral"
     said = " ".join(printed.replace("#", "").split())
     for part in (
-        "metadata.name 7b.mistral: is b-mistral here",
+        "metadata.name 7b.mistral: becomes b-mistral",
         "spec.revisionHistoryLimit: 3 is left out",
         "image own/team-vllm:2.1.0: the release is assumed to be 2.1.0, from the tag",
         "ports[api]: the port is called http here",

@@ -253,7 +253,7 @@ async def test_a_relative_path_of_a_model_is_below_the_directory_of_the_process(
     spec = yaml.safe_load(printed := capsys.readouterr().out)["spec"]
     assert spec["target"]["source"] == "pvc://c/models/r"
     assert spec["engine"]["args"] == ["--tokenizer-path", "Q/T"]
-    assert f"models/r: is {tmp_path}/models/r here" in printed
+    assert f"models/r: becomes {tmp_path}/models/r" in printed
 
 
 async def test_of_a_deployment_a_ready_pod_is_read_with_the_template_it_was_made_from(
@@ -293,7 +293,7 @@ TITLED = ("bash", "-c", f'touch $READY; exec -a "{" ".join(SERVER)} --token {SEC
         ),
         (SERVER, {"ends": b""}, "the connection closed before the command ended; try again"),
         (SERVER, {"ends": FAILED}, f"with sh in container sglang of Pod models/llm-1-a: {NO_SH}; try again"),
-        (OTHERS, {}, "no process starts an engine; programs: bash, cache; write the words"),
+        (OTHERS, {}, "no process starts an engine; programs: bash, cache; write the arguments"),
         (("sh", "-c", TWO), {}, "are separate engines"),
         (SERVER, {"engine": "titled"}, "does not show its arguments"),
         (TITLED, {}, "does not show its arguments"),
@@ -313,7 +313,7 @@ async def test_an_exec_that_does_not_end_is_given_up(
 ) -> None:
     monkeypatch.setattr(transport, "EXEC_SECONDS", 0.2)
     assert await Cluster(folder=tmp_path, words=SERVER, seconds=1).imported() == 1
-    assert "no end after 0.2 s; try again" in capsys.readouterr().err
+    assert "not finished after 0.2 s; try again" in capsys.readouterr().err
 
 
 SIDECAR = {"name": "log", "image": "log:1"}

@@ -93,7 +93,7 @@ REFUSED: Mapping[str, Script] = {
     "`read`": ("echo 2 | read T; exec vllm serve a/b --tp ${T:-1}", {}),
     "`export`": ("A=1 export B; exec vllm serve a/b ${A:-2}", {}),
     "`IFS=`": ("IFS=,; exec vllm serve a/b $X", {"X": "1,2"}),
-    "`exec` of another": ("exec pip install x; vllm serve a/b", {}),
+    "`exec` of a program": ("exec pip install x; vllm serve a/b", {}),
     "the same command sets": ("A=1 B=$A; exec vllm serve a/b $B", {}),
     "`xargs`": ("echo --tp 2 | xargs vllm serve a/b", {}),
     "unclosed quote": ("vllm serve 'a/b", {}),

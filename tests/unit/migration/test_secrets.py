@@ -144,4 +144,4 @@ def test_a_question_has_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert imported(tmp_path, lambda _, engine: engine.update(command=["vllm", "serve"], args=words)) == 1
     said = capsys.readouterr()
     assert "otARealOne" not in said.out + said.err
-    assert ("args[2] is one word" in said.err, "say --api-key-secret NAME/KEY" in said.err) == (True, True)
+    assert ("args[2] is one argument" in said.err, "set --api-key-secret NAME/KEY" in said.err) == (True, True)
