@@ -133,7 +133,7 @@ async def test_a_watch_that_is_dead_fails_both_probes(path: Between, home: str, 
 
         await until(fails)
         status, said = await operator.probe("readyz")
-        assert (status, said.endswith("s, and others are answered")) == (500, True)
+        assert (status, said.endswith("s, but other requests are answered")) == (500, True)
         silent = await operator.sample("paceline_watch_silent_seconds", resource="pods")
         assert silent is not None
         assert silent > 10

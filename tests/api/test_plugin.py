@@ -61,7 +61,7 @@ def test_a_request_is_an_annotation_and_nothing_else_is_written(apiserver: Runni
     before = json.loads(apiserver.kubectl("get", "specdep", NAME, "-n", NAMESPACE, "-o", "json").stdout)
     asked = plugin(kubeconfig, "retry", NAME, "--pool", "latency", "--token", "one", "--timeout", "1s")
     assert asked.returncode == 1
-    assert "retry.paceline.dev/latency=one is written, and the operator has not answered in 1 s" in asked.stderr
+    assert "retry.paceline.dev/latency=one is written, but the operator has not answered in 1 s" in asked.stderr
     after = json.loads(apiserver.kubectl("get", "specdep", NAME, "-n", NAMESPACE, "-o", "json").stdout)
     assert after["metadata"]["annotations"] == {"retry.paceline.dev/latency": "one"}
     assert (after["spec"], after["metadata"]["generation"]) == (before["spec"], before["metadata"]["generation"])

@@ -205,7 +205,7 @@ def test_who_alone_does_not_reach_a_server_that_answers_a_new_connection_ends() 
         await process.during(SILENT_SECONDS - WATCH_SECONDS - 15)
         assert process.faults == {None}
         await process.during(120)
-        assert str(process.health.fault()).endswith(", and others are answered")
+        assert str(process.health.fault()).endswith(", but other requests are answered")
 
     living(story)
 

@@ -181,7 +181,7 @@ CEL: tuple[Told, ...] = (
         "spec.pools[0].load", "must be in only one load if it has a requestRate or a ramp"),
     one("a dataset twice at a concurrency", "spec.pools.0.load",
         [{"concurrency": [8], "datasets": ["code"]}, {"concurrency": [1, 8]}],
-        "spec.pools[0].load", "and once at each concurrency"),
+        "spec.pools[0].load", "and once per concurrency"),
     one("a load that is none", "spec.pools.0.load", [{"datasets": ["code"]}], "spec.pools[0].load[0]",
         "exactly one of concurrency, requestRate and ramp"),
     one("a candidate that is none", "spec.pools.0.candidates", ["deep"], "spec.pools", "names of spec.candidates"),
@@ -320,7 +320,7 @@ OF_A_RUN: tuple[Told, ...] = (
     one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
     ("rounds of another run beside those that it brings along",
      (("spec.measured", {"machine": "desk"}), ("spec.gate.roundsOf", "other")),
-     "spec.gate.roundsOf", "left out where measured is set"),
+     "spec.gate.roundsOf", "left out if measured is set"),
     ("a search and a gate", (SEARCH,), "spec", "exactly one of gate, search and sweep must be set"),
     ("a run for nothing", (NO_GATE,), "spec", "exactly one of gate, search and sweep must be set"),
     ("a search of a run at a rate", (SEARCH, NO_GATE, ("spec.workloads", [

@@ -229,7 +229,7 @@ def test_of_a_list_that_is_too_short_nothing_else_is_told(tmp_path: Path, capsys
     manifest["spec"]["candidates"][0]["depthByBatchSize"] = [depth, depth]
     twice.write_text(yaml.safe_dump(manifest))
     assert paceline("validate", str(twice)) == 1
-    assert "fromBatchSize must be unique; 1 stands twice" in capsys.readouterr().out
+    assert "fromBatchSize must be unique; repeated: 1" in capsys.readouterr().out
 
 
 def test_one_file_takes_little_longer_than_to_import_what_it_needs() -> None:

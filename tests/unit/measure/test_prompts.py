@@ -51,7 +51,7 @@ def test_a_file_that_is_named_stands_before_all_others(tmp_path: Path) -> None:
     ("named", "objects", "message"),
     [
         ({}, [], "pvc://team-data/logs.jsonl: its file is in the cluster; name it with --prompts logs=FILE"),
-        ({"log": "x"}, [], "--prompts log: no dataset log has its file in the cluster; these have: logs, table"),
+        ({"log": "x"}, [], "--prompts log: no dataset log has its file in the cluster; these do: logs, table"),
         ({"logs": "nowhere"}, [], "--prompts logs=nowhere: there is no such file"),
     ],
 )
