@@ -100,8 +100,8 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, text: str) 
     ("edit", "wrong"),
     [
         ({"metadata": None}, "metadata.name is not a string"),
-        ({"spec": None}, "spec is no object"),
-        ({"status": None}, "status is no object"),
+        ({"spec": None}, "spec is not an object"),
+        ({"status": None}, "status is not an object"),
         ({"rounds": [{"round": None, "try": 0}]}, "spec of a BenchmarkRound has no number of a round and a try"),
         ({"status": {"conditions": ["Complete"]}}, "status.conditions is not a list of objects"),
     ],
