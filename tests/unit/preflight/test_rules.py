@@ -170,7 +170,7 @@ class TestDraftTokensAreMapped:
 
     def test_a_small_draft_vocabulary_needs_d2t(self) -> None:
         finding = refused(self.rule, head={"has_d2t": False})
-        assert "proposes from 32000 of 151936 tokens but none of its files has the tensor d2t" in finding.problem
+        assert "proposes from 32000 of 151936 tokens, but none of its files has the tensor d2t" in finding.problem
 
     @pytest.mark.parametrize("changes", [{"has_d2t": True}, {"has_d2t": False, "draft_vocab_size": 151936}])
     def test_it_is_there_or_not_needed(self, changes: dict[str, object]) -> None:
