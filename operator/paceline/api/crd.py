@@ -115,8 +115,8 @@ CRD_KINDS: Mapping[str, KindDefinition] = {
             name="BenchmarkProfile",
             plural="benchmarkprofiles",
             short="benchprof",
-            description="How a team's candidates are measured and decided: what deployments take from it, and what of"
-            " it they may not write otherwise.",
+            description="How a team's candidates are measured and decided: what deployments take from it, and what"
+            " they may not change.",
             spec=BenchmarkProfileSpec,
             status=None,
             columns=(_column("Locked", ".spec.locked"), AGE),

@@ -295,7 +295,7 @@ class SpeculativeDeploymentSpec(SchemaModel):
     )
 
     suspend: bool = False
-    """While true, no run starts and nothing is promoted. Serving continues."""
+    """Stops new runs and promotions while true. Serving continues."""
     target: TargetSpec
     """The served model."""
     draft: DraftSpec | None = None

@@ -67,8 +67,7 @@ class LoadSpec(SchemaModel):
     """Random (the default), or Replayed: in the pattern of the `timestamp` of the file's entries, scaled to the mean
     rate requestRate."""
     max_concurrency: Concurrency | None = None
-    """With requestRate: requests that a server takes at a time; if absent, the largest concurrency of the pool's other
-    loads."""
+    """With requestRate: requests that a server takes at a time; if absent, the largest concurrency of other loads."""
     ramp: RampSpec | None = None
     """Requests under way rise and fall as requests are sent. The gate compares the speed of a request."""
     datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None

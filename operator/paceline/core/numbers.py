@@ -30,21 +30,21 @@ class Numbers:
     mean_ttft: Number | None = None
     """Mean time to the first token."""
     p95_ttft: Number | None = None
-    """p95 of the TTFT."""
+    """TTFT, p95."""
     p50_ttft: Number | None = None
-    """Median TTFT."""
+    """TTFT, p50."""
     p99_ttft: Number | None = None
-    """p99 of the TTFT."""
+    """TTFT, p99."""
     p90_ttft: Number | None = None
-    """p90 of the TTFT."""
+    """TTFT, p90."""
     mean_tpot: Number | None = None
     """Mean time per further token."""
     p95_tpot: Number | None = None
-    """p95 of the TPOT."""
+    """TPOT, p95."""
     p50_tpot: Number | None = None
-    """Median TPOT."""
+    """TPOT, p50."""
     p99_tpot: Number | None = None
-    """p99 of the TPOT."""
+    """TPOT, p99."""
     p99_itl: Number | None = None
     """99th percentile of the time between two chunks of an answer; a chunk holds the tokens of one step."""
     mean_e2e: Number | None = None
@@ -81,5 +81,5 @@ class Numbers:
     slower_prompts: Number | None = None
     """Fraction of the prompts that were slower than at the baseline."""
     request_spread: Number | None = None
-    """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline
-    decides by it how many requests later rounds send."""
+    """Standard deviation of ln(speed of a request) over the requests of a closed loop; in the first round's baseline it
+    decides how many requests later rounds send."""

@@ -19,8 +19,7 @@ class Tree:
     top_k: Annotated[int, Field(ge=1, le=64)] = 1
     """Branching: continuations kept at each step; 1 (the default) is a chain."""
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)] = 0
-    """Verify width, including the root: tokens that the target checks in one step; a chain's default is numSteps +
-    1."""
+    """Verify width with the root: tokens that the target checks in one step; for a chain numSteps + 1 if absent."""
 
     def __post_init__(self) -> None:
         if not self.num_draft_tokens:
