@@ -17,7 +17,9 @@ _HEAD = f"""\
 
 Generated from the models by `make generate`; lists every field. [Examples](examples.md).
 
-* A field without a default and without **required** is optional; its description says what absence means. The API server writes defaults into the stored object, except in lists; the operator fills in the others when it reads. `status` has values that follow from other fields.
+* A field without a default and without **required** is optional; its description says what absence means. The API
+  server writes defaults into the stored object, except in lists; the operator fills in the others when it reads.
+  `status` has values that follow from other fields.
 * Shares are percentages (`5%`), durations are in h, m, s and ms (`1h30m`), quantities as in core/v1 (`400Gi`). In
   status a number with a fraction is a decimal string (`"1.36"`).
 * The API server checks all rules except those marked *desk*, which only `paceline validate` and the operator check.

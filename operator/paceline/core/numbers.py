@@ -81,5 +81,5 @@ class Numbers:
     slower_prompts: Number | None = None
     """Fraction of the prompts that were slower than at the baseline."""
     request_spread: Number | None = None
-    """Standard deviation of ln(speed of a request) over the requests of a closed loop; in the first round's baseline it
-    decides how many requests later rounds send."""
+    """Standard deviation of ln(speed of a request) over the requests of a closed loop; in the first round's
+    baseline it sets how many requests later rounds send."""
