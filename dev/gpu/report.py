@@ -85,7 +85,7 @@ def written(run: Run, printed: str = "", samples: Sequence[Mapping[str, str]] = 
 
 TITLE = """# One GPU
 
-The target has 5.95 billion parameters and gives the same answers as a small model (4.5 million,
+The target has 5.95 billion parameters and computes the same function as a small one (4.5 million,
 trained on Python's standard library; `dev/gpu/models.py`). Speed, memory and power are real; the
 language, and so the acceptance, is a toy's. Written by `dev/gpu/report.py`.
 
