@@ -85,15 +85,15 @@ def written(run: Run, printed: str = "", samples: Sequence[Mapping[str, str]] = 
 
 TITLE = """# One GPU
 
-The target has 5.95 billion parameters and computes what a small model (4.5 million, trained on
-Python's standard library) computes (`dev/gpu/models.py`). Speed, memory and power are real; the
-language, and so the acceptance, is that of a toy. Written by `dev/gpu/report.py`.
+The target has 5.95 billion parameters and computes the same function as a small one (4.5 million,
+trained on Python's standard library; `dev/gpu/models.py`). Speed, memory and power are real; the
+language, and so the acceptance, is a toy's. Written by `dev/gpu/report.py`.
 
-Loads have one value a round, in order, or one for all. Tokens per second are of a whole load, start
-and end included; SM, MHz is the lowest clock within it. Joules and watts are from the driver's
-counter, read every quarter of a second; a load's end is known to half a second. A server sizes its
-KV cache by the memory that is free when it starts: equal caches show that the arm before had given
-its memory back.
+Loads have one value per round, in order, or one for all rounds. Tokens per second are measured over
+a whole load, with start and end; SM, MHz is its lowest clock. Joules and watts are from the driver's
+counter, read every quarter of a second; the end of a load is known to half a second. A server sizes
+its KV cache by the free memory at its start: equal caches show that the previous arm had freed its
+memory.
 """
 
 
@@ -205,7 +205,7 @@ def _time(run: Run) -> Iterator[str]:
     yield "### Time"
     yield ""
     yield f"Rounds held the GPU for {held} s. Of this, servers started for {starting:.0%}, loads ran for"
-    yield f"{loading:.0%}, and for {idle:.0%} neither went on by the operator's count."
+    yield f"{loading:.0%}, and for {idle:.0%} the GPU was idle by the operator's count."
 
 
 def shares(run: Run) -> tuple[float, float, float]:

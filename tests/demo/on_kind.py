@@ -70,8 +70,8 @@ BROKEN = (
     Step("… make cluster-up", "and is back"),
 )
 LAST = (
-    Step("… make cluster-down", "the containers and their network go"),
-    Step("dev/cluster/kind/docker stop", "the daemon goes, and its images"),
+    Step("… make cluster-down", "containers and network are removed"),
+    Step("dev/cluster/kind/docker stop", "the daemon stops, its images are removed"),
 )
 """Whatever went wrong before."""
 

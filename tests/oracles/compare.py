@@ -84,12 +84,12 @@ def busy(load: Load, told: Told) -> bool:
 
 
 def page(found: dict[str, Told], loads: list[tuple[Load, Told]]) -> Iterator[str]:
-    yield "# The client, held to two others and to its limits\n"
-    yield f"Written by `make oracles` on two cores of {platform.machine()}, the server of the stream on the same two.\n"
+    yield "# The client, compared with two others and with its limits\n"
+    yield f"Written by `make oracles` on two cores of {platform.machine()}, which also run the server.\n"
     yield f"## One stream, three clients: within {CLOSE:.0%}\n"
     yield (
         f"{REQUESTS} requests, {CONCURRENCY} at once, of {sum(count for _, count in SPECULATED)} tokens each in pieces "
-        "of one to four.\nAll pieces are sent by the clock.\n"
+        "of one to four.\nThe server sends all pieces at fixed times.\n"
     )
     yield "| | tokens per second | mean TTFT, ms | mean TPOT, ms | mean gap between pieces, ms | apart from Paceline |"
     yield "|---|---|---|---|---|---|"
@@ -98,7 +98,7 @@ def page(found: dict[str, Told], loads: list[tuple[Load, Told]]) -> Iterator[str
         yield f"| {name} | {numbers} | {apart(told, found['Paceline']):.2%} |"
     yield "\n## How busy it is\n"
     yield (
-        "One token a piece, as a baseline without speculation sends it. A point is invalid beyond "
+        "One token per piece, as a baseline sends it. A point is invalid beyond "
         f"{MOST_CPU:.0%} of a CPU,\nor if an event waits for longer than {1000 * LAG_SECONDS:g} ms and than "
         f"{MOST_LAG:.0%} of a request.\n"
     )

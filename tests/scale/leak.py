@@ -68,7 +68,7 @@ def slope(samples: Sequence[Sample]) -> float:
 def report(samples: Sequence[Sample], said: Sequence[str], come: int, stay: int) -> str:
     first, last = samples[0], samples[-1]
     hours = last.minutes / 60
-    shorter = "" if hours >= 7.9 else "\nIt was not the eight hours of `make soak`, and shows no slower leak."
+    shorter = "" if hours >= 7.9 else "\nIt was not the eight hours of `make soak`, so a slower leak would not show."
     rows = "".join(
         f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} |\n" for one in samples[:: max(1, len(samples) // 24)]
     )
@@ -76,13 +76,13 @@ def report(samples: Sequence[Sample], said: Sequence[str], come: int, stay: int)
         "# Soak\n\n"
         f"Written by `make soak` on {datetime.now(UTC).date()}.\n"
         f"**It ran for {last.minutes:.0f} minutes ({hours:.2f} h).**{shorter}\n\n"
-        f"{len(samples)} turns; in each, {come} new deployments are made, promoted, changed and deleted beside"
-        f"\n{stay} that stay: {come * len(samples)} in all. API server and etcd are real, tests/scale/nature.py"
-        "\nplays the pods. Sampled after each turn, when all is quiet.\n\n"
-        f"* Resident memory {first.resident:.1f} MiB at first, {last.resident:.1f} in the end;"
-        f" {slope(samples):+.1f} MiB an hour after the first quarter.\n"
+        f"{len(samples)} turns; in each, {come} new deployments are created, promoted, changed and deleted, while"
+        f"\n{stay} stay: {come * len(samples)} in all. API server and etcd are real; tests/scale/nature.py"
+        "\nsimulates the pods. Sampled after each turn, at rest.\n\n"
+        f"* Resident memory {first.resident:.1f} MiB at first, {last.resident:.1f} at the end;"
+        f" {slope(samples):+.1f} MiB per hour after the first quarter.\n"
         "* The last 1,024 parsed specs of each kind are kept (operator/paceline/api/convert.py): memory rises until\n"
-        "  some 500 deployments have come.\n"
+        "  about 500 deployments were created.\n"
         f"* Open files {first.files} and {last.files}, threads {first.threads} and {last.threads},"
         f" at most {max(one.threads for one in samples)}.\n"
         f"* Objects left after a turn: {', '.join(map(str, sorted({one.objects for one in samples})))}.\n"

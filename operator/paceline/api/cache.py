@@ -53,8 +53,8 @@ NO_CODE_OF_OTHERS = Rule(
 
 
 def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
-    """A model on a volume must be on the one that is mounted. `source` is a path in CEL whose fields may be absent,
-    `claim` CEL that is empty where the cache has none."""
+    """A model on a volume must be on the mounted volume. `source` is a path in CEL whose fields may be absent; `claim`
+    is CEL, empty if the cache has no claim."""
     names = source.split(".")
     absent = [f"!has({'.'.join(names[:i])})" for i in range(2, len(names) + 1)]
     return Rule(
@@ -72,7 +72,7 @@ Id = Annotated[int, Field(ge=1, le=2_147_483_647)]
 
 class CacheSecurity(SchemaModel):
     """User and groups of the prefetch. Drivers of shared volumes often ignore fsGroup (their CSIDriver lacks
-    fsGroupPolicy: File), so that the volume keeps its own owner."""
+    fsGroupPolicy: File); the volume then keeps its owner."""
 
     run_as_user: Id | None = None
     """User id; 65532 if absent, never root."""

@@ -33,29 +33,29 @@ from paceline.engines.grid import searchable_arms
 
 BUILTIN_SETS = tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
 CHAIN = CandidateSpec(name="chain", tree=core.Tree(num_steps=3))
-"""The candidate of a deployment that names none."""
+"""The default candidate of a deployment."""
 _MAIN = PoolSpec(name=core.MAIN, load=(LoadSpec(concurrency=(1, 16)),))
-"""The pool of a deployment that names none."""
+"""The default pool of a deployment."""
 _DEPLOYMENT = "SpeculativeDeployment"
 _REQUESTS = 64
 FEWEST_REQUESTS = 16
-"""Of a closed loop whose `requests` nobody has written, in rounds after the first."""
+"""Fewest requests of a closed loop without `requests`, in rounds after the first."""
 MAX_TOKENS = 512
 OWN_SAMPLING = "model"
-"""In place of a temperature: requests name none."""
+"""Value of `temperature` with which requests name no temperature."""
 TOKEN_VARIABLE = "HF_TOKEN"
-"""What huggingface_hub reads its token from."""
+"""The variable from which huggingface_hub reads its token."""
 UNNAMED = "0" * 40
 """The commit of a model on a claim, which its path identifies."""
 
 
 _KEPT = 1024
-"""Specs of a kind that are not read again: every reconciliation asks for its object's and for those of its runs."""
+"""Specs of a kind that are kept parsed: every reconciliation needs the specs of its object and of its runs."""
 
 
 def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.DeploymentSpec:
-    """Raises InvalidManifestError where `problems` would find something in the spec; not `ruled`, only where a field
-    has the wrong shape."""
+    """Raises InvalidManifestError if `problems` would find something in the spec; without `ruled`, only if a field has
+    the wrong shape."""
     name = (manifest.get("metadata") or {}).get("name") or ""
     return _deployment(sent(manifest), name, ruled)
 
@@ -97,7 +97,7 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
 
 
 def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest of ours as the API server stores it; of a deployment without pools, with the one that it comes to."""
+    """A manifest of ours as the API server stores it; a deployment without pools gets the default pool."""
     spec = with_defaults(manifest)
     if manifest["kind"] == _DEPLOYMENT:
         spec.setdefault("pools", [_MAIN.model_dump(mode="json", by_alias=True, exclude_none=True)])
@@ -105,7 +105,7 @@ def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run(manifest: Mapping[str, Any]) -> core.RunSpec:
-    """Raises InvalidManifestError where `problems` would find something in the spec."""
+    """Raises InvalidManifestError if `problems` would find something in the spec."""
     return _run(sent(manifest))
 
 
@@ -145,8 +145,8 @@ def _workload(spec: WorkloadSpec) -> core.Workload:
 
 
 def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
-    """What `run` reads back as the same RunSpec; fractions keep six decimals. The revision that a dataset's commit was
-    resolved from is left out: it is no part of the question."""
+    """What `run` reads back as the same RunSpec; fractions keep six decimals. The revision of a dataset's commit is
+    left out: it is not part of the question."""
     server, target, engine = spec.server, spec.server.target, spec.server.engine
     written = BenchmarkRunSpec(
         pool=spec.pool,
@@ -218,7 +218,7 @@ def _workload_spec(workload: core.Workload) -> WorkloadSpec:
 
 
 def _gate_of(spec: BenchmarkRunSpec) -> core.Gate:
-    """By which rounds are judged. Of a sweep all rounds are wanted, and it is judged only after the last."""
+    """The gate that judges the rounds. A sweep measures all rounds, and is judged only after the last."""
     looks = core.default_looks(len(spec.arms))
     if spec.sweep:
         last = spec.sweep.rounds or looks[-1]
@@ -264,7 +264,7 @@ def _pool(
 
 
 def _candidates(spec: SpeculativeDeploymentSpec) -> tuple[CandidateSpec, ...]:
-    """Those that are written, else a chain."""
+    """The candidates as written, else a chain."""
     if spec.candidates is not None or spec.draft is None or spec.draft.algorithm not in WITH_TREES:
         return spec.candidates or ()
     return () if all(pool.search for pool in spec.pools or (_MAIN,)) else (CHAIN,)
@@ -275,7 +275,7 @@ def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:
 
 
 def _workloads(pool: PoolSpec, datasets: Sequence[DatasetSpec]) -> Iterator[core.Workload]:
-    """By rising concurrency; those at a rate or on a ramp stand with the largest."""
+    """Sorted by concurrency; workloads at a rate or on a ramp come with the largest."""
     largest = max(load.largest for load in pool.load)
     levels = [(load, load.concurrency or (load.largest or largest,)) for load in pool.load]
     for concurrency in sorted({level for _, each in levels for level in each}):
@@ -320,8 +320,8 @@ def _dataset(dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSp
 
 
 def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
-    """Of a closed loop. None where a person has written how many, and where the steady window needs all of them
-    anyway."""
+    """Fewest requests of a closed loop. None if a person has written the number, or if the steady window needs all of
+    them."""
     if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
         return dataset.min_requests
     fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
@@ -329,7 +329,7 @@ def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
 
 
 def _default_requests(rate: float | None) -> int:
-    """At a rate, those of a minute."""
+    """At a rate, as many as arrive in a minute."""
     return _REQUESTS if rate is None else min(MOST_REQUESTS, max(_REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
@@ -342,7 +342,7 @@ def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:
 
 
 def _written(of: Any, *names: str) -> dict[str, Any]:
-    """Those fields that it has and that are set."""
+    """The fields that it has and that are set."""
     return {name: value for name in names if (value := getattr(of, name, None)) is not None}
 
 
@@ -363,7 +363,7 @@ def _engine(engine: EngineSpec) -> core.Engine:
 
 
 def _plain(objects: Iterable[SchemaModel]) -> tuple[dict[str, Any], ...]:
-    """As Kubernetes takes them."""
+    """In the form of Kubernetes."""
     return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)
 
 
@@ -388,8 +388,8 @@ def _gpu_hours(budget: BudgetSpec | None) -> float | None:
 
 
 def _pinned(source: str, model: RunTarget | RunDraft) -> core.Model:
-    """A model of a run. A model on a claim is found by its path, and that of an image by its digest: its commit need
-    not be given."""
+    """A model of a run. Its commit may be absent if it is on a claim (found by its path) or in an image (found by its
+    digest)."""
     address = core.Source.parse(source)
     by_itself = UNNAMED if address.scheme is core.Scheme.CLAIM else address.digest
     return core.Model(source=source, revision=model.revision, commit=model.commit or by_itself or None)

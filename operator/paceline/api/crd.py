@@ -33,10 +33,10 @@ class KindDefinition:
     description: str
     spec: type
     status: type | None
-    """None if the operator says nothing of it."""
+    """None if the kind has no status."""
     columns: tuple[Mapping[str, Any], ...]
     rules: tuple[tuple[str, str], ...] = ()
-    """Of the whole object, status included: CEL, and what must be."""
+    """Rules of the whole object, including status: CEL and message."""
 
 
 def _column(name: str, path: str, type: str = "string", **more: Any) -> Mapping[str, Any]:
@@ -60,7 +60,7 @@ CRD_KINDS: Mapping[str, KindDefinition] = {
             name="SpeculativeDeployment",
             plural="speculativedeployments",
             short="specdep",
-            description="A model that is served with a draft configuration once that has been shown to be faster.",
+            description="A model that is served with a draft configuration once this has been shown to be faster.",
             spec=SpeculativeDeploymentSpec,
             status=SpeculativeDeploymentStatus,
             columns=(
@@ -77,7 +77,7 @@ CRD_KINDS: Mapping[str, KindDefinition] = {
             name="BenchmarkRun",
             plural="benchmarkruns",
             short="bench",
-            description="One comparison of draft configurations with the baseline, and what came of it.",
+            description="One comparison of draft configurations with the baseline, and its result.",
             spec=BenchmarkRunSpec,
             status=BenchmarkRunStatus,
             columns=(
@@ -115,8 +115,8 @@ CRD_KINDS: Mapping[str, KindDefinition] = {
             name="BenchmarkProfile",
             plural="benchmarkprofiles",
             short="benchprof",
-            description="How a team's candidates are measured and decided: what deployments take from it, and what of"
-            " it they may not write otherwise.",
+            description="How a team's candidates are measured and decided: what deployments take from it, and what"
+            " they may not change.",
             spec=BenchmarkProfileSpec,
             status=None,
             columns=(_column("Locked", ".spec.locked"), AGE),
@@ -129,7 +129,7 @@ RULES: Mapping[type[Any], tuple[Rule | DeskRule, ...]] = {
     for module in (cache, deployment, draft, engine, gate, pool, prompts, window)
     for kind, rules in module.RULES.items()
 }
-"""Of the domain's own types; other models of a spec have theirs with them."""
+"""Rules of types in `core`; other models of a spec have their rules themselves."""
 
 
 def rules_of(kind: type[Any]) -> tuple[Rule | DeskRule, ...]:
@@ -143,7 +143,7 @@ _KEPT = frozenset((
 
 
 def crds() -> list[dict[str, Any]]:
-    """The CustomResourceDefinitions, one a kind."""
+    """The CustomResourceDefinitions, one per kind."""
     return [_definition(kind) for kind in CRD_KINDS.values()]
 
 
@@ -157,7 +157,7 @@ def crd_files() -> dict[str, str]:
 
 
 def _explained(node: Any) -> Any:
-    """With each plain default in the text as well: `kubectl explain` shows no other."""
+    """With each plain default also in the description, since `kubectl explain` does not show defaults."""
     if isinstance(node, list):
         return [_explained(item) for item in node]
     if not isinstance(node, dict):
@@ -228,7 +228,7 @@ def schema(model: type[Any]) -> dict[str, Any]:
 
 
 def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
-    """References inlined (what stands beside one wins), null dropped, only `keys` kept: Kubernetes forbids others."""
+    """References inlined (keys next to a reference win), null dropped, only `keys` kept: Kubernetes forbids others."""
     node = dict(node)
     if {"default", "description"} <= node.keys() and "default" not in keys:
         node["description"] = node.pop("description")  # of what may be left out it stands last

@@ -51,8 +51,8 @@ class TargetSpec(SchemaModel):
     )
 
     source: SourceText
-    """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST, whose files are a volume
-    of the pod (image volumes of Kubernetes)."""
+    """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (mounted as a Kubernetes
+    image volume)."""
     revision: Revision = "main"
     """Branch, tag or commit; resolved to a commit once, then pinned in status."""
     served_name: ServedName | None = None
@@ -60,7 +60,7 @@ class TargetSpec(SchemaModel):
 
     @property
     def name_in_requests(self) -> str:
-        """As it is written, else as the source tells it."""
+        """As written, else from the source."""
         return self.served_name or self.source.removeprefix("hf://")
 
 
@@ -76,15 +76,15 @@ def _only_lent(cel: str) -> Rule:
 
 
 class MeasuringSpec(SchemaModel):
-    """How candidates are measured, as far as a profile may say it."""
+    """How candidates are measured: fields that a profile may have."""
 
     rules: ClassVar[tuple[Rule | DeskRule, ...]] = (NO_LABELS_OF_OURS, ONE_QUEUE, _only_lent(_BORROWED))
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
     """Prompt sets to send; the four built-in sets if absent."""
     capacity_policy: CapacityPolicy | None = None
-    """Source of the accelerators for a run; Wait if absent: a round starts when a node has enough free ones. Borrow: if
-    no node has, the pool gives up one replica until the run has ended."""
+    """Accelerators for a run. Wait (the default): a round starts once a node has enough free ones. Borrow: if no node
+    has enough, the pool gives up one replica until the run ends."""
     min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Replicas that a pool keeps with Borrow; 1 if absent. 0 leaves a pool of one replica without servers while it is
     measured."""
@@ -93,16 +93,15 @@ class MeasuringSpec(SchemaModel):
     budget: BudgetSpec | None = None
     """Limit for each run, checked before every round."""
     parity: Parity | None = None
-    """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
+    """Also compares the outputs of the arms. If absent, nothing is claimed about outputs."""
     timeouts: Timeouts | None = None
     """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""
     queue_name: QueueName | None = None
-    """Kueue LocalQueue of the namespace in which rounds wait for their accelerators; none if absent."""
+    """Kueue LocalQueue in the same namespace, in which rounds wait; none if absent."""
     max_evidence_age: Duration | None = None
-    """Maximum age of a finished run that may answer a new question; 720h if absent. Age alone never starts a run: a
-    decision stands for as long as its question does."""
+    """Maximum age of a finished run that may answer a new question; 720h if absent. Age alone never starts a run."""
 
 
 class ProfileReference(SchemaModel):
@@ -118,8 +117,8 @@ class BenchmarkSpec(MeasuringSpec):
     rules = (NO_LABELS_OF_OURS, ONE_QUEUE, _only_lent(f"has(self.profileRef) || ({_BORROWED})"))
 
     profile_ref: ProfileReference | None = None
-    """Takes each field of spec.benchmark and spec.gate that is not written here from a BenchmarkProfile; what it locks
-    may not be written otherwise."""
+    """BenchmarkProfile that supplies absent fields of spec.benchmark and spec.gate. A field that it locks may not have
+    another value."""
 
 
 RULES: Mapping[type[Any], tuple[Rule, ...]] = {
@@ -140,8 +139,8 @@ def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
 
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
 _PROFILED = "(has(self.benchmark) && has(self.benchmark.profileRef))"
-"""CEL: what is not written here may stand in a profile, which the API server cannot read. The operator checks the rules
-again with its values, and without the reference."""
+"""CEL: absent fields may be in a profile, which the API server cannot read. The operator checks the rules again with
+the profile's values, and without the reference."""
 _WORKLOADS = (
     "p.load.map(l, (has(l.concurrency) ? l.concurrency.size() : 1) *"
     f" (has(l.datasets) ? l.datasets.size() : {_SETS} ? self.benchmark.datasets.size()"
@@ -156,7 +155,7 @@ _LOOKS = (
     " : has(self.gate) && has(self.gate.decideAfterRounds) ? self.gate.decideAfterRounds : [1])"
 )
 _LAST = f"{_LOOKS}[{_LOOKS}.size() - 1]"
-"""CEL: the largest number of rounds that somebody has written."""
+"""CEL: the largest number of rounds in the manifest."""
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
 _CANDIDATES = {"c": "self.candidates"}
 _LOADS = {"p": "self.pools", "l": "p.load"}
@@ -177,8 +176,7 @@ _STAYING = f"(has(self.benchmark) && has(self.benchmark.minServing) ? self.bench
 
 
 class SpeculativeDeploymentSpec(SchemaModel):
-    """A target model, ways to speculate for it, the pools that serve it and the rule by which a configuration goes
-    live."""
+    """A target model, ways to speculate for it, the pools that serve it and the rule that promotes a configuration."""
 
     rules = (
         Rule(
@@ -298,7 +296,7 @@ class SpeculativeDeploymentSpec(SchemaModel):
     )
 
     suspend: bool = False
-    """Starts no run and promotes nothing while true. Serving continues."""
+    """Stops new runs and promotions while true. Serving continues."""
     target: TargetSpec
     """The served model."""
     draft: DraftSpec | None = None
@@ -308,9 +306,9 @@ class SpeculativeDeploymentSpec(SchemaModel):
     accelerator: Accelerator
     """The accelerators of a server."""
     node_selector: Labels = Field(default_factory=dict)
-    """Node labels required in addition to the accelerator's: of servers, rounds and the prefetch."""
+    """Node labels that servers, rounds and the prefetch need in addition to the accelerator's."""
     tolerations: Tolerations = ()
-    """Taints that the same pods tolerate, in addition to that of the accelerator."""
+    """Taints that these pods tolerate in addition to the accelerator's taint."""
     cache: CacheSpec
     """Where models are stored."""
     candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=32), Unique(("name",))] | None = (
@@ -320,7 +318,7 @@ class SpeculativeDeploymentSpec(SchemaModel):
     pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))] | None = None
     """Kinds of traffic, each with its own servers and its own verdict; if absent, `main` at concurrency 1 and 16."""
     gateway: Gateway | None = None
-    """A Gateway through which the pools are reached, if the cluster has the Gateway API."""
+    """Gateways that lead to the pools, if the cluster has the Gateway API."""
     benchmark: BenchmarkSpec | None = None
     """How candidates are measured."""
     gate: GateSpec | None = None

@@ -122,9 +122,9 @@ class DraftSpec(SchemaModel):
     )
 
     algorithm: Algorithm
-    """Speculation algorithm. EAGLE, EAGLE3, DFLASH and DSPARK use a trained head, NEXTN and MTP layers of the target,
-    STANDALONE a small model, NGRAM the text. Custom: any other algorithm of the engine, by its `name`; it is measured,
-    and no rule checks it."""
+    """Speculation algorithm. EAGLE, EAGLE3, DFLASH and DSPARK use a trained head; NEXTN and MTP use layers of the
+    target; STANDALONE uses a small model; NGRAM uses the text. Custom: another algorithm of the engine, by `name`; few
+    rules check it."""
     name: AlgorithmName | None = None
     """Name of a Custom algorithm in the engine, for example UNO or suffix."""
     source: SourceText | None = None
@@ -134,7 +134,7 @@ class DraftSpec(SchemaModel):
 
 
 class ShapeSpec(SchemaModel):
-    """What an arm proposes, and how its engine is asked for it."""
+    """What an arm proposes, and its speculation flags."""
 
     name: ArmName
     """Name in results."""

@@ -58,15 +58,15 @@ class EngineSpec(SchemaModel):
     )
 
     type: Annotated[str, EngineName()] | None = None
-    """Engine in the image; that whose makers publish the image, if absent."""
+    """Engine in the image; if absent, known from a published image's name."""
     version: (
         Annotated[
             str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
         ]
         | None
     ) = None
-    """Version of the engine in the image; it selects the flags that are emitted and checked. That of the tag of a
-    published image, if absent."""
+    """Version of the engine in the image; it selects the flags that are emitted and checked. If absent, the tag of a
+    published image."""
     image: Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
     """Any image of that engine, forks included; the digest that ran is recorded."""
     args: Arguments = ()
@@ -74,17 +74,17 @@ class EngineSpec(SchemaModel):
     trust_remote_code: bool = False
     """Lets the server run code from the model's repository."""
     eagle3_targets: Annotated[tuple[Architecture, ...], Field(max_length=16), Unique()] | None = None
-    """Target architectures for which this image (a fork) adds the EAGLE3 hook to those of its version."""
+    """Target architectures for which this image (a fork) adds an EAGLE3 hook that its version lacks."""
     env: Env = ()
     """Environment of the servers."""
     api_key_secret_ref: SecretKey | None = None
     """Key that clients must send; the operator never reads it."""
     admin_key_secret_ref: SecretKey | None = None
-    """Administration key of the server, where the engine has one; the benchmark uses it to flush caches. The operator
+    """Administration key of the server, if the engine has one; the benchmark uses it to flush caches. The operator
     never reads it."""
     pod_template: dict[str, Any] | None = None
     """Overlay for the servers' pod template: maps merge, lists of named objects merge by name (the container is
-    `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
+    `server`), all else is replaced. `paceline validate` refuses fields that Paceline sets itself."""
 
     def effective(self) -> Self:
         type, version = engine_and_version(self.type, self.version, self.image)

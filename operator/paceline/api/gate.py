@@ -44,11 +44,9 @@ class GateSpec(SchemaModel):
     )
 
     min_improvement: PercentageBelow100 | None = None
-    """A candidate must be shown to be faster than the baseline by more than this, as a mean over workloads; 5% if
-    absent."""
+    """A candidate must be shown to be faster than the baseline by more than this on average; 5% if absent."""
     max_regression: PercentageBelow100 | None = None
-    """A candidate must be shown not to be slower than the baseline by this much or more on any workload; 3% if
-    absent."""
+    """On every workload a candidate must be shown to be slower than the baseline by less than this; 3% if absent."""
     confidence: Confidence | None = None
     """Confidence of the whole decision, over all candidates and looks; 95% if absent."""
     limits: Annotated[tuple[Limit, ...], Field(max_length=9), Unique(("metric",))] | None = None
@@ -61,14 +59,14 @@ class GateSpec(SchemaModel):
 
 
 class BudgetSpec(SchemaModel):
-    """Limit of what a run may use. A run that reaches it ends with the verdict that its rounds support."""
+    """Limit of what a run may use. At the limit the run ends with the verdict that its rounds support."""
 
     gpu_hours: Amount
     """Accelerators times hours, as a decimal string."""
 
 
 MOST_POINTS = 48
-"""Points of a round; an object of so many is below 100 kB (docs/limits.md)."""
+"""Points of a round; an object with so many is below 100 kB (docs/limits.md)."""
 MOST_SEARCHED = 16
 """Workloads of a search: a third of the points of a round, as its last rounds have three arms."""
 MOST_COMPARED = 16

@@ -59,24 +59,23 @@ class LoadSpec(SchemaModel):
     )
 
     concurrency: Annotated[tuple[Concurrency, ...], Field(min_length=1, max_length=8), Unique()] | None = None
-    """Closed loops: each of these numbers of requests under way, all of the time. The gate compares throughput."""
+    """Closed loops, each with this constant number of requests under way. The gate compares throughput."""
     request_rate: Rate | None = None
     """Mean arrivals per second, independent of the requests under way. The gate compares the speed of a request, not
     throughput."""
     arrivals: core.Arrivals | None = None
-    """Random (the default), or Replayed: at requestRate, in the pattern of the `timestamp` of the file's entries,
-    spread or drawn together to that mean rate."""
+    """Random (the default), or Replayed: in the pattern of the `timestamp` of the file's entries, scaled to the mean
+    rate requestRate."""
     max_concurrency: Concurrency | None = None
-    """With requestRate: requests that a server takes at a time. The largest concurrency of the pool's other loads if
-    absent."""
+    """With requestRate: requests that a server takes at a time; if absent, the largest concurrency of other loads."""
     ramp: RampSpec | None = None
-    """Requests under way rise and fall by how many have been sent. The gate compares the speed of a request."""
+    """Requests under way rise and fall as requests are sent. The gate compares the speed of a request."""
     datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
     """Names of the datasets that are measured under this load; all if absent."""
 
     @property
     def largest(self) -> int:
-        """The most requests that are under way, as far as the load says it; else 0."""
+        """The most concurrent requests that the load names; else 0."""
         return max((*(self.concurrency or ()), self.ramp.to if self.ramp else 0, self.max_concurrency or 0))
 
 
@@ -87,23 +86,23 @@ def overlap(one: str, other: str) -> str:
 
 MOST_REQUESTS = 100_000
 LEAST_SECONDS, GOOD_SECONDS = 20, 60
-"""For how long requests are to arrive: at least, and where nothing is said. In the first seconds, and once the last has
-been sent, there are fewer under way than the rate makes: in a simulation of published speeds 64 requests at 8/s (8 s)
-showed a ratio of 1.85 where 512 of them showed 2.00, and kept 63 % of the rate."""
+"""How long requests must arrive: at least, and by default. In the first seconds, and after the last request was sent,
+fewer are under way than in between. In a simulation of published speeds 64 requests at 8/s (8 s) showed a ratio of 1.85
+and kept 63 % of the rate; 512 requests showed 2.00."""
 
 
 def lasting(seconds: int, rate: float) -> int:
-    """Requests that arrive for so long."""
+    """Requests that arrive in this time."""
     return math.ceil(seconds * rate - 1e-6)
 
 
 def arriving(seconds: int, load: str) -> str:
-    """CEL: requests that arrive for so long, as `lasting` rounds them."""
+    """CEL: requests that arrive in this time, rounded as in `lasting`."""
     return f"int({seconds}.0 * double({load}.requestRate) + 0.999999)"
 
 
 def lasts(prompts: str, load: str) -> str:
-    """CEL: the dataset's requests arrive for long enough. The field itself refuses what is not a rate."""
+    """CEL: the dataset's requests arrive for long enough. The field's own rule refuses malformed rates."""
     return (
         f"!has({load}.requestRate) || !{load}.requestRate.matches(r'{AMOUNT}')"
         f" || double({requests_rule(prompts)}) >= {LEAST_SECONDS}.0 * double({load}.requestRate) - 0.000001"

@@ -18,7 +18,7 @@ AN_OBJECT = "x-paceline-default-object"
 
 
 def empty(model: type[Any]) -> Any:
-    """The default of a field that is an object, so that the API server writes the defaults of what is in it."""
+    """The default of a field that is an object, so that the API server writes the defaults of its fields."""
     return Field(default_factory=model, json_schema_extra={AN_OBJECT: True})
 
 
@@ -28,7 +28,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 
 
 class SchemaModel(BaseModel):
-    """Read from JSON: `1`, `"1"` and `true` are three things, as they are to the API server."""
+    """Read from JSON: `1`, `"1"` and `true` differ, as they do for the API server."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -49,14 +49,14 @@ class SchemaModel(BaseModel):
 
 
 def fields_of(kind: type[Any]) -> Mapping[str, str]:
-    """Name in JSON → name in Python, of the fields of an object of a spec; {} for what is none."""
+    """Name in JSON → name in Python, for the fields of an object of a spec; {} for other types."""
     if issubclass(kind, SchemaModel):
         return {str(field.alias): name for name, field in kind.model_fields.items()}
     return {to_camel(field.name): field.name for field in fields(kind)} if is_model(kind) else {}
 
 
 def as_sent(node: Any) -> Any:
-    """A field that is null is absent to the API server, too, and kubectl sends 4.0 as 4."""
+    """Like the API server, treats null as absent; kubectl sends 4.0 as 4."""
     match node:
         case Mapping():
             return {key: as_sent(value) for key, value in node.items() if value is not None}

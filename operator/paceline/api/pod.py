@@ -48,7 +48,7 @@ class FileKeyRef(SchemaModel):
     volume_name: Annotated[str, Field(max_length=63)]
     """Name of the volume."""
     path: Annotated[str, Field(max_length=500)]
-    """Path of the file in it."""
+    """Path in the volume."""
     key: Annotated[str, Field(max_length=253)]
     """Key in it."""
     optional: bool | None = None
@@ -133,15 +133,15 @@ class Toleration(SchemaModel):
     )
 
     key: LabelKey | None = None
-    """Key of the taint; every one if absent."""
+    """Key of the taint; any key if absent."""
     operator: Literal["Exists", "Equal"] | None = None
-    """Exists: whatever its value. Equal, also if absent: of this value."""
+    """Exists: any value of the taint. Equal (the default): this value."""
     value: Annotated[str, Field(max_length=63)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    """Effect of the taint; every one if absent."""
+    """Effect of the taint; any if absent."""
     toleration_seconds: Annotated[int, Field(ge=0, le=2_147_483_647)] | None = None
-    """How long a pod stays once the taint is there; for ever if absent."""
+    """Seconds that a pod stays under the taint; for ever if absent."""
 
 
 Tolerations = Annotated[tuple[Toleration, ...], Field(max_length=16)]
@@ -159,7 +159,7 @@ NO_LABELS_OF_OURS = Rule(
     cel="!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'",
     message=_OUR_LABELS,
 )
-"""Rule of a model with `podLabels`: a round that looked like a server would be sent traffic."""
+"""Rule of a model with `podLabels`: a round that looks like a server would get traffic."""
 ONE_QUEUE = Rule(
     cel=f"!has(self.queueName) || !has(self.podLabels) || !('{QUEUE_LABEL}' in self.podLabels)",
     message=f"podLabels must not have {QUEUE_LABEL} if queueName is set: it sets this label on the rounds' Jobs",

@@ -53,9 +53,9 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = dict.fromkeys(
 
 
 class SearchSpec(SchemaModel):
-    """Trees of spec.draft that a search may try. Branchings and widths are taken in powers of two, depths one by one;
-    of a large range fewer, so that there are at most 47 arms beside the baseline. The engine's adaptive mode is tried
-    too, where it has one. Trees of another draft are candidates with a draft of their own."""
+    """Trees of spec.draft that a search may try: all depths, and powers of two as branchings and widths; fewer from a
+    large range, so that at most 47 arms are compared with the baseline. The engine's adaptive mode, if any, is tried
+    too. Write trees of another draft as candidates with that draft."""
 
     num_steps: Range
     """Depths."""
@@ -94,26 +94,26 @@ class PoolSpec(SchemaModel):
     )
 
     name: PoolName
-    """Name of the pool. Its objects are named NAME-POOL; a longer name than 63 characters is cut and ends in a hash."""
+    """Name of the pool. Its objects are named NAME-POOL; beyond 63 characters it is cut and ends in a hash."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Number of servers. If absent one is started, and an autoscaler may set another number."""
     load: Annotated[tuple[LoadSpec, ...], Field(min_length=1, max_length=8)]
-    """Loads to measure the pool's datasets under."""
+    """Loads under which datasets are measured."""
     candidates: Annotated[tuple[ArmName, ...], Field(max_length=15), Unique()] | None = None
-    """Names of the spec's candidates that are measured for this pool; all if absent. Beside `search` they are among the
-    arms that it chooses from."""
+    """Names of the spec's candidates that are measured for this pool; all if absent. With `search` they are among the
+    arms that it tries."""
     search: SearchSpec | None = None
-    """Trees to search: a run with `search` measures some of them, and the gate then decides about what it finds."""
+    """Trees to search: a run with `search` measures some of them; a gate then judges the best."""
     gate: GateSpec | None = None
     """Overrides fields of spec.gate."""
     header_value: HeaderValue | None = None
     """Value of spec.gateway's header that leads to this pool; the pool's name if absent."""
     endpoint_picker_ref: EndpointPickerReference | None = None
-    """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
+    """Makes an InferencePool of the pool's servers; the route of spec.gateway then leads to it."""
 
 
 def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None, engine: str) -> Iterator[Violation]:
-    """Candidates that are the same once the default draft is filled in and arguments are written in one way."""
+    """Candidates that are equal once the default draft is filled in and arguments have one form."""
     forms = [(candidate.name, canonical(candidate, default, engine)) for candidate in candidates]
     for j, (name, form) in enumerate(forms):
         if twin := next((earlier for earlier, same in forms[:j] if same == form), None):
@@ -121,10 +121,9 @@ def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None,
 
 
 def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) -> tuple[Any, ...]:
-    """MTP and NEXTN are one algorithm, whatever case the name of another is in, `--a b` and `--a=b` one argument,
-    whatever the order of different flags; of one that comes again, the order may matter. So are `--a-b` and `--a_b`
-    where the engine takes both, and JSON however it is laid out. An algorithm's own flags and the candidate's end up in
-    one command."""
+    """Equal are: MTP and NEXTN; names of algorithms in any case; `--a b` and `--a=b`; different flags in any order (the
+    order of a repeated flag may matter); `--a-b` and `--a_b` if the engine takes both; JSON in any layout. An
+    algorithm's own flags and the candidate's flags are part of one command."""
     draft = candidate.draft or default
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
@@ -148,7 +147,7 @@ def _by_flag(arguments: Arguments, engine: str) -> list[tuple[str, ...]]:
 
 
 def _as_json(value: str) -> str:
-    """A value that is an object or a list, in one layout; any other as it is."""
+    """An object or a list in one layout; any other value unchanged."""
     if not value.lstrip().startswith(("{", "[")):
         return value
     try:

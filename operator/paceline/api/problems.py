@@ -1,4 +1,4 @@
-"""Problems of a manifest, each with its path: what the API server would refuse, before it is asked."""
+"""Problems of a manifest, each with its path: what the API server would refuse."""
 
 import json
 import re
@@ -27,12 +27,12 @@ class Problem:
     path: str
     message: str
     desk: bool = False
-    """True if only the desk can know, not the API server."""
+    """True if only `paceline validate` finds it, not the API server."""
     note: bool = False
-    """True if nothing has to change: what was not checked, or what will be slower."""
+    """True if nothing has to change: something was not checked, or will be slower."""
     line: int = 0
     column: int = 0
-    """Of the field in its file, counted from 1; 0 if it has none."""
+    """Place of the field in its file, counted from 1; 0 without a file."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -48,8 +48,8 @@ class InvalidManifestError(ValueError):
 
 
 def is_ours(manifest: Any) -> bool:
-    """True for every version of our group's kinds that people write, and for a SpeculativeDeployment, whose group then
-    is mistyped."""
+    """True for every version of our group's kinds that people write, and for a SpeculativeDeployment of any group,
+    which is a typing error."""
     if not isinstance(manifest, Mapping) or manifest.get("kind") == ROUND_KIND:
         return False
     group = str(manifest.get("apiVersion", "")).partition("/")[0]
@@ -57,7 +57,7 @@ def is_ours(manifest: Any) -> bool:
 
 
 def problems(manifest: Mapping[str, Any]) -> list[Problem]:
-    """All problems that show without the model's files and without a cluster."""
+    """All problems that can be found without the model's files and without a cluster."""
     kind = str(manifest.get("kind"))
     if manifest.get("apiVersion") != API_VERSION:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
@@ -79,7 +79,7 @@ def sent(manifest: Mapping[str, Any]) -> str:
 
 
 def read_spec(model: type[M], spec: str) -> M:
-    """A spec as `sent`. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
+    """A spec as `sent`. Raises InvalidManifestError if a field has the wrong shape; for rules see `broken_rules`."""
     try:
         return model.model_validate_json(spec, by_alias=True, by_name=False)  # Python names are ours, not the API's
     except ValidationError as invalid:
@@ -88,8 +88,8 @@ def read_spec(model: type[M], spec: str) -> M:
 
 
 def broken_rules(spec: SchemaModel, text: str) -> Iterator[Problem]:
-    """The rules that a spec, read from `text`, and everything in it break; those of the desk only where the API server
-    would accept it."""
+    """The rules that a spec, read from `text`, and its parts break; rules that CEL cannot express are checked only if
+    the API server would accept the spec."""
     document = _defaulted(json.loads(text), schema(type(spec)))
     document.get("engine", {}).pop("podTemplate", None)  # no rule reads it, and it may have numbers that CEL has not
     parts = list(_parts(spec, document, "spec"))
@@ -144,7 +144,7 @@ def _parts(part: Any, document: Any, path: str) -> Iterator[tuple[Any, Mapping[s
 
 
 def _without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without lists that are too short only because items of theirs are wrong."""
+    """Without lists that are too short only because some of their items are wrong."""
     wrong = [error["loc"] for error in errors]
     return [e for e in errors if e["type"] != "too_short" or not any(_below(e["loc"], loc) for loc in wrong)]
 
@@ -200,7 +200,8 @@ def _problem(details: ErrorDetails, model: type[SchemaModel]) -> Problem:
 
 
 def _no_string(got: Any, loc: Sequence[int | str], node: Mapping[str, Any]) -> str:
-    """What a value that is no string must be: quotes help only where it is of the field's form then."""
+    """What to write instead of a value that is not a string: quotes help only if the string then has the field's
+    form."""
     shown = json.dumps(got)[:100]
     if loc[:1] == ("pools",) and "candidates" in loc:
         return f"must be the name of one of spec.candidates: move it there; got {shown}"
@@ -221,11 +222,11 @@ _ELSEWHERE: Mapping[str, str] = {
     "concurrency": "write load: [{concurrency: [1, 16]}]",
     "autoscaling": "leave replicas out, and let an autoscaler scale the Deployment NAME-POOL",
 }
-"""What people write where Paceline has it in another place."""
+"""Fields that people write, and the place where Paceline has them."""
 
 
 def _meant(got: str, message: str) -> str:
-    """The word of the message that `got` comes close to; "" if there is none."""
+    """The word of the message that is similar to `got`; "" if there is none."""
     if message.startswith("must be hf://") and re.fullmatch(r"[\w.-]+/[\w.-]+", got):
         return f"hf://{got}"
     if message.startswith("must be a version"):

@@ -27,10 +27,9 @@ class BenchmarkProfileSpec(SchemaModel):
     """Fields of a deployment, at the same places, for all deployments of the namespace that name the profile."""
 
     benchmark: MeasuringSpec | None = None
-    """How candidates are measured. Each field stands for a deployment that does not write it, as a whole."""
+    """How candidates are measured. Each whole field applies to deployments that do not write it."""
     gate: GateSpec | None = None
-    """The rule from rounds to a verdict. Each field stands for a deployment that writes it neither in spec.gate nor in
-    a pool's."""
+    """The rule from rounds to a verdict. Each field applies if neither spec.gate nor a pool's gate has it."""
     locked: Annotated[tuple[ProfiledField, ...], Field(max_length=10), Unique()] = ()
-    """Fields of spec.benchmark, or gate, that no deployment may write with another value; what the profile itself
-    leaves out then keeps its default. capacityPolicy takes minServing along, gate the gates of pools."""
+    """Fields of spec.benchmark, or gate, that no deployment may write with another value; if the profile leaves such a
+    field out, the default stays. capacityPolicy includes minServing; gate includes pools' gates."""

@@ -1,4 +1,4 @@
-"""A deployment with the values of its profile: the one place where the two meet, before anything else is read."""
+"""A deployment with the values of its profile: the only place that merges them, before anything else is read."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from paceline.api.reasons import Reason
 from paceline.core.manifest import Object
 
 WITH = {"minServing": "capacityPolicy"}
-"""Field of spec.benchmark → the one that it belongs to: who writes that one does not get this one from the profile."""
+"""Field of spec.benchmark → its owner: a deployment that writes the owner does not get the field from the profile."""
 _LONGEST_VALUE = 60
-"""Characters of a value that a message tells."""
+"""Characters of a value in a message."""
 
 
 def profile_of(manifest: Object) -> str:
@@ -22,8 +22,8 @@ def profile_of(manifest: Object) -> str:
 
 
 def with_profile(manifest: dict[str, Any], profile: Object | None, *, required: bool = False) -> dict[str, Any]:
-    """The deployment as if it had written itself what it leaves out and its profile has; it then names none any more.
-    `profile` is None where there is none of that name. `required`: a deployment of this namespace must name one.
+    """The deployment with the profile's values for the fields that it leaves out, and without the reference. `profile`
+    is None if none has that name. `required`: a deployment of this namespace must name a profile.
 
     Raises InvalidManifestError with the reason for Stalled."""
     name = profile_of(manifest)
@@ -52,7 +52,7 @@ def with_profile(manifest: dict[str, Any], profile: Object | None, *, required: 
 
 
 def _broken(spec: Object, given: Object, name: str) -> Iterator[Problem]:
-    """Fields that are written otherwise than the profile has locked them."""
+    """Fields whose value differs from the one that the profile locks."""
     locked, gate = given.get("locked") or (), _object(given, "gate")
     for path, written, of_profile, section in (
         ("spec.benchmark", _object(spec, "benchmark"), _object(given, "benchmark"), ""),
@@ -79,7 +79,7 @@ LIST = "kubectl get benchmarkprofiles lists the namespace's"
 
 
 def _object(of: Object, field: str) -> Object:
-    """{} for what is none: the manifest may have any shape."""
+    """{} for other types: the manifest may have any shape."""
     value = of.get(field)
     return value if isinstance(value, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""The prompts that a workload is sent: where they come from, and how."""
+"""The prompts of a workload: their source, and how they are sent."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
@@ -56,7 +56,7 @@ class PromptsSpec(SchemaModel):
     """Source of the prompts: builtin://code, builtin://swe, builtin://terminal, builtin://chat, or a file of
     conversations (OpenAI messages with system prompts, several turns and tools, ShareGPT, bench_serving's custom and
     openai, SPEED-Bench) as JSON, JSON lines, parquet or csv: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
-    hf://datasets/OWNER/NAME/PATH. The last answer of each is generated, all before it is its history."""
+    hf://datasets/OWNER/NAME/PATH. The last answer of each is generated; all before it is history."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency, a ramp five times its
     top. At a rate: at least as many as arrive in 20 seconds; if absent, as many as arrive in 60, and at
@@ -64,16 +64,15 @@ class PromptsSpec(SchemaModel):
     max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
     """Maximum tokens per answer; 512 if absent."""
     temperature: Temperature | None = None
-    """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature and the server
-    uses its own default, on most engines that of the model's generation_config.json. All other sampling parameters are
-    the server's defaults."""
+    """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature, and the
+    server's default applies: on most engines the model's generation_config.json. All other sampling parameters have the
+    server's defaults."""
     adapter: AdapterName | None = None
     """LoRA adapter that requests name, as `engine.args` loads it: --lora-paths NAME=PATH on SGLang, --enable-lora and
     --lora-modules NAME=PATH on vLLM; the model itself if absent."""
     response_format: Annotated[str, Field(max_length=16384)] | None = None
     """The response_format of every request, as JSON text: {"type": "json_schema", "json_schema": {"name": …, "schema":
-    …}}, or json_object. Of entries that have their own, theirs. A point of which more than 5 % of the answers do not
-    fit is invalid."""
+    …}}, or json_object. Entries may have their own. A point is invalid if more than 5 % of its answers do not fit."""
     slo: core.Slo | None = None
     """Latencies that a request must meet to count for goodput. If absent, goodput is not counted."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -81,7 +80,7 @@ class PromptsSpec(SchemaModel):
 
 
 def only_of_the_hub(field: str) -> Rule:
-    """A field of prompts that only sources of hf://datasets/ have."""
+    """A field of prompts for sources hf://datasets/ only."""
     return Rule(
         cel=f"!has(self.{field}) || self.source.startsWith('{core.HUB}')",
         message=f"{field} must be left out unless source begins with {core.HUB}: other sources do not have it",

@@ -1,4 +1,4 @@
-"""The field reference, docs/api.md: a table a block, from the models that the CRDs are made of."""
+"""The field reference, docs/api.md: one table per block, from the models of the CRDs."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +18,8 @@ _HEAD = f"""\
 Generated from the models by `make generate`; lists every field. [Examples](examples.md).
 
 * A field without a default and without **required** is optional; its description says what absence means. The API
-  server writes values of the default column into the stored object, but for those in lists; what it does not write the
-  operator fills in on reading, and `status` has what follows from other fields.
+  server writes defaults into the stored object, except in lists; the operator fills in the others when it reads.
+  `status` has values that follow from other fields.
 * Shares are percentages (`5%`), durations are in h, m, s and ms (`1h30m`), quantities as in core/v1 (`400Gi`). In
   status a number with a fraction is a decimal string (`"1.36"`).
 * The API server checks all rules except those marked *desk*, which only `paceline validate` and the operator check.
@@ -37,7 +37,7 @@ def reference_page() -> str:
 
 
 def _kind(kind: KindDefinition, seen: set[type[Any]]) -> Iterator[str]:
-    """A block that several kinds have stands where it is met first."""
+    """A block of several kinds is written once, at its first use."""
     yield f"## {kind.name}\n"
     yield f"{kind.description} Short name `{kind.short}`."
     status = f", its `status`, which the operator writes, a {_link(kind.status)}" if kind.status else ""
@@ -50,7 +50,7 @@ def _kind(kind: KindDefinition, seen: set[type[Any]]) -> Iterator[str]:
 
 
 def blocks(model: Any) -> Iterator[Any]:
-    """The model, then those in it in the order of its fields."""
+    """The model, then the models of its fields, in order."""
     yield model
     for _, annotation in _fields(model):
         for inner in _models(annotation):
@@ -58,8 +58,8 @@ def blocks(model: Any) -> Iterator[Any]:
 
 
 def _fields(model: type[Any]) -> list[tuple[str, Any]]:
-    """Name on the wire and type, of a model of the spec or a record of a status. Memory is no API: of it there is one
-    field, whose own are not told."""
+    """Name on the wire and type, for a model of the spec or a record of a status. The operator's memory is not part of
+    the API: only the field `internal` is listed, without its contents."""
     if is_record(model):
         told = [(slot.wire, slot.type) for slot in slots(model) if not slot.internal]
         return told + [(INSIDE, None)] * any(slot.internal for slot in slots(model))
@@ -113,7 +113,7 @@ def _type(node: Mapping[str, Any], inner: type[Any] | None) -> str:
 
 
 def _rules(node: Mapping[str, Any], inner: type[Any] | None) -> str:
-    """Bounds and patterns; those of a list's items after its own."""
+    """Bounds and patterns; first the list's, then its items'."""
     least, most = node.get("minimum"), node.get("maximum")
     texts = [f"{least} to {most}"] if most is not None else [f"at least {least}"] if least is not None else []
     for kind, unit in (("Items", "items"), ("Properties", "entries"), ("Length", "characters")):
@@ -140,9 +140,9 @@ def _default(node: Mapping[str, Any]) -> str:
 
 
 def _engines() -> Iterator[str]:
-    """What an engine can do, a row an ability."""
+    """What an engine can do, one row per ability."""
     yield "## Engines\n"
-    yield "What each engine takes, as far as these rules go; its version and its other arguments may allow less.\n"
+    yield "What these rules allow for each engine; its version and its other arguments may allow less.\n"
     yield f"| | {' | '.join(f'`{name}`' for name in ENGINES)} |"
     yield "|---" * (1 + len(ENGINES)) + "|"
     for ability, of in ABILITIES.items():

@@ -22,18 +22,18 @@ class ReplicateParity:
     samples: Count | None = None
     """Prompts asked."""
     outputs: Annotated[str, Field(max_length=128)] = ""
-    """Baseline only: four hex digits of the SHA-256 of each answer. Digests that change between rounds show a baseline
-    that does not agree with itself."""
+    """Baseline only: four hex digits of the SHA-256 of each answer. If digests change between rounds, the baseline does
+    not agree with itself."""
     identical: Count | None = None
     """Candidate only: answers equal to the baseline's, over the length that both have."""
     near_ties: Count | None = None
-    """Answers that leave the baseline's at a token where the baseline's own gap was within 0.25 nats."""
+    """Answers that first differ from the baseline's at a token with a gap of at most 0.25 nats."""
     diverged: Count | None = None
-    """Answers that leave the baseline's at a larger gap."""
+    """Answers that first differ at a larger gap."""
     diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] = ()
     """Prompts of the diverged answers, counted from 0."""
     first_divergence: Count | None = None
-    """Earliest token, counted from 0, at which an answer leaves the baseline's, near ties included."""
+    """Earliest token (from 0) at which an answer differs from the baseline's, near ties included."""
     largest_gap: Number2 | None = None
     """Largest gap in nats by which the baseline preferred its own token there; a lower bound if the candidate's token
     was not among the baseline's likeliest."""
@@ -77,7 +77,7 @@ class ReplicateRecord:
     start_seconds: Number | None = None
     """Seconds from start to ready."""
     exit_code: int | None = None
-    """Exit code, if the server ended by itself."""
+    """Exit code, if the server itself exited."""
     reason: LongName = ""
     """Why this server gave no evidence: a reason of a round, Retracted (it took requests back), RequestsFailed (some
     requests got no answer), Malformed (answers without the form of responseFormat), ClientBusy (the client did not
@@ -85,7 +85,7 @@ class ReplicateRecord:
     error: LongText = ""
     """The last useful line of its log."""
     resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
-    """Selected resolved arguments of the server: those that every server must report."""
+    """Resolved arguments that every server must report."""
     rest_sha256: Annotated[LongName, ALWAYS] = ""
     """First 8 hex digits of the SHA-256 of all resolved arguments except those that speculation changes; equal on all
     arms of a valid round."""
@@ -112,7 +112,7 @@ class PointRecord(Numbers):
     why: Annotated[LongText, ALWAYS] = ""
     """Why the gate may not use it."""
     mean_concurrency: Number | None = None
-    """Mean number of requests under way in that interval; absent at a rate and on a ramp."""
+    """Mean requests under way in the steady window; absent at a rate and on a ramp."""
     offered_rate: Number | None = None
     """At a rate: requests that arrived, per second."""
     saturated: bool = False
@@ -126,15 +126,14 @@ class PointRecord(Numbers):
     """True if no draft token was accepted because the engine did not speculate under this load, although it did under
     another."""
     goodput: Number | None = None
-    """Such requests per second, over the client's duration."""
+    """`goodRequests` per second, over the whole duration."""
     good_throughput: Number | None = None
-    """Output tokens per second of such requests."""
+    """Output tokens per second of these."""
 
 
 @record
 class Inputs:
-    """Tokens of the prompts that a workload was sent, as the server counts them, with its template; and how busy the
-    client was that sent them."""
+    """Tokens of a workload's prompts as the server counts them, with its template; and how busy the client was."""
 
     workload: Annotated[LongName, ALWAYS] = ""
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
@@ -145,10 +144,10 @@ class Inputs:
     p99: Count | None = None
     """99th percentile."""
     client_cpu: Number2 | None = None
-    """Share of a CPU that the client took, of the arm with the largest; with more than 0.8 a point is not valid."""
+    """Share of a CPU that the client used, for the arm with the largest share; above 0.8 a point is invalid."""
     client_lag: Number4 | None = None
-    """Seconds that an event waited for the client on average, of the arm with the longest; if it is longer
-    than 20 ms and than 2 % of meanE2E, a point is not valid."""
+    """Mean seconds that an event waited for the client, for the arm with the longest wait; above 20 ms and 2 % of
+    meanE2E a point is invalid."""
 
 
 @record
@@ -168,13 +167,13 @@ class Round:
     """One Job: one replicate of every undecided arm, on the same accelerators."""
 
     fingerprint: Annotated[LongName, ALWAYS] = ""
-    """Fingerprint of its run: a round counts for no run that measures anything else."""
+    """Fingerprint of its run; it does not count for runs with another one."""
     round: Annotated[Count, ALWAYS] = 0
     """Counted from 0."""
     try_: Annotated[Count, ALWAYS] = 0
     """Counted from 0; a round without a result is tried again."""
     run: LongName = ""
-    """The BenchmarkRun that measured it, if that is another one; this run judges its rounds again."""
+    """The BenchmarkRun that measured it, if this run judges another run's round again."""
     job: Annotated[LongName, ALWAYS] = ""
     """The Job."""
     node: Annotated[LongName, ALWAYS] = ""
@@ -190,9 +189,9 @@ class Round:
     image: LongText = ""
     """Image of the server that ran, by digest."""
     client_image: LongText = ""
-    """Image of Paceline that measured, by digest."""
+    """Image of Paceline's client, by digest."""
     paceline: LongName = ""
-    """Release of Paceline that measured."""
+    """Release of Paceline's client."""
     datasets: Strings = field(default_factory=dict)
     """Dataset → first 12 hex digits of the SHA-256 of its prompts; for a file, the digest that sha256sum prints."""
     prompts: CountMap = field(default_factory=dict)
@@ -209,7 +208,7 @@ class Round:
     emulated: bool | None = None
     """True if an emulator served."""
     imported: bool = False
-    """True if it was measured without a cluster, and its run has brought it along."""
+    """True if it was measured without a cluster and imported with its run."""
     replicates: Annotated[tuple[ReplicateRecord, ...], Field(max_length=64), ALWAYS] = ()
     """Replicates in the order in which they ran."""
     points: Annotated[tuple[PointRecord, ...], Field(max_length=256), ALWAYS] = ()
@@ -236,8 +235,8 @@ ROUND_KIND = "BenchmarkRound"
 
 
 def belongs(round: Object, run: Object) -> bool:
-    """Whether this BenchmarkRound is of this BenchmarkRun: by its label, and by its owner if it has one. A round that
-    was restored from a backup has none, and one of a deleted run of the same name has another."""
+    """Whether this BenchmarkRound belongs to this BenchmarkRun: by its label, and by its owner if it has one. A round
+    restored from a backup has no owner; a round of a deleted run of the same name has another owner."""
     metadata, owner = round["metadata"], run["metadata"]
     if (metadata.get("labels") or {}).get(RUN_LABEL) != owner["name"]:
         return False
@@ -252,8 +251,8 @@ def in_order(rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def with_rounds(run: Object, objects: Iterable[Object]) -> dict[str, Any]:
-    """The run with its rounds under `rounds`, as commands hand it on; nothing of the API has this form. Once a run's
-    status says what it measures, rounds of anything else are left out, as its verdict leaves them out."""
+    """The run with its rounds under `rounds`, as commands pass it on; no object of the API has this form. Once a run's
+    status has a fingerprint, rounds with another are left out, as in its verdict."""
     measured = (run.get("status") or {}).get("fingerprint")
     mine = [one["spec"] for one in objects if belongs(one, run)]
     specs = [spec for spec in mine if not measured or spec.get("fingerprint", measured) == measured]

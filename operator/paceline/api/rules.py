@@ -1,5 +1,5 @@
-"""Rules on what fields must be together. Each is written once, in CEL: the API server evaluates it, and so do `paceline
-validate` and the operator, with the runtime of the CEL project.
+"""Rules about several fields. Each is written once, in CEL: the API server evaluates it, and so do `paceline validate`
+and the operator, with the runtime of the CEL project.
 
 A message is one text for both. A CEL expression in braces stands for its value, as in `at least {self.min}; got
 {self.max}`.
@@ -44,7 +44,7 @@ class Rule:
 
     @property
     def is_about_a_change(self) -> bool:
-        """The desk has no older object."""
+        """`paceline validate` has no older object."""
         return "oldSelf" in self.cel
 
     def validation(self) -> dict[str, str]:
@@ -68,11 +68,11 @@ class Rule:
         return "; ".join([first, *(part for part in others if not _VALUE.search(part))])
 
     def holds(self, model: Values) -> bool:
-        """Whether `activation(document)` keeps the rule. An error of CEL does not."""
+        """Whether `activation(document)` keeps the rule. An error of CEL counts as broken."""
         return _compiled(self.over_all(), ("self",)).eval(model).plain_value() is True
 
     def findings(self, document: Mapping[str, Any]) -> Iterator[Violation]:
-        """One for each item that breaks the rule. `document` is the model as JSON, with its defaults."""
+        """One finding for each item that breaks the rule. `document` is the model as JSON, with its defaults."""
         for path, inner in _items({"self": ("", document)}, "", tuple(self.each.items())):
             if evaluate(self.cel, inner) is not True:
                 yield path + self.field, self._message(inner)
@@ -87,7 +87,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeskRule:
-    """A rule that CEL cannot express, or only at a price that the API server refuses; the desk checks it."""
+    """A rule that CEL cannot express, or only at a cost that the API server refuses; `paceline validate` checks it."""
 
     message: str
     """For the reference."""
@@ -99,7 +99,7 @@ class DeskRule:
 
 
 def validations(rules: Iterable[Rule | DeskRule]) -> dict[str, Any]:
-    """For a schema: x-kubernetes-validations of those that the API server checks; {} without any."""
+    """For a schema: x-kubernetes-validations of the rules that the API server checks; {} if there are none."""
     entries = [rule.validation() for rule in rules if isinstance(rule, Rule)]
     return {VALIDATIONS: entries} if entries else {}
 

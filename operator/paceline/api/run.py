@@ -52,7 +52,7 @@ class RunTarget(TargetSpec):
     """The served model."""
 
     revision: Revision = "main"
-    """Name that the commit was resolved from. A run resolves nothing."""
+    """Branch or tag of the commit. A run resolves nothing."""
     commit: Commit | None = None
     """Commit in the cache: the directory below snapshots/. Not needed for pvc:// and oci://."""
 
@@ -125,15 +125,15 @@ class WorkloadSpec(PromptsSpec):
     request_rate: Rate | None = None
     """Mean arrivals per second, independent of the requests under way; replaces the closed loop."""
     ramp_from: Annotated[int, Field(ge=1, le=4095)] | None = None
-    """A ramp: requests under way rise from this many to the concurrency, and fall back to it."""
+    """A ramp: requests under way rise from this number to the concurrency and fall back."""
     arrivals: core.Arrivals | None = None
     """Random (the default), or Replayed: in the pattern of the file's timestamps."""
     concurrency: Annotated[int, Field(ge=1, le=4096)]
-    """Simultaneous requests; with rampFrom, the most; with requestRate, those of the warm-up only."""
+    """Simultaneous requests; with rampFrom, the maximum; with requestRate, only in the warm-up."""
     min_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
-    """Rounds after the first may send as few requests: as many as make the noise of requests, by the spread of the
-    first round's baseline, as large as that of server starts. If absent, all rounds of a gate send `requests` where
-    that is written, and 16 or more where it is not. Part of no hash."""
+    """Fewest requests of later rounds: they send so many that the noise of requests, by the spread of the first round's
+    baseline, equals the noise of server starts. If absent, all rounds of a gate send `requests` if it is set, else 16
+    or more. Not part of any hash."""
     commit: Commit | None = None
     """Commit of a hub dataset in the cache: the directory below snapshots/."""
 
@@ -144,17 +144,17 @@ _LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
 
 
 class RunGate(GateSpec):
-    """The rule from rounds to a verdict, after which a pool may serve the winner."""
+    """The rule from rounds to a verdict; a pool may then serve the winner."""
 
     parity: core.Parity | None = None
-    """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
+    """Also compares the outputs of the arms. If absent, nothing is claimed about outputs."""
     rounds_of: ObjectName | None = None
-    """A BenchmarkRun in this namespace that measured the same server on the same workloads. Its rounds of the arms that
-    both have are judged by this gate; only what it needs beyond them is measured."""
+    """A BenchmarkRun in this namespace that measured the same server on the same workloads. This gate judges its rounds
+    of the common arms; only missing rounds are measured."""
 
 
 class RunSearch(SchemaModel):
-    """Looks for the best of many arms and measures few of them; a gate decides about what it finds."""
+    """Looks for the best of many arms and measures few of them; a gate then judges the result."""
 
     retractions: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Retractions allowed on any arm, as in the gate's limits."""
@@ -304,14 +304,14 @@ class BenchmarkRunSpec(SchemaModel):
     pool: PoolName
     """Pool that the run is for; any name for a run created by hand."""
     gate: RunGate | None = None
-    """A verdict, after which a pool may serve the winner; may be {}."""
+    """A gate decides; a pool may then serve the winner; may be {}."""
     search: RunSearch | None = None
     """Looks for the best of many arms; may be {}."""
     sweep: RunSweep | None = None
     """A table over concurrencies; all rounds are measured; may be {}."""
     measured: core.Measured | None = None
-    """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
-    judges these, where the administrator allows it (`evidence.imported` of the chart)."""
+    """Rounds that `paceline measure` has measured without a cluster. The run judges them and measures nothing, if the
+    administrator allows it (`evidence.imported` of the chart)."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec
@@ -323,7 +323,7 @@ class BenchmarkRunSpec(SchemaModel):
     node_selector: Labels = Field(default_factory=dict)
     """Node labels required in addition to the accelerator's."""
     tolerations: Tolerations = ()
-    """Taints that its pods tolerate, in addition to that of the accelerator."""
+    """Taints that its pods tolerate in addition to the accelerator's taint."""
     max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
     """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
@@ -331,7 +331,7 @@ class BenchmarkRunSpec(SchemaModel):
     workloads: Annotated[
         tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
     ]
-    """Workloads to compare them on."""
+    """Workloads of the comparison."""
     budget: BudgetSpec | None = None
     """Limit for the run, checked before every round."""
     timeouts: core.Timeouts | None = None
@@ -339,4 +339,4 @@ class BenchmarkRunSpec(SchemaModel):
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""
     queue_name: QueueName | None = None
-    """Kueue LocalQueue of the namespace in which rounds wait for their accelerators; none if absent."""
+    """Kueue LocalQueue in the same namespace, in which rounds wait; none if absent."""

@@ -33,11 +33,11 @@ class Result:
     """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s; `mean` for the weighted mean over closed loops,
     `mean@rate` for the weighted mean over workloads at a rate, if a run has both kinds."""
     ratio: Number4 | None = None
-    """Its throughput divided by the baseline's: geometric mean over rounds."""
+    """The arm's throughput over the baseline's: geometric mean over rounds."""
     lower: Number4 | None = None
-    """Lower confidence bound of that."""
+    """Lower bound of `ratio`."""
     upper: Number4 | None = None
-    """Upper confidence bound of that, at the confidence of the whole table."""
+    """Upper bound of `ratio`, at the confidence of the whole table."""
     accept_length: Number3 | None = None
     """Mean acceptance length."""
     concurrency: Annotated[Number3 | None, INTERNAL] = None
@@ -49,9 +49,9 @@ class Result:
     tokens: Number4 | None = None
     """Candidate's output tokens divided by the baseline's: geometric mean over rounds."""
     tokens_lower: Number4 | None = None
-    """Lower confidence bound of that."""
+    """Lower bound of `tokens`."""
     tokens_upper: Number4 | None = None
-    """Upper confidence bound of that, at the confidence of the whole table."""
+    """Upper bound of `tokens`, at the confidence of the whole table."""
 
 
 @record
@@ -66,49 +66,49 @@ class CrossoverSpot:
     arm: LongName = ""
     """Best candidate, which the numbers belong to; absent if no candidate could be measured."""
     ratio: Number4 | None = None
-    """Its throughput divided by the baseline's: geometric mean over rounds."""
+    """The arm's throughput over the baseline's: geometric mean over rounds."""
     lower: Number4 | None = None
-    """Lower confidence bound of that, at the confidence of the whole table."""
+    """Lower bound of `ratio`, at the confidence of the whole table."""
     upper: Number4 | None = None
-    """Upper confidence bound of that, at the confidence of the whole table."""
+    """Upper bound of `ratio`, at the confidence of the whole table."""
     rounds: Annotated[Count | None, INTERNAL] = None
     """Rounds used."""
 
 
 @record
 class SearchedArm:
-    """How one arm of a search stands. Ratios are estimates by which the search ranks; they promote nothing."""
+    """State of one arm of a search. Ratios are estimates for the search's ranking; they promote nothing."""
 
     arm: Annotated[LongName, ALWAYS] = ""
     """Name of the arm."""
     state: Annotated[LongName, ALWAYS] = ""
     """`best`, `may be best`, `behind` (by more than the noise of its points), `too few points` or `failed`."""
     points: Annotated[Count, ALWAYS] = 0
-    """Valid points of it."""
+    """Its valid points."""
     ratio: Number4 | None = None
-    """Its throughput divided by the baseline's, as the search estimates it over all workloads."""
+    """The search's estimate of its throughput over the baseline's, on all workloads."""
     lower: Number4 | None = None
-    """Lower 95 % bound of that, if its noise is that of the points."""
+    """Lower 95 % bound of `ratio`, with the noise of its points."""
     upper: Number4 | None = None
-    """Upper 95 % bound of that."""
+    """Upper 95 % ratio bound."""
     why: LongText = ""
     """Why it failed."""
 
 
 @record
 class SearchProgress:
-    """How a search stands."""
+    """State of a search."""
 
     candidates: Annotated[Count, ALWAYS] = 0
     """Candidates that it chooses from."""
     points: Annotated[Count, ALWAYS] = 0
     """Points measured, failed ones included."""
     server_starts: Annotated[Count, ALWAYS] = 0
-    """Servers started for them."""
+    """Servers started."""
     next: LongText = ""
     """What the next round is for."""
     arms: Annotated[tuple[SearchedArm, ...], Field(max_length=48), INTERNAL] = ()
-    """Arms measured so far, the best first; those that failed last."""
+    """Arms measured so far, the best first, failed arms last."""
 
 
 @record
@@ -116,8 +116,8 @@ class RunVerdict:
     """Result of the run."""
 
     outcome: LongName = ""
-    """Promote, Reject, Inconclusive or Error; absent for a measured sweep, which decides nothing, and for a search that
-    has found a candidate, about which a gate decides."""
+    """Promote, Reject, Inconclusive or Error; absent for a measured sweep and for a search that has found a candidate:
+    both decide nothing."""
     winner: LongName | None = None
     """Candidate shown to be faster, or found by a search; empty if there is none."""
     speedup: Number3 | None = None
@@ -149,11 +149,11 @@ class ArmParity:
     identical: Count | None = None
     """Answers equal to the baseline's, over all rounds."""
     near_ties: Count | None = None
-    """Answers that leave the baseline's within 0.25 nats."""
+    """Answers that first differ at a gap of 0.25 nats."""
     diverged: Count | None = None
-    """Answers that leave the baseline's at a larger gap."""
+    """Answers that first differ at a larger gap."""
     first_divergence: Annotated[Count | None, INTERNAL] = None
-    """Earliest token, counted from 0, at which an answer leaves the baseline's, near ties included."""
+    """Earliest token (from 0) at which an answer differs from the baseline's, near ties included."""
     largest_gap: Annotated[Number2 | None, INTERNAL] = None
     """Largest gap in nats at such a token."""
 
@@ -202,12 +202,11 @@ class RunProgress:
     seconds_per_round: Count | None = None
     """Mean seconds per round so far."""
     unplaced_since: Annotated[Time, INTERNAL] = ""
-    """Time since which it waits for a node, or for its pod to be created."""
+    """Since when it waits for a node, or for its pod to be created."""
     waits_for_accelerators: Annotated[Count | None, INTERNAL] = None
-    """Accelerators of one node that its round waits for; absent unless some node has too few of them."""
+    """Accelerators of one node that its round waits for; absent unless a node has too few."""
     seen: Annotated[bool, INTERNAL] = False
-    """True once the Job has existed. If the Job then disappears without an end, someone has deleted it, which counts as
-    a try."""
+    """True once the Job has existed. If the Job then disappears unfinished, it was deleted; that counts as a try."""
     message: LongText = ""
     """Explanation."""
 
@@ -235,7 +234,7 @@ class BenchmarkRunStatus:
     arm_rounds: Annotated[CountMap, INTERNAL] = field(default_factory=dict)
     """Arm → its rounds with a valid point. The rounds are BenchmarkRounds, found by the label paceline.dev/run."""
     recorded: Annotated[Count | None, INTERNAL] = None
-    """BenchmarkRounds that this status has counted, tries without a result included: Events tell of others."""
+    """BenchmarkRounds that this status has counted, including tries without a result."""
     first_measured_time: Annotated[Time, INTERNAL] = ""
     """When the oldest round with a result ended."""
     last_measured_time: Time = ""
@@ -243,7 +242,7 @@ class BenchmarkRunStatus:
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
     """Every candidate compared with the baseline."""
     search: SearchProgress | None = None
-    """How a search stands."""
+    """State of a search."""
     crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] = ()
     """Fastest arm at each concurrency, ascending, for a run over several concurrencies."""
     verdict: RunVerdict | None = None

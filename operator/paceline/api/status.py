@@ -1,8 +1,7 @@
-"""The status of a SpeculativeDeployment, and what both statuses are made of.
+"""The status of a SpeculativeDeployment, and the parts of both statuses.
 
-Bounds are wide and little is required: a status that is refused is a status lost.
-Numbers with a fraction are decimal strings, and absent where nothing was measured.
-Fields marked INTERNAL are the operator's memory, beside what they are about; all others are API.
+Bounds are wide and little is required: a status that is refused is a status lost. Numbers with a fraction are decimal
+strings, and absent where nothing was measured. Fields marked INTERNAL are the operator's memory; all others are API.
 """
 
 from dataclasses import field
@@ -66,7 +65,7 @@ Caveat = Literal["Emulated", "Imported"]
 
 @record
 class ServingEvidence:
-    """By what an arm was shown to be faster than the baseline, and what one must know of that."""
+    """Evidence that an arm is faster than the baseline, with its caveats."""
 
     run: LongName = ""
     """The BenchmarkRun; it may have been deleted since."""
@@ -95,7 +94,7 @@ class Serving:
     start_time: Time = ""
     """When it began to serve."""
     evidence: ServingEvidence = ServingEvidence()
-    """By what it was shown to be faster; absent for the baseline, and for what a person has promoted anyway."""
+    """Evidence that it is faster; absent for the baseline, and after `promote-anyway`."""
 
 
 ChangeReason = Literal[
@@ -110,12 +109,12 @@ ChangeReason = Literal[
     "Aborted",
     "Stopped",
 ]
-"""How a pool came to serve what it serves. Started: the first servers; Updated: the spec asks for others; Promoted: by
-a verdict; PromotedAnyway: against one, or without; Demoted: a verdict rejects what was promoted; TakenDown: what was
-chosen did not run; Fallback: speculation stopped paying; RolledBack: a person went back; Aborted: a person ended the
-roll-out of another; Stopped: nothing is served until there is a verdict."""
+"""Why a pool changed what it serves. Started: the first servers; Updated: the spec asks for others; Promoted: by a
+verdict; PromotedAnyway: without a verdict, or against it; Demoted: a verdict rejected the promoted arm; TakenDown: the
+chosen revision did not run; Fallback: speculation stopped paying; RolledBack: a person rolled back; Aborted: a person
+stopped another roll-out; Stopped: nothing is served until there is a verdict."""
 MESSAGE_LENGTH = 500
-"""Characters of a message of which status has many."""
+"""Characters of a message that status has many of."""
 
 
 @record
@@ -123,23 +122,23 @@ class Target(Serving):
     """Configuration to serve, chosen at `startTime`; written before any action."""
 
     fingerprint: LongName = ""
-    """Fingerprint of its evidence; of a candidate that was promoted against a verdict, that of the verdict."""
+    """Fingerprint of its evidence; after `promote-anyway`, of the overruled verdict."""
     reason: ChangeReason | None = None
     """How it was chosen."""
     message: LongText = ""
     """Reason, in a sentence."""
     request: LongName = ""
-    """The request that it was chosen by, as VERB=VALUE; empty if the operator chose by itself."""
+    """The request that chose it, as VERB=VALUE; empty if the operator chose by itself."""
     stands_since: Time = ""
     """Time of its last progress, from which promotion.progressDeadline counts. Absent while all is well, and while
     accelerators are lacking."""
     ready: Count | None = None
     """Largest number of its servers that were ready at the same time during the roll-out."""
     surge: Literal["Tried", "Skipped", "Withdrawn"] | None = None
-    """How its servers replace those before, where promotion.surge is Auto. Tried: by one server more; in place if
-    Skipped, as not all of those before were ready, or Withdrawn, as one server more found no room."""
+    """How servers are replaced if promotion.surge is Auto. Tried: one more server starts first. In place if Skipped
+    (not all old servers were ready) or Withdrawn (one more server found no room)."""
     surge_waits_since: Time = ""
-    """Since when the one server more has been waiting for room."""
+    """Since when the additional server waits for room."""
 
 
 @record
@@ -167,7 +166,7 @@ class PoolVerdict:
     lower: Number4 | None = None
     """Lower confidence bound of the speed-up."""
     upper: Number4 | None = None
-    """Upper confidence bound of that, at the confidence of the whole table."""
+    """Upper bound of the speed-up, at the confidence of the whole table."""
     message: LongText = ""
     """Outcome, in a sentence."""
     crossing: Annotated[LongText, INTERNAL] = ""
@@ -181,17 +180,17 @@ class Change:
     time: Time = ""
     """When all servers were of the revision, and ready."""
     revision: LongName = ""
-    """What serves since then; empty if nothing does."""
+    """Revision served since then; empty if none."""
     arm: LongName = ""
     """`baseline` or a candidate."""
     reason: ChangeReason | None = None
-    """How it came to be served."""
+    """Why it is served."""
     message: Annotated[str, Field(max_length=MESSAGE_LENGTH)] = ""
     """Reason, in a sentence."""
     request: LongName = ""
     """The request that asked for it, as VERB=VALUE; empty if the operator chose by itself."""
     evidence: ServingEvidence = ServingEvidence()
-    """By what it had been shown to be faster."""
+    """Evidence that it was faster."""
 
 
 MOST_CHANGES = 20
@@ -202,13 +201,13 @@ HoldReason = Literal["NotReady", "Crashed", "Fallback", "RolledBack", "Aborted"]
 
 @record
 class Hold:
-    """What may not be served, and why: by `retry` it is released whatever its reason."""
+    """What may not be served, and why. `retry` releases every hold."""
 
     revision: LongName
     """Revision that is held back; empty if only a run was aborted."""
     reason: HoldReason
-    """NotReady: the revision never became ready; Crashed: it had served before; Fallback: its speculation stopped
-    paying; RolledBack: a person went back from it; Aborted: a person ended the run or the roll-out."""
+    """NotReady: the revision never became ready; Crashed: it failed later; Fallback: its speculation stopped paying;
+    RolledBack: a person rolled it back; Aborted: a person stopped the run or the roll-out."""
     arm: LongName = ""
     """`baseline` or a candidate."""
     message: LongText = ""
@@ -227,15 +226,15 @@ class Hold:
 
 @record
 class Loan:
-    """A replica that the pool gives up so that its run has room (benchmark.capacityPolicy Borrow); or, while `borrowed`
-    is absent, the last one if it was in vain or the pool needed the server itself."""
+    """A replica that the pool lends to its run (benchmark.capacityPolicy Borrow); while `borrowed` is absent, the last
+    loan, if it gave no round room or the pool needed the server itself."""
 
     run: LongName = ""
     """BenchmarkRun that it is for."""
     since: Time = ""
     """Time of the loan."""
     waiting_since: Time = ""
-    """Time since which no round has found room in spite of it; absent while one runs."""
+    """Since when no round has found room despite the loan; absent while one runs."""
     in_vain: Count | None = None
     """Loans in a row that gave no round room."""
     not_before: Time = ""
@@ -269,8 +268,8 @@ class ExpectedTraffic:
     verify_tokens: Count | None = None
     """The most tokens that a verify step checks, the root included."""
     crossover: Number3 | None = None
-    """Simultaneous requests above which the baseline is faster, between the two loads on either side that were
-    measured; absent if no run of this deployment has shown the baseline to be faster at a higher load."""
+    """Simultaneous requests above which the baseline is faster, interpolated between two measured loads; absent if no
+    run of this deployment has shown the baseline to be faster at a higher load."""
     loads: Annotated[tuple[ExpectedLoad, ...], Field(max_length=24)] = ()
     """Its workloads."""
 
@@ -291,7 +290,7 @@ class Degraded:
 
 @record
 class TakenDown:
-    """How often a candidate was taken down in a row: each time it takes twice as long until it is measured again."""
+    """How often a candidate was taken down in a row: each time the wait for its next measurement doubles."""
 
     revision: LongName = ""
     """Its revision."""
@@ -304,8 +303,8 @@ class TakenDown:
     since: Time = ""
     """The last time."""
     fell_back: Time = ""
-    """When its speculation last stopped paying; empty once a person has asked to serve it again. No evidence from
-    before promotes it."""
+    """When its speculation last stopped paying; empty once a person has asked to serve it again. Older evidence cannot
+    promote it."""
 
 
 MOST_TAKEN_DOWN = 9
@@ -343,7 +342,7 @@ class Retried:
 
 @record
 class EffectiveGate:
-    """The rule of a pool's gate, as spec.gate, the pool's and the defaults come to it; limits are as written."""
+    """A pool's gate in force, from its own gate, spec.gate and the defaults; limits are as written."""
 
     min_improvement: LongName = ""
     """As in spec."""
@@ -364,7 +363,7 @@ class PoolStatus:
     conditions: Conditions = ()
     """Ready, Measuring, Decided, Promoted and SpeculationDegraded of this pool."""
     candidates: Annotated[tuple[LongName, ...], Field(max_length=64)] = ()
-    """What is compared with the baseline; with a search, what it chooses from. Absent while spec is invalid."""
+    """Arms compared with the baseline; with a search, its arms. Absent while spec is invalid."""
     gate: EffectiveGate | None = None
     """How it is judged; absent while spec is invalid."""
     serving: Serving | None = None
@@ -378,11 +377,11 @@ class PoolStatus:
     verdict: PoolVerdict | None = None
     """Result of the run that answers the current question; absent if there is none."""
     holds: Annotated[tuple[Hold, ...], Field(max_length=16), Unique(("revision", "reason"))] = ()
-    """What may not be served: each revision that failed, and what a person has taken back."""
+    """What may not be served: failed revisions, and what a person has taken back."""
     history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
     """Changes of what it serves, the latest first; older ones are dropped."""
     target: Annotated[Target | None, INTERNAL] = None
-    """What it is to serve."""
+    """What to serve."""
     progress: Annotated[PoolProgress | None, INTERNAL] = None
     """Current work."""
     expected: Annotated[ExpectedTraffic | None, INTERNAL] = None
@@ -398,9 +397,9 @@ class PoolStatus:
     attempts: Annotated[Count | None, INTERNAL] = None
     """Attempt of the latest run for the current fingerprint."""
     borrowed: Annotated[Count | None, INTERNAL] = None
-    """Replicas that the pool gives up for its run now: it is asked for spec.pools[].replicas minus these."""
+    """Replicas that the pool lends to its run now: it has spec.pools[].replicas minus these."""
     loan: Annotated[Loan | None, INTERNAL] = None
-    """What is given up, and for which run."""
+    """What is lent, and to which run."""
 
 
 @record
@@ -416,18 +415,18 @@ class SpeculativeDeploymentStatus:
     conditions: Conditions = ()
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
     served_name: Annotated[str, Field(max_length=300)] = ""
-    """The model's name in requests; absent, like the next two, while spec is invalid."""
+    """The model's name in requests; absent while spec is invalid."""
     engine: LongName = ""
-    """Type and version, which decide which flags are emitted and checked."""
+    """Its type and version; absent while spec is invalid."""
     claim_name: LongName = ""
-    """The claim of the models; absent with hostPath."""
+    """Claim of the models; absent with hostPath."""
     notes: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
     """Remarks that do not stop anything: findings of preflight, differences of a shared claim."""
     refused: Annotated[tuple[LongText, ...], Field(max_length=64)] = ()
     """Requests by annotation that cannot be carried out, each with what to write instead."""
     artifacts: Annotated[tuple[CachedArtifact, ...], Field(max_length=128), Unique(("source", "revision"))] = ()
-    """Models and datasets that the prefetch has brought."""
+    """Models and datasets that were downloaded."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
     """Status of each pool."""
     volume: Annotated[LongName, INTERNAL] = ""
-    """Where `artifacts` are: the claim, or the path on the host; empty once they are no longer there."""
+    """Where `artifacts` are: the claim, or the path on the host; empty once they are gone."""

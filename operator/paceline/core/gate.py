@@ -19,8 +19,8 @@ class Limit:
     """Metric: a latency, kvTokens (capacity of the KV cache in tokens), or retractions (requests of a workload that a
     server takes back when memory runs out)."""
     max_increase: Percentage | None = None
-    """How far a latency may exceed the baseline's. Where requests arrive at a rate and neither meanTTFT nor p95TTFT is
-    listed, meanTTFT may rise by 25%."""
+    """How far a latency may exceed the baseline's. At a request rate, if neither meanTTFT nor p95TTFT is listed,
+    meanTTFT may rise by 25%."""
     max_decrease: PercentageBelow100 | None = None
     """How far kvTokens may fall below the baseline's."""
     max: Annotated[int, Field(ge=0, le=100000)] | None = None

@@ -34,22 +34,22 @@ class ParentReference:
     name: ObjectName
     """Name of the Gateway."""
     namespace: ObjectName | None = None
-    """Its namespace; that of this resource if absent."""
+    """Its namespace; this resource's if absent."""
     section_name: SectionName | None = None
     """One of its listeners; all that admit the route if absent."""
 
 
 @model
 class Gateway:
-    """Gateways through which the pools are reached: each pool gets an HTTPRoute, told apart by a header."""
+    """Gateways that lead to the pools: each pool gets an HTTPRoute, selected by a header."""
 
     parent_refs: Annotated[tuple[ParentReference, ...], Field(min_length=1, max_length=8)]
     """The Gateways."""
     hostnames: Annotated[tuple[Hostname, ...], Field(min_length=1, max_length=16), Unique()] | None = None
-    """Host names that the routes are for; those of the listeners if absent."""
+    """Host names of the routes; the listeners' host names if absent."""
     header: HeaderName = "x-paceline-pool"
-    """The header that names the pool. X-Gateway-Model-Name, which inference gateways set
-    from the body, is the name of the model."""
+    """The header that names the pool. X-Gateway-Model-Name has the model's name: inference gateways set it from the
+    body."""
 
 
 @model
@@ -65,8 +65,8 @@ class EndpointPickerReference:
     """The Service that chooses a server for each request, as an InferencePool names it."""
 
     name: ObjectName
-    """Name of the Service, in the same namespace. Who runs it is not our affair."""
+    """Name of the Service, in the same namespace. Paceline does not run it."""
     port: PickerPort = field(default_factory=lambda: PickerPort(number=9002))
     """Its port; 9002 if absent."""
     failure_mode: Literal["FailOpen", "FailClose"] = "FailClose"
-    """What a gateway does while it does not answer: FailOpen sends requests to any server, FailClose refuses them."""
+    """What a gateway does if it does not answer: FailOpen sends requests to any server, FailClose refuses them."""

@@ -23,28 +23,28 @@ class Numbers:
     output_throughput: Number | None = None
     """All output tokens over the client's duration, ramp and tail included."""
     steady_throughput: Number | None = None
-    """Output tokens per second of all answers, from when 90 % of a closed loop's places are taken until fewer are. The
-    gate compares this value. Absent at a rate and on a ramp."""
+    """Output tokens per second while at least 90 % of a closed loop's concurrency is in use. The gate compares this
+    value. Absent at a rate and on a ramp."""
     kept_rate: Number | None = None
-    """At a rate: requests answered per second, over the second half of them."""
+    """At a rate: requests answered per second, in the second half."""
     mean_ttft: Number | None = None
     """Mean time to the first token."""
     p95_ttft: Number | None = None
-    """Its 95th percentile."""
+    """TTFT, p95."""
     p50_ttft: Number | None = None
-    """Its median."""
+    """TTFT, p50."""
     p99_ttft: Number | None = None
-    """Its 99th percentile."""
+    """TTFT, p99."""
     p90_ttft: Number | None = None
-    """Its 90th percentile."""
+    """TTFT, p90."""
     mean_tpot: Number | None = None
     """Mean time per further token."""
     p95_tpot: Number | None = None
-    """Its 95th percentile."""
+    """TPOT, p95."""
     p50_tpot: Number | None = None
-    """Its median."""
+    """TPOT, p50."""
     p99_tpot: Number | None = None
-    """Its 99th percentile."""
+    """TPOT, p99."""
     p99_itl: Number | None = None
     """99th percentile of the time between two chunks of an answer; a chunk holds the tokens of one step."""
     mean_e2e: Number | None = None
@@ -64,7 +64,7 @@ class Numbers:
     retractions: Count | None = None
     """Requests that the server took back when memory ran out."""
     malformed: Count | None = None
-    """Answers without the form that `responseFormat` asks for; absent if free text is asked for."""
+    """Answers that do not fit `responseFormat`; absent if it is not set."""
     good_requests: Count | None = None
     """Requests that met the workload's slo, if it has one."""
     p50_output: Count | None = None
@@ -72,8 +72,8 @@ class Numbers:
     p99_output: Count | None = None
     """99th percentile of the tokens of an answer."""
     worst_decile: Number | None = None
-    """Candidate only: speed of a request over that of the same prompt at the baseline in the same round; a tenth of the
-    prompts has at most this speed-up."""
+    """Candidate only: a tenth of the prompts has at most this speed-up over the same prompt at the baseline in the same
+    round."""
     median_prompt: Number | None = None
     """Median of these speed-ups."""
     best_decile: Number | None = None
@@ -81,5 +81,5 @@ class Numbers:
     slower_prompts: Number | None = None
     """Fraction of the prompts that were slower than at the baseline."""
     request_spread: Number | None = None
-    """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline tells
-    by it how many requests later rounds send."""
+    """Standard deviation of ln(speed of a request) over the requests of a closed loop; in the first round's
+    baseline it sets how many requests later rounds send."""

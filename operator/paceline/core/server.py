@@ -56,7 +56,7 @@ class Accelerator:
     resource_name: LabelKey = GPU
     """Extended resource to request; google.com/tpu for TPUs. A DRA driver may provide it too (KEP-5004)."""
     product_label: LabelKey = GPU_LABEL
-    """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
+    """Node label whose value is `product`; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
     nodes: Annotated[int, Field(ge=1, le=16)] = 1
     """Nodes per server. More than one needs the LeaderWorkerSet controller."""
     topology: LabelValue | None = None
@@ -64,10 +64,10 @@ class Accelerator:
     memory: Quantity | None = None
     """Memory of one accelerator, for example 80Gi; known for common products if absent."""
     device_class_name: ObjectName | None = None
-    """DeviceClass whose devices pods claim, in place of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
+    """DeviceClass whose devices pods claim, instead of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
     and the DRA driver of the devices."""
     device_selectors: Annotated[tuple[DeviceSelector, ...], Field(min_length=1, max_length=8), Unique()] | None = None
-    """CEL expressions that each device must meet, in place of the node label; `product` then names what they select."""
+    """CEL expressions that each device must meet, instead of the node label; `product` then names the devices."""
 
     def __post_init__(self) -> None:
         if not self.tensor_parallel_size:

@@ -61,7 +61,7 @@ class PromotionMode(StrEnum):
 
 
 class CapacityPolicy(StrEnum):
-    """Where a run's accelerators come from: free ones, or those of a server that its pool gives up meanwhile."""
+    """Where a run's accelerators come from: free ones, or those of a server that the pool lends to the run."""
 
     WAIT = "Wait"
     BORROW = "Borrow"
@@ -75,7 +75,7 @@ class UntilDecided(StrEnum):
 
 
 class Surge(StrEnum):
-    """Whether a roll-out tries one server more than the pool has before it takes one down."""
+    """Whether a roll-out starts one more server before it stops one."""
 
     AUTO = "Auto"
     NEVER = "Never"
@@ -125,14 +125,14 @@ class PromotionSpec:
     until_decided: UntilDecided = UntilDecided.BASELINE
     """What is served until there is a verdict."""
     surge: Surge = Surge.AUTO
-    """How servers are replaced. Auto: one server more than `replicas` is started first, so that no request is
-    lost; if it finds no room within a minute, servers are replaced in place, one at a time. Never: in place at once.
-    Servers of several nodes are always replaced in place."""
+    """How servers are replaced. Auto: one more server than `replicas` is started first, so that no request is lost; if
+    it finds no room within a minute, servers are replaced in place, one at a time. Never: always in place. Servers of
+    several nodes are always replaced in place."""
     revision_history_limit: Annotated[int, Field(ge=1, le=50)] = 3
     """Renderings and finished runs that a pool keeps in addition to those in use."""
     progress_deadline: Duration = timedelta(minutes=30)
-    """Time without progress after which a revision is taken off, counted from its selection or from the last additional
-    ready server; also the time that a revision may be without any ready server once it has served."""
+    """Time without progress after which a revision is replaced, counted from its selection or from the last additional
+    ready server; also the longest time that a served revision may have no ready server."""
 
 
 class GuardAction(StrEnum):
@@ -159,13 +159,13 @@ class GuardSpec:
     """Notify: the condition SpeculationDegraded and an Event. Fallback: also serve the baseline if
     acceptance dropped or servers hang, until newer evidence. None: servers are not watched."""
     acceptance_drop: Share = 0.25
-    """How many of the accepted draft tokens per verify step (acceptance length - 1) may be missing, of those that the
-    evidence has measured at this load."""
+    """Share of the accepted draft tokens per verify step (acceptance length - 1) that may be missing, compared with the
+    evidence at this load."""
     window: Duration = timedelta(minutes=10)
     """Time over which servers are judged."""
     source: GuardSource = GuardSource.PODS
-    """Where their counters are read. Pods: at each server's /metrics. Prometheus: at the one that the
-    installation names (the chart's prometheus.url); its series need the labels namespace and pod."""
+    """Where counters are read. Pods: each server's /metrics. Prometheus: the chart's prometheus.url; its series need
+    the labels namespace and pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,10 +205,10 @@ class Measured:
     note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
     """How it was measured, in one line."""
     differs: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_SENTENCE)], ...], Field(max_length=32)] = ()
-    """What the servers had that this spec does not say, for example another program. Such rounds are no evidence of
-    this spec."""
+    """How the servers differed from this spec, for example by another program. Such rounds are not evidence for this
+    spec."""
     rounds: Annotated[int, Field(ge=0, le=MOST_ROUNDS)] = 0
-    """Its rounds with a result, which stand beside it in the file as BenchmarkRounds."""
+    """Number of its rounds with a result; the file has them as BenchmarkRounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

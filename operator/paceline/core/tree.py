@@ -17,10 +17,9 @@ class Tree:
     num_steps: Annotated[int, Field(ge=1, le=64)]
     """Depth: tokens that the head proposes one after another."""
     top_k: Annotated[int, Field(ge=1, le=64)] = 1
-    """Branching: continuations kept at each step; 1, also if absent, is a chain."""
+    """Branching: continuations kept at each step; 1 (the default) is a chain."""
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)] = 0
-    """Verify width, the root included: tokens that the target checks in one step; numSteps + 1 of a chain if
-    absent."""
+    """Verify width with the root: tokens that the target checks in one step; for a chain numSteps + 1 if absent."""
 
     def __post_init__(self) -> None:
         if not self.num_draft_tokens:
@@ -108,8 +107,7 @@ class Depth:
 
 @model
 class Custom:
-    """An algorithm that this API does not name, with the flags to give to the engine. It is measured; no rule makes
-    assumptions about it."""
+    """An algorithm that this API does not name, with its flags for the engine. It is measured; few rules check it."""
 
     args: Arguments = ()
     """Flags of the algorithm; for what an engine takes, see the table of engines in docs/api.md."""

@@ -26,8 +26,8 @@ TimeZone = Annotated[
 
 @model
 class Window:
-    """When rounds of the pools' runs may start. One that is under way when the window closes is measured to its end; a
-    BenchmarkRun that a person makes has no window."""
+    """When rounds of the pools' runs may start. A running round finishes after the window closes; a BenchmarkRun made
+    by a person has no window."""
 
     # Changes to or from summer time are handled as in Debian's cron.
     schedule: Schedule

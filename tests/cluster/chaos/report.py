@@ -16,18 +16,18 @@ HEAD = """# Chaos
 
 Written by `make chaos` on {date}, at {commits}: a real Kubernetes of two nodes
 ([the local cluster](../cluster.md)), the operator from its chart, an emulated engine. Each run is
-one small deployment (one GPU, one candidate that is 1.39 times as fast, two rounds of a quarter of a
-minute; undisturbed it serves its winner after about 45 s). The seed chooses the moment of the fault.
+one small deployment: one GPU, one candidate that is 1.39 times as fast, two rounds of a quarter of a
+minute. Undisturbed it serves its winner after about 45 s. The seed chooses the moment of the fault.
 
-* Converged: the verdict is Promote with the same winner as undisturbed, and it is served; every try
-  is recorded once and stays; no Job of a recorded round is made again; no other pod than the
+* Converged: the verdict is Promote, its winner is the same as undisturbed, and the pool serves it;
+  every try is recorded once and stays; no Job of a recorded round is created again; only the
   winner's server holds a GPU; nothing is lent; no operator's log has a traceback.
 * Gone: nothing is left, and no GPU is held. Five: five deployments stay, and each converged.
 * Honest: converged, or Inconclusive with the baseline served, since a long pause may hide the winner.
 
-**{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are of the whole run, with
-other work on two cores. Faults of the cluster are done alone; faults of the operator or of a node
-also hit the runs beside them. An empty cell repeats the cell above it.
+**{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are for the whole run, with
+other work on two cores. Faults of the cluster are injected alone; faults of the operator or of a node
+also affect other runs at that time. An empty cell repeats the cell above it.
 
 | scenario | what is done | SIGKILL of | seed | seconds | was | when, and what was seen |
 |---|---|---|---|---|---|---|

@@ -60,7 +60,7 @@ def report(held: Held, outcome: Outcome, share: float, commit: str) -> str:
         rows.append(f"| {one.arm} | {one.start_seconds:.0f} s | {len(one.points)} | {measured:.1f} s |")
     return "\n".join(
         [
-            "# What a round with five-minute starts is idle for",
+            "# Idle time of a round with five-minute starts",
             "",
             f"Written by `make five-minutes` on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on "
             f"{platform.machine()}, Linux {platform.release()}.",
