@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
     "a workload of another spec": (first(of_another_load), "spec has no code@99"),
     "of the future": (
         first(lambda one: moved(one, timedelta(days=2).total_seconds())),
-        "it ended at 2026-11-23T10:26:00Z, but it is 2026-11-22T10:00:00Z: set the clocks",
+        "it ended at 2026-11-23T10:26:00Z, but it is 2026-11-22T10:00:00Z now: set the clocks",
     ),
     "ends before it begins": (
         first(lambda one: replace(one, start_time="2026-11-22T09:00:00Z")),
