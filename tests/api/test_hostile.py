@@ -142,7 +142,7 @@ def test_the_good_ones_are_served_within_the_charts_memory(crowded: Running, tmp
     assert waiting == set(), log[-3000:]
     for kind, name in bad:
         said = says(crowded, kind, name, {ONE: "Stalled", TWO: "Failed"}[kind])
-        assert ("at most 262144 are read" if name.startswith("fat") else "more than 100 levels deep") in said
+        assert ("at most 262144 are read" if name.startswith("fat") else "nested deeper than 100 levels") in said
     assert "is lost" not in log
     assert limit.endswith("Mi")
     assert memory < int(limit.removesuffix("Mi")) * 2**20, f"{memory / 2**20:.0f} MiB of {limit}"

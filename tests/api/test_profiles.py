@@ -41,7 +41,7 @@ def test_nothing_is_written_into_it_that_nobody_wrote(apiserver: Running, profil
 def test_explain_says_what_a_field_stands_for(apiserver: Running) -> None:
     said = " ".join(apiserver.kubectl("explain", "benchprof.spec").stdout.split())
     assert "no deployment may write with another value" in said
-    assert "Each field stands for a deployment that does not write it" in said
+    assert "Each whole field applies to deployments that do not write it" in said
     of_deployments = " ".join(apiserver.kubectl("explain", "specdep.spec.benchmark.profileRef").stdout.split())
     assert "from a BenchmarkProfile" in of_deployments
 

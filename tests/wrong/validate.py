@@ -137,7 +137,7 @@ VALIDATE: tuple[Told, ...] = (
      "spec.draft.algorithm", "SGLang 0.5.6 has no DFLASH"),
     ("a depth that adapts before SGLang could",
      (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
-     "spec.candidates[1].adaptive", "0.5.11 has it"),
+     "spec.candidates[1].adaptive", "take 0.5.11"),
     ("a schedule before SGLang could read one",
      (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.depthByBatchSize", falling((1, 3), (9, 0)))),
      "spec.candidates[1].depthByBatchSize", "SGLang 0.5.6 has no depth by batch size; take 0.5.13"),
@@ -229,11 +229,11 @@ VALIDATE_ON_TPU: tuple[Told, ...] = (
 )  # fmt: skip
 VALIDATE_ON_VLLM: tuple[Told, ...] = (
     one("acceptance that is made up by vLLM", "spec.engine.args",
-        ["--speculative-config.rejection_sample_method=synthetic"], "spec.engine.args[0]", "is a candidate's own"),
+        ["--speculative-config.rejection_sample_method=synthetic"], "spec.engine.args[0]", "belongs to candidates"),
     one("a context on vLLM in a unit that it does not have", "spec.engine.args", ["--max-model-len=32Ki"],
         "spec.engine.args[0]", "takes auto, or a whole number such as 8192, 8k (8000) or 8K (8192); got 32Ki"),
     one("calls of tools on vLLM that nothing parses", "spec.engine.args", ["--enable-auto-tool-choice"],
-        "spec.engine.args[0]", "needs --tool-call-parser beside it"),
+        "spec.engine.args[0]", "also needs --tool-call-parser"),
     one("fewer seats than requests on vLLM", "spec.engine.args", ["--max-num-seqs=4"],
         "spec.engine.args[0]", "write at least 8"),
     one("answers that end before their cap on vLLM", "spec.engine.args", ["--max-model-len=512"],
