@@ -43,7 +43,7 @@ def test_explain_says_what_a_field_stands_for(apiserver: Running) -> None:
     assert "no deployment may write with another value" in said
     assert "Each whole field applies to deployments that do not write it" in said
     of_deployments = " ".join(apiserver.kubectl("explain", "specdep.spec.benchmark.profileRef").stdout.split())
-    assert "from a BenchmarkProfile" in of_deployments
+    assert "BenchmarkProfile that supplies absent fields" in of_deployments
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_sglang_0_5_23_moves_what_the_list_says_on_a_cpu() -> None:
     base, mine = info("base"), info("eagle3")
     left_out = tuple(UNPINNED | set_otherwise(asked(base), asked(mine)))
     found = differences(comparable(mine, left_out), comparable(base, left_out))
-    assert "disable_overlap_schedule is true, and false on the baseline" in map(str, found)
+    assert "disable_overlap_schedule is true, but false on the baseline" in map(str, found)
 
 
 def test_sglang_jax_differs_in_nothing_that_was_not_asked_for() -> None:

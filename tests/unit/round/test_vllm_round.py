@@ -114,7 +114,7 @@ def test_a_head_of_another_target_accepts_nothing(vllm: Start, pair: Arms, model
 def test_an_arm_whose_context_differs_is_no_evidence(vllm: Start, pair: Arms) -> None:
     shorter = dataclasses.replace(pair[1], argv=(*pair[1].argv, "--max-model-len=4096"))
     outcome = vllm((pair[0], shorter), CODE_1).finish()
-    assert outcome.judged["four", "code@1"].why == "max_seq_len is 4096, and 262144 on the baseline"
+    assert outcome.judged["four", "code@1"].why == "max_seq_len is 4096, but 262144 on the baseline"
 
 
 def test_a_server_that_speculates_otherwise_is_not_measured(vllm: Start, pair: Arms) -> None:
