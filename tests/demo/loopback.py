@@ -15,7 +15,7 @@ import yaml
 from tests.demo.record import RECORDED, keep
 from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
-from paceline.cli.measured import EXIT
+from paceline.cli.options import EXIT
 from paceline.measure.record import load_run
 
 POOLS = ("latency", "throughput")

@@ -15,8 +15,6 @@ from paceline import core, gate
 from paceline.cli import options
 from paceline.cli.gate_case import CaseInput, read_case
 
-_EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
-
 RUN_KIND = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
 _DEPLOYMENT = re.compile(rb'"?kind"?: "?SpeculativeDeployment\b')
 SEARCH = re.compile(rb'^\s*"?search"?:', re.MULTILINE)
@@ -108,7 +106,7 @@ def _run(file: Path) -> int:
         if file.suffix != ".jsonl":
             verdict = judged(text)
             print(json.dumps(result(verdict), indent=2, allow_nan=False))
-            return _EXIT[verdict.outcome]
+            return options.EXIT[verdict.outcome]
         if not text.strip():
             raise ValueError("it has no case: write one JSON object per line")
         for number, line in enumerate(text.splitlines(), start=1):

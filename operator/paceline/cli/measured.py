@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from paceline.cli.options import EXIT
 from paceline.core.manifest import Manifest
 from paceline.core.text import printable
 from paceline.measure import record
 from paceline.measure.applying import applying
 from paceline.measure.rounds import LocalRun
 
-EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
-"""As in `paceline gate`. 0 also for a Sweep, which decides nothing, and for a search that found something."""
 DRAW_SECONDS = 1.0
 """Between two redraws: drawing must not take CPU from the measurement."""
 _PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
@@ -94,4 +93,5 @@ def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
     status = last.get("status") or {}
     outcome = (status.get("verdict") or {}).get("outcome", "")
     failed = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))
+    # 0 also for a Sweep, which decides nothing, and for a search that found something.
     return EXIT.get(outcome, EXIT["Error"] if failed else 0)

@@ -4,6 +4,8 @@ import argparse
 import re
 
 DURATION = re.compile(r"(?=.)([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?")
+EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
+"""Outcome of a verdict → exit code of `gate` and `measure`."""
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 

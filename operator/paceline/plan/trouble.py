@@ -22,7 +22,9 @@ from paceline.plan.objects import condition, finished
 from paceline.plan.step import parse_time
 from paceline.render.group import GROUPS
 
-_ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
+STARTING = ("ContainerCreating", "PodInitializing")
+"""`waiting` reasons of a container that starts for the first time."""
+_ON_ITS_WAY = (*STARTING, "CrashLoopBackOff")
 """`waiting` reasons of a container that has been or will be started. Any other reason (its image, its volumes, its
 name) means that it cannot be started; every kubelet release adds some."""
 UNALLOCATED = "cannot allocate all claims"
@@ -267,7 +269,6 @@ def _crashed(pod: Object) -> Trouble | None:
 _SILENCE = timedelta(seconds=30)
 """Controllers create pods, and kubelets start them, within seconds or not at all."""
 ASK_AGAIN = timedelta(minutes=1)
-STARTING = ("ContainerCreating", "PodInitializing")
 MAKES_A_GROUP = "StatefulSet"
 """Kind that creates the pods of a LeaderWorkerSet; it reports refusals only in Events."""
 

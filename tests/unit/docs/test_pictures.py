@@ -31,5 +31,5 @@ def test_every_picture_of_a_document_says_that_it_is_emulated() -> None:
     shown = [
         alt for page in pages for alt in re.findall(r"!\[([^\]]*)\]\((?:\.\./)*(?:docs/)?pictures/", page.read_text())
     ]
-    assert shown
+    assert len(shown) >= 3
     assert all(alt.startswith("Emulated: ") for alt in shown)

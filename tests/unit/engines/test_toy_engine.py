@@ -18,7 +18,7 @@ from tests.support.running import free_port
 from tests.support.toy_engine import NAME, PORT, RESOURCE
 from tests.unit.round.pod import begin, workload, write_models
 
-from paceline.cli.measured import EXIT
+from paceline.cli.options import EXIT
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.evidence.result_log import PREFIX
 

@@ -9,10 +9,11 @@ from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import ObservedDeployment, ObservedPool
 from paceline.cli.live.progress import rounds
 from paceline.cli.live.wording import EMULATED
+from paceline.cli.options import EXIT
 from paceline.core.record import decimal, finite
 
 UNDECIDED, STALLED = "Undecided", "Stalled"
-EXIT_CODES = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 13, STALLED: 14}
+EXIT_CODES = {**EXIT, UNDECIDED: 13, STALLED: 14}
 """The codes of `paceline gate FILE`, and two more in a cluster: no verdict in time; no verdict before a person acts."""
 
 
@@ -20,7 +21,7 @@ EXIT_CODES = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDEC
 class PoolResult:
     pool: str
     outcome: str
-    """A key of EXIT."""
+    """A key of EXIT_CODES."""
     message: str
     winner: str = ""
     speedup: float | None = None

@@ -24,7 +24,7 @@ from paceline.plan.deployment.stalled import report_lasting
 from paceline.plan.deployment.workload import as_they_are, rendered, server_manifest
 from paceline.plan.objects import finished
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time
-from paceline.plan.trouble import Trouble, container, placed_at, trouble, unplaced
+from paceline.plan.trouble import STARTING, Trouble, container, placed_at, trouble, unplaced
 from paceline.render.pull import COMPONENT, pull_job
 
 IMAGE_PATIENCE = timedelta(minutes=1)
@@ -32,7 +32,6 @@ IMAGE_PATIENCE = timedelta(minutes=1)
 NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                         "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"})  # fmt: skip
 """Reasons of a waiting container without its image (Kubernetes, pkg/kubelet/images/types.go)."""
-_ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +170,7 @@ def _has_image(pod: Object) -> bool:
     waiting: Any = status.get("state", {}).get("waiting")
     if waiting is None:
         return bool(status.get("state"))
-    return waiting.get("reason", "ContainerCreating") not in NOT_PULLED | _ON_ITS_WAY
+    return waiting.get("reason", STARTING[0]) not in {*NOT_PULLED, *STARTING}
 
 
 def _pods(pool: Pool, job: Object) -> Iterator[Object]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from paceline.api.status import Change, Handled, Hold, Retried, Target
+from paceline.api.status import Change, ChangeReason, Handled, Hold, Retried, Serving, Target
 from paceline.core import BASELINE
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import (
@@ -225,13 +225,18 @@ def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Tar
     last, why = pool.remembered.serving, f"a person stopped the roll-out of {rolling.arm}"
     if last is None or last.revision == rolling.revision or last.revision not in pool.kept:
         return intent(baseline(pool, why, "Aborted"), timestamp(now), request.in_short)
+    return _back_to(last, "Aborted", f"{why}, and {last.arm} served before", request, now)
+
+
+def _back_to(served: Serving | Change, reason: ChangeReason, message: str, request: Request, now: datetime) -> Target:
+    """A revision that served before, with the evidence on which it served."""
     return Target(
-        revision=last.revision,
-        arm=last.arm,
-        evidence=last.evidence,
+        revision=served.revision,
+        arm=served.arm,
+        evidence=served.evidence,
         start_time=timestamp(now),
-        message=f"{why}, and {last.arm} served before",
-        reason="Aborted",
+        message=message,
+        reason=reason,
         request=request.in_short,
     )
 
@@ -282,15 +287,8 @@ def rollback(pool: Pool, request: Request, now: datetime) -> StatusChange | Refu
     if revision not in choices:
         return _refusal(pool, named, choices)
     back = choices[revision]
-    target = Target(
-        revision=revision,
-        arm=back.arm,
-        evidence=back.evidence,
-        start_time=timestamp(now),
-        message=f"a person has rolled back from {present.arm}; {_evidence(back)}",
-        reason="RolledBack",
-        request=request.in_short,
-    )
+    message = f"a person has rolled back from {present.arm}; {_evidence(back)}"
+    target = _back_to(back, "RolledBack", message, request, now)
     return {"target": target, "holds": with_person_hold(pool, _hold(pool, present, request, now))}
 
 
