@@ -10,7 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+import uvloop
 from aiohttp import web
 from tests.oracles.stream import Script, streaming
 
@@ -179,6 +181,30 @@ async def test_a_request_that_is_sent_late_has_waited_since_it_was_due() -> None
     found = await asked(keep_the_process, arrivals=(0.0, 0.02, 0.04))
     assert found["ttfts"][2] > 0.8
     assert sum(found["latencies"]) / 3 > 0.5
+
+
+def test_a_request_that_a_closed_connection_did_not_take_is_sent_again(url: str) -> None:
+    """The server's end of a connection comes between its choice and the write."""
+
+    async def send_two() -> list[str]:
+        requests = Requests(url=url, bodies=({"messages": []},) * 2, concurrency=1)
+        async with client.Sender.begin(requests, "") as sender:
+            await sender.ask(0)
+            closing = aiohttp.TraceConfig()
+            closing.on_connection_reuseconn.append(close_what_is_taken)
+            closing.freeze()
+            sender.session.trace_configs.append(closing)
+            await sender.ask(1)
+        return [answer.error for answer in sender.answers]
+
+    assert uvloop.run(send_two()) == ["", ""]
+
+
+async def close_what_is_taken(session: aiohttp.ClientSession, *_: Any) -> None:
+    assert session.connector
+    for taken in session.connector._acquired:
+        assert taken.transport
+        asyncio.get_running_loop().call_soon(taken.transport.close)  # the task that writes runs after it
 
 
 async def asked(

@@ -176,7 +176,7 @@ class Sender:
         chunks: list[Chunk] = []
         error = ""
         try:
-            async with self.session.post(self.requests.url, json=self.requests.bodies[number]) as response:
+            async with await self.post(self.requests.bodies[number]) as response:
                 size = 0
                 async for data in response.content.iter_any():
                     chunks.append((time.perf_counter(), data))
@@ -188,6 +188,16 @@ class Sender:
         except (aiohttp.ClientError, OSError, ValueError) as caught:
             error = f"{type(caught).__name__}: {caught}"[:LONGEST_ERROR]
         self.ended.put_nowait(StreamEnd(number=number, due=due, ended=time.perf_counter(), chunks=chunks, error=error))
+
+    async def post(self, body: Mapping[str, Any]) -> aiohttp.ClientResponse:
+        """One response. A request of which nothing could be sent, because the server had just closed the kept
+        connection, is sent once more, as HTTP clients do: a server that ends closes all idle connections."""
+        try:
+            return await self.session.post(self.requests.url, json=body)
+        except aiohttp.ClientOSError as error:
+            if not isinstance(error.__cause__, aiohttp.ClientConnectionResetError):
+                raise
+            return await self.session.post(self.requests.url, json=body)
 
     async def read(self) -> None:
         """Parses ended streams, one after another, until there are no more."""
