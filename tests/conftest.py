@@ -5,12 +5,15 @@ the rest is run meanwhile, at a lower priority.
 """
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support.golden import WRITE
+from tests.support.messages import Messages, Says
 from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("paceline", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -92,6 +95,22 @@ def _niceness(nodeid: str) -> int:
     if nodeid.startswith(STORIES):
         return 0
     return GOES_FIRST if nodeid.startswith(IN_REAL_TIME) else GIVES_WAY
+
+
+@pytest.fixture(scope="session")
+def messages(request: pytest.FixtureRequest) -> Iterator[Messages]:
+    yield (messages := Messages())
+    if WRITE:
+        config = request.config
+        whole = not config.option.keyword and not any("::" in argument for argument in config.args)
+        messages.write([item.nodeid for item in request.session.items], whole)
+
+
+@pytest.fixture
+def says(messages: Messages, request: pytest.FixtureRequest) -> Iterator[Says]:
+    """Holds messages of this test to tests/messages.json."""
+    with messages.of(request.node.nodeid) as says:
+        yield says
 
 
 FAULTS = "faults"

@@ -1,11 +1,12 @@
 """The table of wrong resources: each is refused at the earliest place that can know, and what passes there is refused
-at the next. Every message names field and fix."""
+at the next. Every message names the field; Kubernetes' releases word its own part differently."""
 
 from typing import Any
 
 import pytest
 from tests.support.apiserver import Running
 from tests.support.edits import Row, Stage, example, example_profile, example_run
+from tests.support.messages import Says
 from tests.wrong.rows import ROWS, of
 
 from paceline.api import problems
@@ -40,20 +41,21 @@ def test_a_wrong_manifest_is_refused_by_the_api_server(apiserver: Running, row: 
     answer = dry_run(apiserver, row.manifest())
     assert answer.get("status") == "Failure", "it was accepted"
     assert row.path in answer["message"]
-    assert row.says in answer["message"]
 
 
 @pytest.mark.parametrize("row", rows(*AT_THE_SERVER))
-def test_the_desk_says_what_the_api_server_says(row: Row) -> None:
+def test_the_desk_refuses_what_the_api_server_refuses(row: Row, says: Says) -> None:
     found = [str(problem) for problem in problems(row.manifest())]
-    assert any(row.path in line and row.says in line for line in found), found
+    assert any(row.path in line for line in found), found
+    says(*found)
 
 
 @pytest.mark.parametrize("row", rows(Stage.VALIDATE))
-def test_what_the_api_server_cannot_know_is_refused_at_the_desk(apiserver: Running, row: Row) -> None:
+def test_what_the_api_server_cannot_know_is_refused_at_the_desk(apiserver: Running, row: Row, says: Says) -> None:
     assert "status" not in dry_run(apiserver, row.manifest())
     found = wrong(row.manifest())
-    assert any(problem.path == row.path and row.says in problem.message for problem in found), found
+    assert any(problem.path == row.path for problem in found), found
+    says(*found)
 
 
 @pytest.mark.parametrize("row", rows(Stage.PREFLIGHT))

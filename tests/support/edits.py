@@ -40,14 +40,13 @@ Change = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """`path` and `says` are parts of the message. `path` is whole for stage validate and preflight; the API server
-    cannot always say which item of a list it means."""
+    """`path` is a part of the message, and whole for stage validate and preflight: the API server cannot always say
+    which item of a list it means."""
 
     name: str
     stage: Stage
     changes: tuple[Change, ...]
     path: str
-    says: str
     on: str = "qwen3-coder-next-upstream"
     """The example that is wrong by these changes alone, or `RUN`, or `PROFILE`."""
 

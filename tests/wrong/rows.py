@@ -15,9 +15,7 @@ TPU, VLLM = "qwen3-8b-tpu", "qwen3-coder-30b-vllm"
 
 
 def _rows(stage: Stage, told: tuple[Told, ...], on: str = "qwen3-coder-next-upstream") -> tuple[Row, ...]:
-    return tuple(
-        Row(name=name, stage=stage, changes=changes, path=path, says=says, on=on) for name, changes, path, says in told
-    )
+    return tuple(Row(name=name, stage=stage, changes=changes, path=path, on=on) for name, changes, path in told)
 
 
 ROWS = (

@@ -1,5 +1,4 @@
-"""How the rows of the table of wrong resources are told in short: name, changes to a good resource, path, words of the
-message."""
+"""How the rows of the table of wrong resources are told in short: name, changes to a good resource, path."""
 
 from typing import Any
 
@@ -23,8 +22,8 @@ BY_DEFAULT: tuple[Change, ...] = (("spec.candidates", GONE), ("spec.pools.0.cand
 NGRAM: Change = (f"{SECOND}.draft", {"algorithm": "NGRAM"})
 WIDE = {"name": "wide", "tree": tree(3, 4, 8)}
 
-Told = tuple[str, tuple[Change, ...], str, str]
+Told = tuple[str, tuple[Change, ...], str]
 
 
-def one(name: str, path: str, value: Any, blames: str, says: str) -> Told:
-    return name, ((path, value),), blames, says
+def one(name: str, path: str, value: Any, blames: str) -> Told:
+    return name, ((path, value),), blames
