@@ -70,7 +70,7 @@ def report(samples: Sequence[Sample], said: Sequence[str], come: int, stay: int)
     hours = last.minutes / 60
     shorter = "" if hours >= 7.9 else "\nIt was not the eight hours of `make soak`, so a slower leak would not show."
     rows = "".join(
-        f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} |\n" for one in samples[:: max(1, len(samples) // 24)]
+        f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} |\n" for one in samples[:: max(1, len(samples) // 8)]
     )
     return (
         "# Soak\n\n"
