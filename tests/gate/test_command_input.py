@@ -60,9 +60,7 @@ from tests.support.messages import Says
         (["decideAfterRounds"], [5, 3], "decideAfterRounds"),
     ],
 )
-def test_an_input_error_names_its_place(
-    run: Run, path: list[str | int], value: Any, place: str, says: Says
-) -> None:
+def test_an_input_error_names_its_place(run: Run, path: list[str | int], value: Any, place: str, says: Says) -> None:
     code, out, err = run("case.json", json.dumps(change(case(LATENCY), path, value)))
     assert (code, out) == (1, "")
     assert err.startswith(f"case.json: {place}: ")
