@@ -130,7 +130,7 @@ def test_a_second_one_does_not_undo_the_way_back_of_the_first(says: Says) -> Non
     assert world.serving("latency") == "wide"
 
 
-def test_that_it_was_carried_out_is_told_beside_a_rollback_that_came_with_it(says: Says) -> None:
+def test_that_it_was_carried_out_is_told_beside_a_rollback_that_came_with_it() -> None:
     """The hold is the second one's; so only that would be known of what the first has ended."""
     world = in_production("latency")
     world.edit("another candidate", added)
@@ -139,7 +139,6 @@ def test_that_it_was_carried_out_is_told_beside_a_rollback_that_came_with_it(say
     world.settle("a person asks for two things at once", 0)
     (event,) = (event for one in world.told for event in one.events if "abort=both" in event)
     assert "rollback=both" in event
-    says(event)
 
 
 def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:

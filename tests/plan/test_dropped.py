@@ -2,14 +2,13 @@
 
 from copy import deepcopy
 
-from tests.support.messages import Says
 from tests.support.stories import promoted
 from tests.support.world import World
 
 ABORT = "abort.paceline.dev/latency"
 
 
-def test_what_is_still_asked_of_a_dropped_pool_is_told(says: Says) -> None:
+def test_what_is_still_asked_of_a_dropped_pool_is_told() -> None:
     """The way out is to remove the annotation: a pool that comes back is asked again."""
     world = World()
     promoted(world, "latency", "throughput")
@@ -18,7 +17,6 @@ def test_what_is_still_asked_of_a_dropped_pool_is_told(says: Says) -> None:
     world.edit("drop", lambda spec: spec.update(pools=[one for one in spec["pools"] if one["name"] != "latency"]))
     (refused,) = world.status()["refused"]
     assert refused.startswith(f"{ABORT}=monday: ")
-    says(refused)
     assert refused.endswith("remove it")
     world.edit("as before", lambda spec: spec.update(pools=before))
     assert world.memory("latency")["handled"] == {"abort": "monday"}

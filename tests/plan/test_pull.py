@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from tests.plan.test_surge import Watched, servers, strategy, surge
 from tests.support.down import OLD, another_image, arm, hold, the_old_image
-from tests.support.messages import Says
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
@@ -91,13 +90,12 @@ def test_a_registry_that_answers_again_needs_nobody() -> None:
     assert (served_image(world), world.condition("Stalled")) == (NEW, "")
 
 
-def test_a_pull_that_takes_long_is_told_and_is_nobodys_fault(says: Says) -> None:
+def test_a_pull_that_takes_long_is_told_and_is_nobodys_fault() -> None:
     world = Watched()
     measuring(world, "latency")
     slow(world)
     world.wait(20)
     assert NEW in world.message("Reconciling")
-    says(world.message("Reconciling"))
     assert world.condition("Ready") == "True Serving"
     world.wait(24 * 60)
     assert (world.condition("Stalled"), hold(world), served_image(world)) == ("True CannotStart", None, OLD)
