@@ -44,34 +44,24 @@ def test_the_gb10_speculates_below_some_number_and_not_above(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("speed_ups", "crossing", "between", "said"),
+    ("speed_ups", "crossing", "between"),
     [
-        ({1: 1.4, 4: 1.2, 8: 0.9, 16: 0.8}, Crossing.BASELINE_TAKES_OVER, (4, 8), "speculate up to 4, not at 8 and 16"),
-        ({1: 1.4, 4: 1.0, 8: 0.9}, Crossing.BASELINE_TAKES_OVER, (1, 8), "at 4 neither is shown to be faster"),
-        ({1: 0.9, 32: 1.2}, Crossing.SPECULATION_TAKES_OVER, (1, 32), "speculate at 32, not up to 1"),
-        (
-            {1: 1.4, 8: 0.9, 32: 1.2},
-            Crossing.CROSSES_TWICE,
-            None,
-            "at 1 and 32, not at 8: the faster side changes more than once",
-        ),
-        (
-            {1: 1.4, 8: 1.2},
-            Crossing.SPECULATION_FASTER,
-            None,
-            "1 and 8: the baseline is shown to be faster at no concurrency",
-        ),
-        ({1: 1.4, 8: 1.0}, Crossing.SPECULATION_FASTER, None, "at 8 neither is shown to be faster"),
-        ({1: 0.9, 8: 0.8}, Crossing.BASELINE_FASTER, None, "do not speculate at 1 and 8"),
-        ({1: 1.0, 8: 1.0}, Crossing.NOT_SHOWN, None, "at 1 and 8 neither is shown to be faster"),
+        ({1: 1.4, 4: 1.2, 8: 0.9, 16: 0.8}, Crossing.BASELINE_TAKES_OVER, (4, 8)),
+        ({1: 1.4, 4: 1.0, 8: 0.9}, Crossing.BASELINE_TAKES_OVER, (1, 8)),
+        ({1: 0.9, 32: 1.2}, Crossing.SPECULATION_TAKES_OVER, (1, 32)),
+        ({1: 1.4, 8: 0.9, 32: 1.2}, Crossing.CROSSES_TWICE, None),
+        ({1: 1.4, 8: 1.2}, Crossing.SPECULATION_FASTER, None),
+        ({1: 1.4, 8: 1.0}, Crossing.SPECULATION_FASTER, None),
+        ({1: 0.9, 8: 0.8}, Crossing.BASELINE_FASTER, None),
+        ({1: 1.0, 8: 1.0}, Crossing.NOT_SHOWN, None),
     ],
 )
 def test_what_is_said(
-    speed_ups: Mapping[int, float], crossing: Crossing, between: tuple[int, int] | None, said: str
+    speed_ups: Mapping[int, float], crossing: Crossing, between: tuple[int, int] | None, says: Says
 ) -> None:
     found = swept(over(speed_ups))
     assert (found.crossing, found.between) == (crossing, between)
-    assert said in found.message
+    says(found.message)
 
 
 def test_noise_leaves_the_crossover_open_rather_than_guessed() -> None:
