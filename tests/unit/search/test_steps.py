@@ -5,8 +5,8 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support import replay
-from tests.support.messages import Says, rooflines
+from tests.support import replay, rooflines
+from tests.support.messages import Says
 from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE
