@@ -9,6 +9,7 @@ import pytest
 from tests.api.chart import HOME, of_kind, rendered
 from tests.support.apiserver import Running
 from tests.support.edits import Change, changed, example, example_run
+from tests.support.messages import Says
 
 from paceline.api import crds
 from paceline.plan.deployment.requests import VERBS
@@ -101,7 +102,7 @@ def send(
     over: bool = False,
     dry: bool = True,
 ) -> str:
-    """What the API server says to `user`: empty where it takes the object. `over`: in place of the stored one."""
+    """Why it is refused, in the policy's own words; empty where it is taken. `over`: in place of the stored one."""
     metadata = {**manifest["metadata"], "namespace": namespace}
     path = f"/apis/paceline.dev/v1alpha1/namespaces/{namespace}/{PLURALS[manifest['kind']]}"
     if over:
@@ -110,7 +111,7 @@ def send(
     answer = apiserver.request(
         "PUT" if over else "POST", f"{path}?dryRun=All" if dry else path, {**manifest, "metadata": metadata}, user=user
     )
-    return answer["message"] if answer["kind"] == "Status" else ""
+    return str(answer["message"]).rpartition(" denied request: ")[2] if answer["kind"] == "Status" else ""
 
 
 def annotated(manifest: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
@@ -127,10 +128,9 @@ def projected(**source: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("manifest", [example(), example_run()], ids=lambda manifest: manifest["kind"])
-def test_who_may_not_make_pods_may_not_have_them_made(guarded: Running, manifest: dict[str, Any]) -> None:
-    said = send(guarded, "mallory", manifest)
-    assert "mallory may not create pods in namespace tenant-b" in said
-    assert "such as edit" in said
+def test_who_may_not_make_pods_may_not_have_them_made(guarded: Running, manifest: dict[str, Any], says: Says) -> None:
+    says(said := send(guarded, "mallory", manifest))
+    assert "mallory may not create pods" in said
     assert send(guarded, "eve", manifest) == ""
     assert send(guarded, OPERATOR, manifest) == "", "the operator makes runs, and no pod by itself"
 
@@ -149,10 +149,11 @@ CLAIMED: Change = ("spec.accelerator.deviceClassName", "gpu.example.com")
     ids=["gateway", "endpointPickerRef", "devices", "devices of a run"],
 )
 def test_who_may_not_make_an_object_may_not_have_it_made(
-    guarded: Running, of: dict[str, Any], change: Change, kind: str
+    guarded: Running, of: dict[str, Any], change: Change, kind: str, says: Says
 ) -> None:
     manifest = changed(of, change)
-    assert f"eve may not create {kind} in namespace {TENANT}" in send(guarded, "eve", manifest)
+    says(said := send(guarded, "eve", manifest))
+    assert kind in said
     assert send(guarded, "rita", manifest) == ""
 
 
@@ -161,7 +162,7 @@ def test_nor_may_they_change_what_another_has_made(guarded: Running) -> None:
     guarded.request("POST", _collection(TENANT), _in(TENANT, manifest))
     try:
         other = {**manifest, "spec": {**manifest["spec"], "suspend": True}}
-        assert "mallory may not create pods" in send(guarded, "mallory", other, over=True)
+        assert "mallory" in send(guarded, "mallory", other, over=True)
         assert send(guarded, "eve", other, over=True) == ""
         assert send(guarded, "mallory", annotated(manifest, {"team": "b"}), over=True) == "", "no pod comes of that"
     finally:
@@ -179,13 +180,13 @@ def test_who_may_edit_may_read_what_they_edit(guarded: Running, verb: str) -> No
         assert guarded.request("POST", path, {**review, "spec": spec})["status"]["allowed"]
 
 
-def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
+def test_promoting_is_a_right_of_its_own(guarded: Running, says: Says) -> None:
     manifest = example()
     manifest["spec"]["promotion"] = {"mode": "Manual"}
     guarded.request("POST", _collection(TENANT), _in(TENANT, annotated(manifest, {"promote.paceline.dev/deep": "x@1"})))
     try:
         asked = annotated(manifest, {"promote.paceline.dev/deep": "x@1", **PROMOTE})
-        assert "verb promote on speculativedeployments in namespace tenant-b" in send(guarded, "eve", asked, over=True)
+        says(send(guarded, "eve", asked, over=True))
         assert send(guarded, "pat", asked, over=True) == ""
         again = annotated(manifest, {"promote.paceline.dev/deep": "x@1", "retry.paceline.dev/latency": "1"})
         assert "verb promote" in send(guarded, "eve", again, over=True)
@@ -196,7 +197,7 @@ def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
         assert "verb promote" in send(guarded, "eve", manifest, over=True), "taken away"
         automatic = {**manifest, "spec": {**manifest["spec"], "promotion": {"mode": "Automatic"}}}
         kept = annotated(automatic, {"promote.paceline.dev/deep": "x@1"})
-        assert "leaving promotion.mode Manual" in send(guarded, "eve", kept, over=True)
+        assert "promotion.mode" in send(guarded, "eve", kept, over=True)
         assert send(guarded, "pat", kept, over=True) == ""
         edited = annotated(
             {**manifest, "spec": {**manifest["spec"], "suspend": True}}, {"promote.paceline.dev/deep": "x@1"}
@@ -206,12 +207,13 @@ def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
         guarded.request("DELETE", f"{_collection(TENANT)}/{manifest['metadata']['name']}")
 
 
-def test_to_bring_evidence_along_is_to_promote(guarded: Running) -> None:
+def test_to_bring_evidence_along_is_to_promote(guarded: Running, says: Says) -> None:
     """Its author wrote the numbers, and a pool may promote on them."""
     run = example_run()
     brings = {**run, "spec": {**run["spec"], "measured": {"machine": "desk", "rounds": 1}}}
     assert send(guarded, "eve", run) == ""
-    assert "spec.measured brings evidence along, which asks for the verb promote" in send(guarded, "eve", brings)
+    says(said := send(guarded, "eve", brings))
+    assert "spec.measured" in said
     assert send(guarded, "pat", brings) == ""
 
 
@@ -221,22 +223,25 @@ def test_a_new_object_that_asks_to_be_promoted_is_asked_the_same(guarded: Runnin
 
 
 @pytest.mark.parametrize(
-    ("template", "says"),
+    ("template", "place"),
     [
-        (projected(serviceAccountToken={"path": "t"}), "projected token"),
-        (projected(podCertificate={"keyType": "ED25519"}), "projected token"),
-        ({"spec": {"priorityClassName": "system-node-critical"}}, "priority of the cluster's own pods"),
-        ({"spec": {"priority": 2_000_000_000}}, "priority of the cluster's own pods"),
-        ({"metadata": {"annotations": {"a": "x" * 66_000}}}, "at most 65536 characters"),
-        ({"metadata": {"annotations": {f"a{i}": "x" * 90 for i in range(800)}}}, "at most 65536 characters"),
-        ({"spec": {"hostAliases": [{"ip": "a"}] * 20_000}}, "at most 65536 characters"),
+        (projected(serviceAccountToken={"path": "t"}), "engine.podTemplate.spec.volumes "),
+        (projected(podCertificate={"keyType": "ED25519"}), "engine.podTemplate.spec.volumes "),
+        ({"spec": {"priorityClassName": "system-node-critical"}}, "engine.podTemplate.spec "),
+        ({"spec": {"priority": 2_000_000_000}}, "engine.podTemplate.spec "),
+        ({"metadata": {"annotations": {"a": "x" * 66_000}}}, "engine.podTemplate "),
+        ({"metadata": {"annotations": {f"a{i}": "x" * 90 for i in range(800)}}}, "engine.podTemplate "),
+        ({"spec": {"hostAliases": [{"ip": "a"}] * 20_000}}, "engine.podTemplate "),
     ],
     ids=["token", "certificate", "system", "priority", "long", "much", "many"],
 )  # fmt: skip
-def test_what_no_server_needs_is_refused_whoever_asks(guarded: Running, template: Any, says: str) -> None:
-    for manifest in (example(), example_run()):
-        assert says in send(guarded, "pat", with_template(manifest, template))
-        assert says in send(guarded, OPERATOR, with_template(manifest, template))
+def test_what_no_server_needs_is_refused_whoever_asks(guarded: Running, template: Any, place: str, says: Says) -> None:
+    (why,) = {
+        send(guarded, user, with_template(manifest, template))
+        for manifest in (example(), example_run()) for user in ("pat", OPERATOR)
+    }  # fmt: skip
+    assert why.startswith(place)
+    says(why)
 
 
 @pytest.mark.parametrize("levels", [14, 900, 9000])
@@ -283,15 +288,15 @@ def test_an_administrator_forbids_remote_code_directories_of_nodes_and_foreign_i
     def laid(pod: dict[str, Any]) -> dict[str, Any]:
         return {**engine, "podTemplate": {"spec": pod}}
 
-    foreign = "must begin with registry.example.com/models/"
+    foreign = " registry.example.com/models/"
     refused = {
-        "engine.trustRemoteCode is forbidden": {"engine": {**engine, "trustRemoteCode": True}},
-        "cache.hostPath is forbidden": {"cache": {"hostPath": "/models"}},
-        "has a hostPath": {"engine": laid({"volumes": [{"name": "root", "hostPath": {"path": "/"}}]})},
+        "engine.trustRemoteCode": {"engine": {**engine, "trustRemoteCode": True}},
+        "cache.hostPath": {"cache": {"hostPath": "/models"}},
+        "engine.podTemplate.spec.volumes": {"engine": laid({"volumes": [{"name": "root", "hostPath": {"path": "/"}}]})},
     }
     assert said() == ""
-    for says, parts in refused.items():
-        assert says in said(**parts)
+    for place, parts in refused.items():
+        assert said(**parts).startswith(f"{place} ")
         assert said(namespace=TENANT, **parts) == "", "forbidden there alone"
     assert foreign in said(engine={**engine, "image": "docker.io/else/sglang:1"})
     assert foreign in said(engine=laid({"containers": [{"name": "proxy", "image": "docker.io/else/proxy:1"}]}))
@@ -316,32 +321,30 @@ def strictly(path: str, value: Any) -> dict[str, Any]:
 def test_remote_code_is_forbidden_however_it_is_written_and_wherever(guarded: Running, path: str, word: str) -> None:
     assert send(guarded, "eve", strictly(path, ["--dtype=bfloat16"]), namespace=STRICT) == ""
     said = send(guarded, "eve", strictly(path, ["--dtype=bfloat16", word]), namespace=STRICT)
-    assert "have --trust-remote-code" in said or "has --trust-remote-code" in said
+    assert "--trust-remote-code" in said
     run = changed(example_run(), *ALLOWED)
     where = path if path == "spec.engine.args" else "spec.arms.1.args"
     assert "--trust-remote-code" in send(guarded, "eve", changed(run, (where, [word])), namespace=STRICT)
 
 
 @pytest.mark.parametrize(
-    ("pod", "says"),
+    "pod",
     [
-        ({"volumes": [{"name": "i", "image": {"reference": "docker.io/else/x:1"}}]}, "must begin with"),
-        ({"containers": [{"name": "server", "image": "docker.io/else/x:1"}]}, "must begin with"),
-        ({"ephemeralContainers": [{"name": "debug", "image": "docker.io/else/x:1"}]}, "must begin with"),
-        (
-            {"initContainers": [{"name": "s", "restartPolicy": "Always", "image": "docker.io/else/x:1"}]},
-            "must begin with",
-        ),
-        ({"containers": [{"name": "s", "image": "registry.example.com/models-of-others/x"}]}, "must begin with"),
-        ({"volumes": {"root": {"hostPath": {"path": "/"}}}}, "must have lists"),
+        {"volumes": [{"name": "i", "image": {"reference": "docker.io/else/x:1"}}]},
+        {"containers": [{"name": "server", "image": "docker.io/else/x:1"}]},
+        {"ephemeralContainers": [{"name": "debug", "image": "docker.io/else/x:1"}]},
+        {"initContainers": [{"name": "s", "restartPolicy": "Always", "image": "docker.io/else/x:1"}]},
+        {"containers": [{"name": "s", "image": "registry.example.com/models-of-others/x"}]},
+        {"volumes": {"root": {"hostPath": {"path": "/"}}}},
     ],
     ids=["image volume", "server", "ephemeral", "sidecar", "another prefix", "a map of volumes"],
 )
 def test_no_other_part_of_a_pod_brings_a_foreign_image_or_a_directory(
-    guarded: Running, pod: dict[str, Any], says: str
+    guarded: Running, pod: dict[str, Any], says: Says
 ) -> None:
-    manifest = strictly("spec.engine.podTemplate", {"spec": pod})
-    assert says in send(guarded, "eve", manifest, namespace=STRICT), pod
+    said = send(guarded, "eve", strictly("spec.engine.podTemplate", {"spec": pod}), namespace=STRICT)
+    assert "engine.podTemplate" in said
+    says(said)
 
 
 SOURCES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
@@ -364,7 +367,7 @@ def test_a_model_that_is_an_image_is_of_an_allowed_registry_too(
         return send(guarded, "eve", changed(manifest, *ALLOWED, (path, model | source)), namespace=namespace)
 
     assert said("registry.example.com/models/qwen") == ""
-    assert f"every oci:// source of {path.split('.')[1]} must begin with" in said("docker.io/else/qwen")
+    assert f"oci:// source of {path.split('.')[1]} " in said("docker.io/else/qwen")
     assert said("docker.io/else/qwen", TENANT) == "", "forbidden there alone"
 
 
@@ -406,7 +409,7 @@ def test_without_the_policies_the_right_to_make_our_kinds_is_the_right_to_make_p
     "forbidden", [{"trustRemoteCode": False}, {"hostPath": False}, {"images": ["registry.example.com/"]}]
 )
 def test_what_is_forbidden_is_not_switched_off_in_silence(forbidden: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="nothing would hold it; take them away, or leave"):
+    with pytest.raises(ValueError, match=r"admission\.enabled"):
         rendered(admission={"enabled": False, **forbidden})
 
 

@@ -34,7 +34,7 @@ def test_a_status_that_is_refused_is_told(answer: ApiError) -> None:
             await asyncio.sleep(600)
             (told,) = warnings(world)
             assert refusals() > counted
-            assert told == f"StatusRefused: the status cannot be written, so no action is taken: {answer}"
+            assert (told.partition(":")[0], str(answer) in told) == ("StatusRefused", True)
 
     run(story())
 
@@ -53,7 +53,7 @@ def test_what_the_operator_cannot_make_out_is_told() -> None:
             world.edit(lambda spec: spec["pools"][0].update(replicas=2))
             await asyncio.sleep(600)
             (told,) = warnings(world)
-            assert told.startswith("OperatorFailed: the operator failed to plan: ValueError: Invalid")
+            assert told.startswith("OperatorFailed: ")
             assert world.complaints
             world.complaints.clear()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.campaigns import against, measure
+from tests.support.messages import Says
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Limit, Outcome
@@ -49,24 +50,21 @@ def of(closed: float, rated: float) -> dict[str, float]:
     return dict.fromkeys(CLOSED, closed) | dict.fromkeys(RATED, rated)
 
 
-def test_closed_loops_and_rates_have_a_mean_each() -> None:
+def test_closed_loops_and_rates_have_a_mean_each(says: Says) -> None:
     arm = decided(of(1.2, 1.8)).arms["candidate"]
     assert arm.outcome is ArmOutcome.PROMOTABLE
     assert arm.mean is not None
     assert arm.rated is not None
     assert (arm.mean.ratio, arm.rated.ratio) == pytest.approx((1.2, 1.8), rel=0.01)
-    assert arm.message.startswith("mean of closed loops 1.197x (")
-    assert ", mean at a rate 1.799x (" in arm.message
+    says(arm.message)
 
 
-@pytest.mark.parametrize(
-    ("closed", "rated", "said"), [(1.0, 1.6, "mean of closed loops"), (1.3, 1.0, "mean at a rate")]
-)
-def test_neither_pays_for_the_other(closed: float, rated: float, said: str) -> None:
+@pytest.mark.parametrize(("closed", "rated"), [(1.0, 1.6), (1.3, 1.0)])
+def test_neither_pays_for_the_other(closed: float, rated: float, says: Says) -> None:
     """Averaged, both would be 1.14x and more."""
     verdict = decided(of(closed, rated))
     assert (verdict.outcome, verdict.arms["candidate"].reason) == (Outcome.REJECT, "BelowMinimumImprovement")
-    assert verdict.arms["candidate"].message.startswith(said)
+    says(verdict.arms["candidate"].message)
 
 
 def test_alone_they_have_the_one_mean() -> None:
@@ -75,13 +73,14 @@ def test_alone_they_have_the_one_mean() -> None:
     assert arm.message.startswith("mean 1.397x (")
 
 
-def test_a_rate_that_the_baseline_does_not_keep_is_in_no_mean() -> None:
+def test_a_rate_that_the_baseline_does_not_keep_is_in_no_mean(says: Says) -> None:
     """Three times as fast, depending on how long one measures."""
     arm = decided({"code@8/s": 1.2, "chat@8/s": 3.0}, saturated=[("chat@8/s", 4)]).arms["candidate"]
     assert arm.outcome is ArmOutcome.PROMOTABLE
     assert arm.mean is not None
     assert arm.mean.ratio == pytest.approx(1.2, rel=0.01)
-    assert "chat@8/s is left out of the means: the baseline missed its rate in 4 of 4 rounds" in arm.message
+    assert "chat@8/s" in arm.message
+    says(arm.message)
 
 
 def test_it_still_may_not_be_slower_there() -> None:
@@ -92,7 +91,7 @@ def test_it_still_may_not_be_slower_there() -> None:
 def test_once_may_be_chance() -> None:
     arm = decided(dict.fromkeys(RATED, 1.4), saturated=[("chat@8/s", 1)]).arms["candidate"]
     assert arm.outcome is ArmOutcome.PROMOTABLE
-    assert "in no mean" not in arm.message
+    assert "chat@8/s" not in arm.message
 
 
 def test_where_no_rate_is_kept_nothing_is_decided_and_nothing_measured_again() -> None:
@@ -107,17 +106,15 @@ def test_where_no_rate_is_kept_nothing_is_decided_and_nothing_measured_again() -
 def test_a_workload_is_left_out_from_half_of_the_rounds_on(times: int, left_out: bool) -> None:
     """At the look after four: the document says "missed in half of the rounds"."""
     verdict = decided(dict.fromkeys(RATED, 1.4), saturated=[("chat@8/s", times)], looks=(4,))
-    assert (f"the baseline missed its rate in {times} of 4 rounds" in verdict.arms["candidate"].message) == left_out
+    assert (f"in {times} of 4 rounds" in verdict.arms["candidate"].message) == left_out
 
 
-def test_a_candidate_that_does_not_keep_a_rate_which_the_baseline_keeps_is_out_for_that() -> None:
+def test_a_candidate_that_does_not_keep_a_rate_which_the_baseline_keeps_is_out_for_that(says: Says) -> None:
     """However fast its requests were as long as it kept up, and however soon their first tokens came."""
     verdict = decided({"code@8/s": 1.4, "chat@8/s": 1.4}, behind=[("chat@8/s", 6)])
     arm = verdict.arms["candidate"]
     assert (verdict.outcome, arm.outcome, arm.reason) == (Outcome.REJECT, ArmOutcome.REJECTED, "RateNotKept")
-    assert arm.message == (
-        "on chat@8/s the candidate missed the rate in 6 of 6 rounds in which the baseline kept it; lower requestRate"
-    )
+    says(arm.message)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +152,11 @@ def test_where_the_baseline_alone_falls_behind_as_often_nothing_is_held_against_
     assert decided(truth, behind_in=mine, baseline_in=theirs, looks=(8,)).outcome is Outcome.PROMOTE
 
 
-def test_one_that_falls_behind_oftener_by_half_of_the_rounds_is_held_back_and_told_what_may_help() -> None:
+def test_one_that_falls_behind_oftener_by_half_of_the_rounds_is_held_back_and_told_what_may_help(says: Says) -> None:
     truth = dict.fromkeys(RATED, 1.4)
     arm = decided(truth, behind_in=range(5), baseline_in=(7,), looks=(8,)).arms["candidate"]
     assert arm.outcome is ArmOutcome.UNDECIDED
-    assert (
-        "on code@8/s only the candidate missed the rate in 5 of 8 rounds, only the baseline in 1; lower requestRate"
-        in arm.message
-    )
+    says(arm.message)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +167,7 @@ def test_until_that_is_shown_it_has_to_keep_it_in_more_than_half_of_the_rounds(t
     truth = dict.fromkeys(RATED, 1.4)
     arm = decided(truth, behind=[("chat@8/s", times)], looks=(4,)).arms["candidate"]
     assert arm.outcome == outcome
-    assert (f"missed the rate in {times} of 4 rounds" in arm.message) == (outcome == "undecided")
+    assert (f"in {times} of 4 rounds" in arm.message) == (outcome == "undecided")
 
 
 def test_where_neither_keeps_it_neither_is_blamed() -> None:
@@ -242,14 +236,11 @@ class TestCapacity:
         arm = self.decided(480_000)
         assert (arm.outcome, arm.reason) == (ArmOutcome.REJECTED, "LimitExceeded")
         assert arm.message.startswith("kvTokens 0.600x")
-        assert "is below 0.800x" in arm.message
 
-    def test_where_it_is_not_known_it_is_not_shown(self) -> None:
+    def test_where_it_is_not_known_it_is_not_shown(self, says: Says) -> None:
         arm = self.decided(None)
-        assert (arm.outcome, arm.message.partition(";")[0]) == (
-            ArmOutcome.UNDECIDED,
-            "kvTokens is missing in a round",
-        )
+        assert arm.outcome is ArmOutcome.UNDECIDED
+        says(arm.message)
 
     def recorded(self, on: Mapping[str, float | None]) -> core.ArmVerdict:
         """Of the candidate, by workload; the baseline holds 800000 everywhere."""

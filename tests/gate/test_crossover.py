@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.campaigns import BASELINE_1, BASELINE_32, NARROW_32, WIDE_1, WIDE_32, Truth, measure
+from tests.support.messages import Says
 
 from paceline import core
 from paceline.gate import Crossing, Crossover, LoadLevel, Pace, crossover, decide
@@ -38,43 +39,29 @@ def test_the_gb10_speculates_below_some_number_and_not_above(seed: int) -> None:
     found = swept(GB10, cv=0.01, seed=seed)
     assert (found.crossing, found.between) == (Crossing.BASELINE_TAKES_OVER, (1, 8))
     assert [spot.pace for spot in found.results] == [Pace.FASTER, Pace.SLOWER]
-    assert found.message.startswith(
-        "speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 simultaneous requests; "
-        "1: eagle3 "
-    )
     for spot, reported in zip(found.results, (35 / 25, 270 / 316), strict=True):
         assert spot.effects["eagle3"].mean.ratio == pytest.approx(reported, rel=0.02)
 
 
 @pytest.mark.parametrize(
-    ("speed_ups", "crossing", "between", "said"),
+    ("speed_ups", "crossing", "between"),
     [
-        ({1: 1.4, 4: 1.2, 8: 0.9, 16: 0.8}, Crossing.BASELINE_TAKES_OVER, (4, 8), "speculate up to 4, not at 8 and 16"),
-        ({1: 1.4, 4: 1.0, 8: 0.9}, Crossing.BASELINE_TAKES_OVER, (1, 8), "at 4 neither is shown to be faster"),
-        ({1: 0.9, 32: 1.2}, Crossing.SPECULATION_TAKES_OVER, (1, 32), "speculate at 32, not up to 1"),
-        (
-            {1: 1.4, 8: 0.9, 32: 1.2},
-            Crossing.CROSSES_TWICE,
-            None,
-            "at 1 and 32, not at 8: the faster side changes more than once",
-        ),
-        (
-            {1: 1.4, 8: 1.2},
-            Crossing.SPECULATION_FASTER,
-            None,
-            "1 and 8: the baseline is shown to be faster at no concurrency",
-        ),
-        ({1: 1.4, 8: 1.0}, Crossing.SPECULATION_FASTER, None, "at 8 neither is shown to be faster"),
-        ({1: 0.9, 8: 0.8}, Crossing.BASELINE_FASTER, None, "do not speculate at 1 and 8"),
-        ({1: 1.0, 8: 1.0}, Crossing.NOT_SHOWN, None, "at 1 and 8 neither is shown to be faster"),
+        ({1: 1.4, 4: 1.2, 8: 0.9, 16: 0.8}, Crossing.BASELINE_TAKES_OVER, (4, 8)),
+        ({1: 1.4, 4: 1.0, 8: 0.9}, Crossing.BASELINE_TAKES_OVER, (1, 8)),
+        ({1: 0.9, 32: 1.2}, Crossing.SPECULATION_TAKES_OVER, (1, 32)),
+        ({1: 1.4, 8: 0.9, 32: 1.2}, Crossing.CROSSES_TWICE, None),
+        ({1: 1.4, 8: 1.2}, Crossing.SPECULATION_FASTER, None),
+        ({1: 1.4, 8: 1.0}, Crossing.SPECULATION_FASTER, None),
+        ({1: 0.9, 8: 0.8}, Crossing.BASELINE_FASTER, None),
+        ({1: 1.0, 8: 1.0}, Crossing.NOT_SHOWN, None),
     ],
 )
 def test_what_is_said(
-    speed_ups: Mapping[int, float], crossing: Crossing, between: tuple[int, int] | None, said: str
+    speed_ups: Mapping[int, float], crossing: Crossing, between: tuple[int, int] | None, says: Says
 ) -> None:
     found = swept(over(speed_ups))
     assert (found.crossing, found.between) == (crossing, between)
-    assert said in found.message
+    says(found.message)
 
 
 def test_noise_leaves_the_crossover_open_rather_than_guessed() -> None:
@@ -116,7 +103,7 @@ WEIGHED = ("code@1", "chat@1", "code@8", "chat@8")
 
 
 class TestWhatWasNotMeasured:
-    def test_an_arm_that_fails_under_load_is_known_below(self) -> None:
+    def test_an_arm_that_fails_under_load_is_known_below(self, says: Says) -> None:
         truth = over({1: 1.4, 8: 1.2, 64: 1.1})
         failing = [
             replace(m, valid=m.arm == "baseline" or m.workload != "code@64")
@@ -124,7 +111,7 @@ class TestWhatWasNotMeasured:
         ]
         found = crossover(SWEEP, list(truth), loads(truth), failing)
         assert [spot.pace for spot in found.results] == [Pace.FASTER, Pace.FASTER, Pace.OPEN]
-        assert found.message.endswith("64: no candidate could be measured")
+        says(found.message)
 
     def test_one_round_shows_nothing(self) -> None:
         found = swept(GB10, rounds=1)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.campaigns import LATENCY, WORKLOADS, measure
+from tests.support.messages import Says
 
 from paceline import core, gate
 from paceline.core import Outcome
@@ -45,13 +46,12 @@ def test_answers_that_part_by_rounding_are_as_often_longer_as_shorter() -> None:
     assert found.lower < 1 < found.upper
 
 
-@pytest.mark.parametrize(("factor", "said"), [(0.88, "% fewer tokens than"), (1.11, "% more tokens than")])
-def test_one_that_writes_otherwise_on_one_workload_is_rejected_however_fast_it_is(factor: float, said: str) -> None:
+@pytest.mark.parametrize("factor", [0.88, 1.11])
+def test_one_that_writes_otherwise_on_one_workload_is_rejected_however_fast_it_is(factor: float, says: Says) -> None:
     verdict = decided(lambda n, w: factor * random.Random(f"{n}").gauss(1, 0.01) if w == "chat" else 1.0)
     wide = verdict.arms["wide"]
     assert (verdict.outcome, wide.reason) == (Outcome.REJECT, "LengthsDiffer")
-    assert wide.message.startswith("on chat the candidate writes 1")
-    assert said in wide.message
+    says(wide.message)
 
 
 @pytest.mark.parametrize("factor", [0.96, 1.04])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, measure
+from tests.support.messages import Says
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Measurement, Outcome
@@ -31,21 +32,22 @@ def decided(ends: Ends, truth: Truth = LATENCY, rounds: int = 9) -> core.Verdict
     return gate.decide(rule, list(truth), EVEN, ended(measure(truth, cv=STEADY, seed=1, rounds=rounds), ends))
 
 
-def test_one_end_may_be_luck_and_is_said() -> None:
+def test_one_end_may_be_luck_and_is_said(says: Says) -> None:
     verdict = decided({(1, "wide"): "ServerCrashed"})
     assert (verdict.outcome, verdict.winner, verdict.rounds) == (Outcome.PROMOTE, "wide", 4)
-    assert verdict.arms["wide"].lost == "1 of 5 rounds was lost: in 1 its own server exited (ServerCrashed)"
+    says(verdict.arms["wide"].lost)
     assert gate.explain(verdict.arms["wide"]).endswith(verdict.arms["wide"].lost)
 
 
 @pytest.mark.parametrize("rounds", [4, 5, 9])
-def test_a_second_in_all_rejects_it_at_once_however_fast_it_is(rounds: int) -> None:
+def test_a_second_in_all_rejects_it_at_once_however_fast_it_is(rounds: int, says: Says) -> None:
     """Before its first look, too: nobody measures it again."""
     verdict = decided({(1, "wide"): "ServerCrashed", (3, "wide"): "OutOfMemory"}, rounds=rounds)
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.REJECT, True, ())
     assert (wide.outcome, wide.reason, wide.rounds) == (ArmOutcome.REJECTED, "Unreliable", 2)
-    assert "2 rounds in which the baseline's did not: round 2 (ServerCrashed), round 4 (OutOfMemory)" in wide.message
+    assert "round 2 (ServerCrashed), round 4 (OutOfMemory)" in wide.message
+    says(wide.message)
 
 
 def test_what_a_look_has_shown_of_its_speed_stays() -> None:
@@ -55,29 +57,27 @@ def test_what_a_look_has_shown_of_its_speed_stays() -> None:
     wide = verdict.arms["wide"]
     assert (wide.reason, wide.rounds) == ("Unreliable", 4)
     assert wide.mean is not None
-    assert "2 of 6 rounds were lost" in wide.lost
+    assert "2 of 6 rounds" in wide.lost
 
 
 def test_a_verdict_that_was_final_before_stays() -> None:
     verdict = decided({(1, "wide"): "ServerCrashed", (6, "wide"): "ServerCrashed"})
-    assert (verdict.outcome, verdict.arms["wide"].lost) == (
-        Outcome.PROMOTE,
-        "1 of 5 rounds was lost: in 1 its own server exited (ServerCrashed)",
-    )
+    assert verdict.outcome is Outcome.PROMOTE
+    assert "1 of 5 rounds" in verdict.arms["wide"].lost
 
 
-def test_rounds_in_which_the_baselines_server_ended_too_blame_nobody() -> None:
+def test_rounds_in_which_the_baselines_server_ended_too_blame_nobody(says: Says) -> None:
     both = {(n, arm): "ServerCrashed" for n in (0, 2, 3) for arm in LATENCY}
     verdict = decided(both)
     assert verdict.outcome is Outcome.PROMOTE
-    assert "3 of 7 rounds were lost: in 3 the baseline's server exited (ServerCrashed)" in verdict.arms["wide"].lost
+    says(verdict.arms["wide"].lost)
 
 
 def test_one_that_never_gave_a_complete_round_is_an_error() -> None:
     """Nothing tells it from one that was asked wrongly."""
     verdict = decided({(n, "wide"): "ServerCrashed" for n in range(3)}, rounds=3)
     assert (verdict.outcome, verdict.arms["wide"].reason) == (Outcome.ERROR, "NoCompleteRound")
-    assert "3 of 3 rounds were lost: in 3 its own server exited (ServerCrashed)" in gate.explain(verdict.arms["wide"])
+    assert "3 of 3 rounds" in gate.explain(verdict.arms["wide"])
 
 
 def test_the_others_go_on_without_it() -> None:
@@ -85,16 +85,13 @@ def test_the_others_go_on_without_it() -> None:
     assert (verdict.arms["wide"].reason, verdict.winner) == ("Unreliable", "narrow")
 
 
-def test_losses_that_are_nobodys_are_told_from_the_others() -> None:
+def test_losses_that_are_nobodys_are_told_from_the_others(says: Says) -> None:
     measurements = [
         replace(m, valid=(m.round, m.arm, m.workload) not in {(0, "wide", "chat"), (2, "baseline", "code")})
         for m in measure(LATENCY, cv=STEADY, seed=1, rounds=7)
     ]
     verdict = gate.decide(core.Gate(), list(LATENCY), EVEN, ended(measurements, {(3, "wide"): "OutOfMemory"}))
-    assert verdict.arms["wide"].lost == (
-        "3 of 7 rounds were lost: in 1 one of its points was invalid, in 1 a point of the baseline was invalid, "
-        "in 1 its own server exited (OutOfMemory)"
-    )
+    says(verdict.arms["wide"].lost)
 
 
 class TestRequestsThatFail:
@@ -104,8 +101,8 @@ class TestRequestsThatFail:
         verdict = decided({(1, "wide"): "RequestsFailed", (3, "wide"): "RequestsFailed"})
         wide = verdict.arms["wide"]
         assert (verdict.outcome, wide.reason) == (Outcome.REJECT, "Unreliable")
-        assert "failed in 2 rounds in which the baseline's did not: round 2 (RequestsFailed), " in wide.message
-        assert "in 2 requests to it failed (RequestsFailed)" in wide.lost
+        assert "round 2 (RequestsFailed), " in wide.message
+        assert "(RequestsFailed)" in wide.lost
 
     def test_in_one_round_they_may_be_luck(self) -> None:
         assert decided({(1, "wide"): "RequestsFailed"}).outcome is Outcome.PROMOTE
@@ -114,11 +111,11 @@ class TestRequestsThatFail:
         ends = {(1, "wide"): "RequestsFailed", (3, "wide"): "ServerCrashed"}
         assert decided(ends).arms["wide"].reason == "Unreliable"
 
-    def test_where_the_baselines_fail_as_well_nobody_is_blamed(self) -> None:
+    def test_where_the_baselines_fail_as_well_nobody_is_blamed(self, says: Says) -> None:
         both = {(n, arm): "RequestsFailed" for n in (0, 2) for arm in LATENCY}
         verdict = decided(both)
         assert verdict.outcome is Outcome.PROMOTE
-        assert "in 2 requests to the baseline failed (RequestsFailed)" in verdict.arms["wide"].lost
+        says(verdict.arms["wide"].lost)
 
     def test_as_many_as_the_baseline_alone_had_by_then_are_let_pass(self) -> None:
         """A client that breaks streams: round by round it is another arm's."""
@@ -130,7 +127,7 @@ class TestRequestsThatFail:
     def test_a_baseline_that_lived_excuses_no_crash(self, lived: str) -> None:
         ends = {(n, "wide"): "ServerCrashed" for n in (1, 3)} | {(n, "baseline"): lived for n in (1, 3)}
         wide = decided(ends).arms["wide"]
-        assert (wide.reason, "in 2 its own server exited (ServerCrashed)" in wide.lost) == ("Unreliable", True)
+        assert (wide.reason, "(ServerCrashed)" in wide.lost) == ("Unreliable", True)
 
     @pytest.mark.parametrize(
         ("theirs", "excused"),
@@ -140,17 +137,11 @@ class TestRequestsThatFail:
         ends = {(n, "wide"): "RequestsFailed" for n in (1, 3)} | {(n, "baseline"): theirs for n in (1, 3)}
         assert (decided(ends).outcome is Outcome.PROMOTE) is excused
 
-    @pytest.mark.parametrize(
-        ("reason", "said"),
-        [
-            ("ServerCrashed", "the baseline's server exited"),
-            ("Retracted", "the baseline retracted requests"),
-            ("NotMeasured", "the baseline gave no evidence"),
-        ],
-    )
-    def test_a_round_that_the_baseline_alone_lost_is_told_as_it_was(self, reason: str, said: str) -> None:
+    @pytest.mark.parametrize("reason", ["ServerCrashed", "Retracted", "NotMeasured"])
+    def test_a_round_that_the_baseline_alone_lost_is_told_as_it_was(self, reason: str, says: Says) -> None:
         lost = decided({(1, "baseline"): reason}).arms["wide"].lost
-        assert lost == f"1 of 5 rounds was lost: in 1 {said} ({reason})"
+        assert f"({reason})" in lost
+        says(lost)
 
     def test_of_several_workloads_the_worst_counts(self) -> None:
         """Its requests failed on the first, and on the second its server ended: no client did that."""
@@ -185,10 +176,7 @@ class TestRetractions:
 
     def test_more_in_one_round_cost_that_round(self) -> None:
         wide = self.decided({0: 3}, 2)
-        assert (wide.outcome, wide.lost) == (
-            "promotable",
-            "1 of 5 rounds was lost: in 1 it retracted requests (Retracted)",
-        )
+        assert (wide.outcome, "(Retracted)" in wide.lost) == ("promotable", True)
 
     def test_in_two_rounds_they_cost_the_candidate(self) -> None:
         assert self.decided({0: 3, 2: 1}, 0).reason == "Unreliable"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, measure
+from tests.support.messages import Says
 
 from paceline import core, gate
 from paceline.core import Answers, ArmOutcome, Outcome
@@ -35,15 +36,12 @@ def test_a_faster_candidate_that_answers_alike_is_promoted() -> None:
     assert (verdict.outcome, verdict.winner) == (Outcome.PROMOTE, "wide")
 
 
-def test_however_fast_it_is_other_answers_reject_it_in_the_second_round() -> None:
+def test_however_fast_it_is_other_answers_reject_it_in_the_second_round(says: Says) -> None:
     verdict = decided(answered((SAME, (2,)), (SAME, (2, 3))))
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.rounds, verdict.final) == (Outcome.REJECT, 2, True)
     assert (wide.outcome, wide.reason) == (ArmOutcome.REJECTED, "OutputsDiffer")
-    assert (
-        "on 2 of 4 comparable prompts (of 4; comparable: the baseline answered identically in all 2 rounds)"
-        in gate.explain(wide)
-    )
+    says(gate.explain(wide))
 
 
 def test_one_round_shows_nothing_as_nobody_knows_what_the_baseline_does_with_itself() -> None:
@@ -62,13 +60,13 @@ def test_where_the_baseline_does_not_agree_with_itself_the_candidate_is_not_blam
     assert (verdict.outcome, verdict.winner) == (Outcome.PROMOTE, "wide")
 
 
-def test_a_baseline_that_agrees_on_few_prompts_promotes_nobody_and_more_rounds_would_not_help() -> None:
+def test_a_baseline_that_agrees_on_few_prompts_promotes_nobody_and_more_rounds_would_not_help(says: Says) -> None:
     anew = [(("a0", *(f"{prompt}{number}" for prompt in "bcd")), ()) for number in range(4)]
     verdict = decided(answered(*anew))
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.INCONCLUSIVE, True, ())
     assert (wide.outcome, wide.reason) == (ArmOutcome.UNDECIDED, "OutputsUnstable")
-    assert "answered only 1 of 4 prompts identically in 4 rounds" in gate.explain(wide)
+    says(gate.explain(wide))
 
 
 def test_a_slow_candidate_is_rejected_for_that_whatever_the_baseline_answers() -> None:

@@ -5,6 +5,7 @@ from tests.plan.test_earned import longer
 from tests.support.answers import half_failed
 from tests.support.down import another_image, hold
 from tests.support.edits_of_specs import BETTER, added, in_production, loosened
+from tests.support.messages import Says
 from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
@@ -109,7 +110,7 @@ def test_it_gives_way_to_what_was_promoted_before() -> None:
     assert world.serving("latency") == "narrow"
 
 
-def test_a_second_one_does_not_undo_the_way_back_of_the_first() -> None:
+def test_a_second_one_does_not_undo_the_way_back_of_the_first(says: Says) -> None:
     """What serves on would be held, and its roll-out, which nobody has begun, undone."""
     world = in_production("latency")
     world.edit("in place", lambda spec: spec.update(promotion={"surge": "Never"}))
@@ -124,7 +125,7 @@ def test_a_second_one_does_not_undo_the_way_back_of_the_first() -> None:
         "narrow",
         "again",
     )
-    assert any("nothing to do" in event for event in world.told[-1].events)
+    says(*world.told[-1].events)
     world.servers_ready()
     assert world.serving("latency") == "wide"
 
@@ -137,7 +138,7 @@ def test_that_it_was_carried_out_is_told_beside_a_rollback_that_came_with_it() -
     deployed["metadata"]["annotations"] = {KEY: "both", "rollback.paceline.dev/latency": "both"}
     world.settle("a person asks for two things at once", 0)
     (event,) = (event for one in world.told for event in one.events if "abort=both" in event)
-    assert "rollback=both came with it; a person has rolled back from wide" in event
+    assert "rollback=both" in event
 
 
 def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:
@@ -158,14 +159,14 @@ def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:
     assert world.serving("latency") == "wide"
 
 
-def test_with_nothing_under_way_it_is_handled_all_the_same() -> None:
+def test_with_nothing_under_way_it_is_handled_all_the_same(says: Says) -> None:
     """It does not lie in wait for the next run."""
     world = World()
     promoted(world, "latency")
     world.annotate(KEY, "monday")
     assert world.memory("latency")["handled"] == {"abort": "monday"}
     assert "holds" not in world.pool("latency")
-    assert any("nothing to do" in event for one in world.told for event in one.events)
+    says(*(event for one in world.told for event in one.events if "abort=monday" in event))
     world.edit("longer answers", longer)
     assert len(world.under_way("round")) == 1
 

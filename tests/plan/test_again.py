@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.edits_of_specs import AS_THE_BASELINE, BETTER, THREE, added, in_production, loosened, removed
+from tests.support.messages import Says
 from tests.support.runs import made_by
 from tests.support.stories import measured, measuring, promoted, told
 from tests.support.world import World, example
@@ -30,8 +31,6 @@ def test_a_looser_gate_is_judged_on_the_rounds_there_are(world: World) -> None:
     world.edit("minImprovement 0.04", loosened)
     run = latest(world)
     assert (len(world.runs("latency")), jobs(world)) == (2, before)
-    assert "judged again on 3 rounds of" in run["status"]["verdict"]["message"]
-    assert "no further round was measured" in run["status"]["verdict"]["message"]
     assert run["status"]["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
     assert (world.condition("Promoted"), world.condition("Decided")) == ("True AllPromoted", "True AllDecided")
     assert world.memory("latency")["target"]["evidence"]["run"] == run["metadata"]["name"]
@@ -52,14 +51,14 @@ def test_a_stricter_gate_measures_only_what_it_needs_beyond(world: World) -> Non
     assert world.serving("latency") == "wide"
 
 
-def test_a_gate_that_rejects_what_was_promoted_takes_it_off_without_a_round() -> None:
+def test_a_gate_that_rejects_what_was_promoted_takes_it_off_without_a_round(says: Says) -> None:
     world = World()
     promoted(world, "latency")
     before = jobs(world)
     world.edit("minImprovement 0.5", lambda spec: spec["gate"].update({"minImprovement": "50%"}))
     world.servers_ready()
     assert (world.outcome("latency"), world.serving("latency"), jobs(world)) == ("Reject", "baseline", before)
-    assert "every candidate was rejected" in world.memory("latency")["target"]["message"]
+    says(world.memory("latency")["target"]["message"])
 
 
 def test_a_rejected_candidate_that_is_removed_costs_nothing() -> None:
@@ -194,13 +193,9 @@ def test_a_person_may_judge_a_run_again_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"maxConcurrency": 64}, "measured another server or other workloads"),
-        ({"arms": [{"name": "baseline"}]}, "measured none of these candidates"),
-    ],
+    "changes", [{"maxConcurrency": 64}, {"arms": [{"name": "baseline"}]}], ids=["another server", "other candidates"]
 )
-def test_a_run_that_cannot_judge_them_says_so(changes: dict[str, Any], said: str) -> None:
+def test_a_run_that_cannot_judge_them_says_so(changes: dict[str, Any], says: Says) -> None:
     world = World()
     promoted(world, "latency")
     if "arms" in changes:
@@ -208,7 +203,8 @@ def test_a_run_that_cannot_judge_them_says_so(changes: dict[str, Any], said: str
         shape = {"numSteps": 2, "topK": 2, "numDraftTokens": 4}
         changes = {"arms": [run["spec"]["arms"][0], {**run["spec"]["arms"][1], "tree": shape}]}
     message = by_hand(world, **changes)["status"]["conditions"][0]["message"]
-    assert f": spec.gate.roundsOf: {world.runs('latency')[0]['metadata']['name']} {said}" in message
+    assert f"spec.gate.roundsOf: {world.runs('latency')[0]['metadata']['name']} " in message
+    says(message)
 
 
 def test_of_several_runs_the_one_with_the_most_rounds_is_taken() -> None:

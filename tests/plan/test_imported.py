@@ -12,6 +12,7 @@ from tests.support.answers import Truth, half_failed, noisy
 from tests.support.campaigns import LATENCY
 from tests.support.edits_of_specs import loosened
 from tests.support.imported import ALLOWED, NAME, allow, allowing, apply, brought, file, moved
+from tests.support.messages import Says
 from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
@@ -50,12 +51,10 @@ def test_a_pool_promotes_on_what_was_measured_without_a_cluster(world: World) ->
     status = run(world)["status"]
     assert (status["verdict"]["outcome"], status["imported"]) == ("Promote", True)
     assert "node" not in status, "it is another machine's"
-    assert "3 rounds measured without a cluster" in status["verdict"]["message"]
     assert status["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
     pool = world.pool("latency")
     every = (pool["serving"], pool["internal"]["target"], pool["verdict"], pool["history"][0])
     assert all("Imported" in one["evidence"]["caveats"] for one in every)
-    assert pool["internal"]["target"]["message"].endswith("as fast as the baseline, measured without a cluster")
 
 
 @told
@@ -63,7 +62,7 @@ def test_what_was_measured_elsewhere_counts_only_where_it_is_allowed(world: Worl
     """The run ends, and says who must do what; the pool measures for itself."""
     apply(world, file())
     assert world.condition("Failed", run(world)) == "True ImportNotAllowed"
-    assert "ask the administrator for evidence.imported=true" in run(world)["status"]["conditions"][0]["message"]
+    assert "evidence.imported=true" in run(world)["status"]["conditions"][0]["message"]
     deployed(world)
     assert (jobs(world), len(world.runs("latency"))) == (1, 1)
 
@@ -74,11 +73,10 @@ def test_what_was_measured_on_other_gpus_is_no_evidence(world: World) -> None:
     apply(world, file(change=lambda result: replace(imported.real(result), gpu_model="NVIDIA A100-SXM4-80GB")))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     said = run(world)["status"]["conditions"][0]["message"]
-    assert said.endswith("it ran on NVIDIA A100-SXM4-80GB, but spec.accelerator.product is NVIDIA-H200")
+    assert "spec.accelerator.product" in said
     assert "verdict" not in run(world)["status"]
     deployed(world)
     assert jobs(world) == 1
-    assert world.status()["notes"] == [f"BenchmarkRun {NAME}, measured without a cluster, is not used: ImportRefused"]
 
 
 def test_a_claimed_verdict_is_not_believed() -> None:
@@ -103,15 +101,13 @@ def test_an_invalid_point_is_no_evidence() -> None:
     assert jobs(world) == 1
 
 
-def test_a_file_is_waited_for_to_its_last_round() -> None:
+def test_a_file_is_waited_for_to_its_last_round(says: Says) -> None:
     """The run stands first in it. What is not there after five minutes was not in it."""
     world, whole = allowing(), file()
     document, *rounds = record.as_documents(whole)
     world.apply(document)
     assert world.condition("Complete", run(world)) == "False WaitingForCapacity"
-    assert run(world)["status"]["conditions"][0]["message"] == (
-        "a round has to wait: spec.measured.rounds: 3, but 0 of its BenchmarkRounds exist"
-    )
+    says(run(world)["status"]["conditions"][0]["message"])
     for one in rounds[:2]:
         world.cluster.apply(one)
     world.settle("two rounds are applied", 1)
@@ -119,7 +115,7 @@ def test_a_file_is_waited_for_to_its_last_round() -> None:
     world.settle("the third is not", 5)
     assert world.condition("Failed", run(world)) == "True ImportRefused"
     said = run(world)["status"]["conditions"][0]["message"]
-    assert said.endswith("but 2 of its BenchmarkRounds exist; delete it and apply the whole file")
+    says(said)
     assert jobs(world) == 0
 
 
@@ -133,11 +129,11 @@ def test_its_rounds_go_with_it() -> None:
 @pytest.mark.parametrize(
     ("rounds", "spoiled"), [(1, {}), (3, {"wide": noisy})], ids=["too few", "undecided at the first look"]
 )
-def test_rounds_that_decide_nothing_yet_start_no_job(rounds: int, spoiled: Any) -> None:
+def test_rounds_that_decide_nothing_yet_start_no_job(rounds: int, spoiled: Any, says: Says) -> None:
     world = allowing()
     apply(world, file(rounds=rounds, **spoiled))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
-    assert "let `paceline measure` finish" in run(world)["status"]["conditions"][0]["message"]
+    says(run(world)["status"]["conditions"][0]["message"])
     assert jobs(world) == 0
 
 
@@ -168,52 +164,33 @@ def of_another_load(result: Round) -> Round:
     return replace(result, points=(replace(result.points[0], workload="code@99"), *result.points[1:]))
 
 
-REFUSED: dict[str, tuple[Callable[[list[Round]], list[Round]], str]] = {
-    "none": (lambda results: [], "must not be empty; apply the file once `paceline measure` is done"),
-    "one is missing": (lambda results: [results[0], results[2]], "it is numbered 2; rounds must be in order"),
-    "a try has two results": (
-        lambda results: [results[0], replace(results[0], try_=1), *results[1:]],
-        "round 1: it is numbered 0",
-    ),
-    "too many": (
-        lambda results: [replace(results[0], round=number) for number in range(13)],
-        "13, but a run of this spec has at most 12",
-    ),
-    "no baseline": (first(without_baseline), "it compares nothing: it has wide"),
-    "an arm of another spec": (first(renamed), "spec has no other; apply the file as"),
-    "an arm twice": (first(twice), "wide is given twice"),
-    "a workload of another spec": (first(of_another_load), "spec has no code@99"),
-    "of the future": (
-        first(lambda one: moved(one, timedelta(days=2).total_seconds())),
-        "it ended at 2026-11-23T10:26:00Z, but it is 2026-11-22T10:00:00Z now: set the clocks",
-    ),
-    "ends before it begins": (
-        first(lambda one: replace(one, start_time="2026-11-22T09:00:00Z")),
-        "it ends before it begins",
-    ),
-    "two at once": (
-        lambda results: [results[0], replace(results[0], round=1), *results[2:]],
-        "round 1: it began before the previous round ended",
-    ),
-    "of an emulator": (
-        each(emulated=True),
-        "an emulator served, but spec.engine.image is registry.example.com/sglang:0.5.6-tails-mpt",
-    ),
-    "of another engine": (each(engine_version="0.5.23"), "the servers were 0.5.23, but spec.engine.version is 0.5.6"),
-    "of an unknown engine": (each(engine_version=""), "the servers were of no known version"),
-    "of unknown GPUs": (each(gpu_model=""), "its GPUs are unknown"),
-    "of fewer GPUs": (each(gpus=("GPU-0",)), "it ran on 1 GPUs, but spec.accelerator.count is 4"),
+REFUSED: dict[str, Callable[[list[Round]], list[Round]]] = {
+    "none": lambda results: [],
+    "one is missing": lambda results: [results[0], results[2]],
+    "a try has two results": lambda results: [results[0], replace(results[0], try_=1), *results[1:]],
+    "too many": lambda results: [replace(results[0], round=number) for number in range(13)],
+    "no baseline": first(without_baseline),
+    "an arm of another spec": first(renamed),
+    "an arm twice": first(twice),
+    "a workload of another spec": first(of_another_load),
+    "of the future": first(lambda one: moved(one, timedelta(days=2).total_seconds())),
+    "ends before it begins": first(lambda one: replace(one, start_time="2026-11-22T09:00:00Z")),
+    "two at once": lambda results: [results[0], replace(results[0], round=1), *results[2:]],
+    "of an emulator": each(emulated=True),
+    "of another engine": each(engine_version="0.5.23"),
+    "of an unknown engine": each(engine_version=""),
+    "of unknown GPUs": each(gpu_model=""),
+    "of fewer GPUs": each(gpus=("GPU-0",)),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_evidence_is_refused(case: str) -> None:
-    change, said = REFUSED[case]
+def test_what_is_no_evidence_is_refused(case: str, says: Says) -> None:
     honest = file()
     world = allowing()
-    apply(world, brought(honest["spec"], change(list(rounds_of(honest)))))
+    apply(world, brought(honest["spec"], REFUSED[case](list(rounds_of(honest)))))
     assert world.condition("Failed", run(world)) == "True ImportRefused"
-    assert said in run(world)["status"]["conditions"][0]["message"]
+    says(run(world)["status"]["conditions"][0]["message"])
     assert "verdict" not in run(world)["status"]
     assert jobs(world) == 0
 
@@ -232,11 +209,11 @@ def test_what_the_machine_did_otherwise_is_said() -> None:
     assert run(world)["status"]["conditions"][0]["message"].endswith(differs[0])
 
 
-def test_prompts_of_the_cluster_cannot_be_compared() -> None:
+def test_prompts_of_the_cluster_cannot_be_compared(says: Says) -> None:
     world, honest = allowing(), file()
     loads = [{**load, "source": "configMap://prompts/code.jsonl"} for load in honest["spec"]["workloads"]]
     apply(world, brought({**honest["spec"], "workloads": loads}, rounds_of(honest)))
-    assert "this cluster may have different ones" in run(world)["status"]["conditions"][0]["message"]
+    says(run(world)["status"]["conditions"][0]["message"])
 
 
 def test_speeds_of_an_emulator_are_evidence_of_an_emulator() -> None:
@@ -249,7 +226,7 @@ def test_speeds_of_an_emulator_are_evidence_of_an_emulator() -> None:
 # A pool and the runs that are brought to it.
 
 
-def test_what_was_measured_long_ago_is_as_old_as_that() -> None:
+def test_what_was_measured_long_ago_is_as_old_as_that(says: Says) -> None:
     """Not as young as the day on which it was applied."""
     world = allowing()
     world.cluster.now += timedelta(days=40)
@@ -257,16 +234,18 @@ def test_what_was_measured_long_ago_is_as_old_as_that() -> None:
     assert world.condition("Complete", run(world)) == "True Promote"
     deployed(world)
     assert jobs(world) == 1
-    assert f"is not used: {NAME} is older than maxEvidenceAge" in world.status()["notes"][0]
+    assert "maxEvidenceAge" in world.status()["notes"][0]
+    says(*world.status()["notes"])
 
 
-def test_of_another_question_it_is_said_what_differs() -> None:
+def test_of_another_question_it_is_said_what_differs(says: Says) -> None:
     world = allowing()
     apply(world, file())
     engine = example("latency")["spec"]["engine"]
     deployed(world, engine={**engine, "args": [*engine["args"], "--chunked-prefill-size=4096"]})
     assert jobs(world) == 1
-    assert world.status()["notes"][0].endswith("is not used: engine.args changed: --chunked-prefill-size")
+    assert "--chunked-prefill-size" in world.status()["notes"][0]
+    says(*world.status()["notes"])
 
 
 def test_under_another_gate_its_rounds_are_judged_again() -> None:

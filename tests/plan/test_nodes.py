@@ -28,7 +28,7 @@ def test_a_server_takes_two_nodes(world: World) -> None:
         "False NotMeasurable",
         "False NothingToMeasure",
     )
-    assert "accelerator.nodes is 2" in world.message("Decided")
+    assert "accelerator.nodes" in world.message("Decided")
     assert (world.runs("latency"), world.condition("Stalled")) == ([], "")
 
 

@@ -3,6 +3,7 @@
 import pytest
 from tests.support.campaigns import LATENCY
 from tests.support.edits_of_specs import CODE_ALONE, in_production, loosened
+from tests.support.messages import Says
 from tests.support.stories import by_hand, measuring
 from tests.support.world import World
 
@@ -38,13 +39,12 @@ def test_last_weeks_request_promotes_nothing_under_a_new_question() -> None:
     assert (world.serving("latency"), world.memory("latency")["handled"]) == ("wide", {"promote": f"{revision}@friday"})
 
 
-def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> None:
+def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does(says: Says) -> None:
     world, revision = awaiting()
     world.annotate(KEY, "nonsense@now")
     (said,) = world.status()["refused"]
-    assert said == (
-        f"{KEY}=nonsense@now: no arm of revision nonsense waits to be served; write {revision}@TOKEN (wide)"
-    )
+    assert f"write {revision}@TOKEN" in said
+    says(said)
     assert any(f"Warning RequestRefused: {said}" in one.events for one in world.told)
     assert "handled" not in world.memory("latency")
 
@@ -53,31 +53,30 @@ def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> N
     assert (world.serving("latency"), world.status().get("refused")) == ("wide", None)
 
 
-def test_where_nothing_waits_the_answer_names_what_may_be_written() -> None:
+def test_where_nothing_waits_the_answer_names_what_may_be_written(says: Says) -> None:
     world = by_hand()
     world.annotate(KEY, "0123456789@now")
     (said,) = world.status()["refused"]
-    assert said.endswith(
-        "no arm of revision 0123456789 waits to be served; the present question has no verdict yet; wait for it, or "
-        "promote-anyway.paceline.dev/latency=REVISION@TOKEN serves a candidate all the same"
-    )
+    assert "promote-anyway.paceline.dev/latency=REVISION@TOKEN" in said
+    says(said)
 
 
-def test_what_is_served_already_is_answered_with_an_event() -> None:
+def test_what_is_served_already_is_answered_with_an_event(says: Says) -> None:
     world, revision = awaiting()
     world.annotate(KEY, f"{revision}@now")
     world.servers_ready()
-    assert not any("nothing to do" in event for one in world.told for event in one.events)
+    assert f"promote={revision}@now" not in str([one.events for one in world.told])
     world.annotate(KEY, f"{revision}@again")
-    assert any(f"promote={revision}@again: nothing to do: it is served already" in e for e in world.told[-1].events)
+    says(*(event for event in world.told[-1].events if f"promote={revision}@again" in event))
 
 
-def test_in_automatic_mode_nobody_needs_to_ask() -> None:
+def test_in_automatic_mode_nobody_needs_to_ask(says: Says) -> None:
     world = World()
     measuring(world, "latency")
     world.annotate(KEY, "0123456789@now")
     (said,) = world.status()["refused"]
-    assert "promotion.mode is Automatic" in said
+    assert "promotion.mode" in said
+    says(said)
 
 
 def test_while_suspended_a_request_waits() -> None:
@@ -85,7 +84,7 @@ def test_while_suspended_a_request_waits() -> None:
     world.edit("suspend", lambda spec: spec.update(suspend=True))
     world.annotate(KEY, f"{revision}@now")
     assert world.memory("latency")["target"]["arm"] == "baseline"
-    assert "spec.suspend is set" in world.status()["refused"][0]
+    assert "spec.suspend" in world.status()["refused"][0]
     world.edit("resume", lambda spec: spec.update(suspend=False))
     world.servers_ready()
     assert world.serving("latency") == "wide"

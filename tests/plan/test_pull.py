@@ -56,9 +56,9 @@ def test_a_wrong_tag_takes_nothing_down(world: World) -> None:
     assert (served_image(world), servers(world), hold(world)) == (OLD, [("wide", "Running")], None)
     assert (world.condition("Stalled"), world.condition("Ready")) == ("True ImageNotPulled", "True Serving")
     assert f"{NEW} on gpu-" in world.message("Stalled")
-    assert "not found (spec.engine.image)" in world.message("Stalled")
+    assert "(spec.engine.image)" in world.message("Stalled")
     (note,) = (note for note in world.status()["notes"] if note.startswith("spec.guard"))
-    assert "pool latency is not watched while its servers are replaced, by baseline at " in note
+    assert "pool latency" in note
 
     world.edit("image", lambda spec: spec["engine"].update(image="lmsysorg/sglang:v0.5.23"))
     assert world.condition("Stalled") == ""
@@ -95,7 +95,7 @@ def test_a_pull_that_takes_long_is_told_and_is_nobodys_fault() -> None:
     measuring(world, "latency")
     slow(world)
     world.wait(20)
-    assert f"{NEW} on gpu-0: it is under way" in world.message("Reconciling")
+    assert NEW in world.message("Reconciling")
     assert world.condition("Ready") == "True Serving"
     world.wait(24 * 60)
     assert (world.condition("Stalled"), hold(world), served_image(world)) == ("True CannotStart", None, OLD)

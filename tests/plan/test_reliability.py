@@ -17,7 +17,7 @@ def test_a_candidates_server_ends_in_every_other_round(world: World) -> None:
     for spoiled in ({"wide": died}, {}, {"wide": died}):
         world.round_ends(**spoiled)
     assert verdict(world) == ("Reject", "Unreliable")
-    assert "round 1 (ServerCrashed), round 3 (ServerCrashed)" in world.message("Decided") + world.message("Promoted")
+    assert "round 1 (ServerCrashed), round 3 (ServerCrashed)" in world.message("Promoted")
     assert not world.under_way("round")
     assert world.serving("latency") == "baseline"
 
@@ -31,7 +31,7 @@ def test_it_ends_once() -> None:
         world.round_ends()
     assert verdict(world)[0] == "Promote"
     (said,) = world.runs("latency")[-1]["status"]["armVerdicts"]
-    assert said["reason"].endswith("1 of 4 rounds was lost: in 1 its own server exited (OutOfMemory)")
+    assert "(OutOfMemory)" in said["reason"]
 
 
 def test_requests_to_it_fail_in_every_other_round() -> None:

@@ -78,7 +78,7 @@ def test_a_value_is_handled_where_there_is_nothing_to_do() -> None:
     promoted(world, "latency")
     world.annotate(RETRY, "why not")
     assert world.memory("latency")["handled"] == {"retry": "why not"}
-    assert "nothing to do" in events(world)
+    assert "retry=why not: " in events(world)
     world.server_exits("latency", 2, "error")
     assert len(world.runs("latency")) == 1
 

@@ -1,6 +1,7 @@
 """A pool that searches, served by what an earlier search or a person has chosen: what is measured next takes nothing
 down that it has not measured."""
 
+from tests.support.messages import Says
 from tests.support.searched import Served, answered, begun, searched, searching
 from tests.support.world import World
 
@@ -61,12 +62,11 @@ def test_a_lost_status_is_rebuilt_though_the_gate_is_about_another_tree() -> Non
     assert world.serving(POOL) == first
 
 
-def test_a_budget_of_one_round_is_named_and_counts_what_was_measured() -> None:
+def test_a_budget_of_one_round_is_named_and_counts_what_was_measured(says: Says) -> None:
     manifest = searching(POOL)
     manifest["spec"].setdefault("benchmark", {})["budget"] = {"gpuHours": "0.5"}
     world = begun(manifest)
     ended(world, Fixed())
     verdict = world.runs(POOL)[0]["status"]["verdict"]
     assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
-    assert "the budget of 0.5 GPU-hours leaves no room" in verdict["message"]
-    assert "1 of 45 candidates were measured, in 4 points" in verdict["message"]
+    says(verdict["message"])

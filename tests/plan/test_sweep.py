@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.answers import died
 from tests.support.edits import example_run
+from tests.support.messages import Says
 from tests.support.stories import measuring, told
 from tests.support.world import World
 
@@ -62,7 +63,6 @@ def test_a_sweep_says_up_to_where_speculation_pays(world: World) -> None:
     ]
     verdict = status(world)["verdict"]
     assert verdict["reason"] == "BaselineTakesOver"
-    assert verdict["message"].startswith("speculate up to 1, not at 8: the baseline takes over somewhere between 1 and")
 
 
 def test_a_sweep_over_two_images_has_no_table() -> None:
@@ -100,12 +100,12 @@ CROSSING = {
 }
 
 
-def test_all_rounds_are_measured_though_two_would_have_been_enough() -> None:
+def test_all_rounds_are_measured_though_two_would_have_been_enough(says: Says) -> None:
     world = World()
     world.apply(sweep())
     swept(world, ROUNDS - 1)
     assert "verdict" not in status(world)
-    assert status(world)["progress"]["message"] == "round 3 of 3: baseline, narrow"
+    says(status(world)["progress"]["message"])
 
 
 def test_it_decides_nothing() -> None:
@@ -135,12 +135,12 @@ def fails_under_load(found: Replicate) -> Replicate:
     return replace(found, points=points)
 
 
-def test_an_arm_that_fails_under_load_is_known_alone() -> None:
+def test_an_arm_that_fails_under_load_is_known_alone(says: Says) -> None:
     world = World()
     world.apply(sweep())
     swept(world, narrow=fails_under_load)
     assert [spot.get("fastest") for spot in status(world)["crossover"]] == ["narrow", None]
-    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured; at temperature 0")
+    says(status(world)["verdict"]["message"])
 
 
 def out_of_memory_under_load(found: Replicate) -> Replicate:
@@ -149,7 +149,7 @@ def out_of_memory_under_load(found: Replicate) -> Replicate:
 
 
 @pytest.mark.parametrize("arm", ["baseline", "narrow"])
-def test_an_arm_whose_server_ends_under_load_is_known_alone(arm: str) -> None:
+def test_an_arm_whose_server_ends_under_load_is_known_alone(arm: str, says: Says) -> None:
     world = World()
     world.apply(sweep())
     swept(world, **{arm: out_of_memory_under_load})
@@ -159,7 +159,7 @@ def test_an_arm_whose_server_ends_under_load_is_known_alone(arm: str) -> None:
         (1, "narrow", ROUNDS),
         (8, None, None),
     ]
-    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured; at temperature 0")
+    says(status(world)["verdict"]["message"])
 
 
 def test_a_server_is_asked_the_lightest_load_first() -> None:
@@ -190,13 +190,13 @@ def test_it_costs_no_more_rounds_than_asked(arm: str) -> None:
     assert len(world.cluster.of("BenchmarkRound")) == ROUNDS
 
 
-def test_a_spent_budget_leaves_the_table_of_what_was_measured() -> None:
+def test_a_spent_budget_leaves_the_table_of_what_was_measured(says: Says) -> None:
     """A round holds four GPUs for twenty minutes: a third one is not in three GPU-hours."""
     world = World()
     world.apply(sweep(budget={"gpuHours": "3"}))
     swept(world, 2)
     assert [spot["internal"]["rounds"] for spot in status(world)["crossover"]] == [2, 2]
-    assert "the budget of 3 GPU-hours leaves no room" in status(world)["verdict"]["message"]
+    says(status(world)["verdict"]["message"])
 
 
 def test_a_budget_that_is_spent_on_nothing_is_no_error() -> None:

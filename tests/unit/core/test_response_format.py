@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.support.messages import Says
 
 from paceline.core.response_format import fits, problem, problem_of_text
 
@@ -21,29 +22,31 @@ def of(schema: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("format", "wrong"),
+    ("format", "named"),
     [
         (of(BUG), ""),
         ({"type": "json_object"}, ""),
-        ({"type": "text"}, "type must be one of json_object, json_schema"),
-        ({"type": "json_schema", "schema": BUG}, 'json_schema must be {"name": …, "schema": {…}}'),
-        (of({"$schema": []}), "json_schema.schema: $schema must be text"),
+        ({"type": "text"}, "type"),
+        ({"type": "json_schema", "schema": BUG}, "json_schema"),
+        (of({"$schema": []}), "$schema"),
         (of({"$ref": "#/$defs/line", "$defs": {"line": {}}}), ""),
-        (of({"$ref": "#/$defs/line"}), "json_schema.schema refers to #/$defs/line, which it does not contain;"),
-        (of({"anyOf": [ELSEWHERE]}), "json_schema.schema refers to https://example.com/schema.json, which"),
+        (of({"$ref": "#/$defs/line"}), "#/$defs/line"),
+        (of({"anyOf": [ELSEWHERE]}), "https://example.com/schema.json"),
         (of({"properties": {"$ref": {"type": "string"}}}), ""),
         (of({"$id": "https://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b"}}}), ""),
-        (of({"type": "integre"}), "json_schema.schema is not a JSON schema: 'integre' is not valid"),
+        (of({"type": "integre"}), "'integre'"),
     ],
 )
-def test_which_forms_can_be_asked_for(format: dict[str, Any], wrong: str) -> None:
-    assert problem(format).startswith(wrong)
-    assert bool(problem(format)) == bool(wrong)
-    assert problem_of_text(json.dumps(format)) == problem(format)
+def test_which_forms_can_be_asked_for(format: dict[str, Any], named: str, says: Says) -> None:
+    wrong = problem(format)
+    assert named in wrong
+    assert bool(wrong) == bool(named)
+    assert problem_of_text(json.dumps(format)) == wrong
+    says(*filter(None, [wrong]))
 
 
-def test_a_text_that_is_no_json() -> None:
-    assert problem_of_text("{type: json_object}").startswith("must be JSON, as in a request: ")
+def test_a_text_that_is_no_json(says: Says) -> None:
+    says(problem_of_text("{type: json_object}"))
 
 
 @pytest.mark.parametrize(

@@ -80,4 +80,4 @@ def test_hosts_are_examples() -> None:
 def test_an_unknown_set_is_named_together_with_the_known_ones() -> None:
     with pytest.raises(KeyError) as error:
         datasets.load_dataset("humaneval")
-    assert str(error.value) == "no built-in dataset 'humaneval'; there are code, swe, terminal, chat"
+    assert all(name in str(error.value) for name in ("'humaneval'", "code", "swe", "terminal", "chat"))

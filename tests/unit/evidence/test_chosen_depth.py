@@ -5,6 +5,7 @@ import json
 
 import pytest
 from tests.support.in_status import measurements, round_status
+from tests.support.messages import Says
 from tests.support.rounds import BASELINE, PLAN, SPECULATED, WIDE
 
 from paceline.core import ArmOutcome, Gate
@@ -52,9 +53,9 @@ def test_rest(
     assert tuple(one.nothing_accepted for one in points) == nothing_accepted
 
 
-def test_an_arm_that_rests_everywhere_is_told_so() -> None:
+def test_an_arm_that_rests_everywhere_is_told_so(says: Says) -> None:
     (first, _), _ = judged(SILENT, SILENT)
-    assert first.why == "no speculation was running on any workload: the engine proposed nothing at these loads"
+    says(first.why)
 
 
 @pytest.mark.parametrize("resting", [TRIVIAL, SILENT])
@@ -85,10 +86,10 @@ def test_an_arm_that_nothing_is_accepted_of_anywhere_is_rejected_after_a_round()
     assert (found.arms["wide"].outcome, found.arms["wide"].reason) == (ArmOutcome.REJECTED, "NothingAccepted")
 
 
-def test_what_the_engine_chose_is_kept() -> None:
+def test_what_the_engine_chose_is_kept(says: Says) -> None:
     _, _, code, chat = status(DRAFTED, TRIVIAL)["points"]  # type: ignore[misc]
     assert (code["draftTokens"], code["acceptRate"], code.get("atRest")) == ("5", "0.362", None)
-    assert status(DRAFTED, TRIVIAL)["notes"] == ["wide rested on chat@1: its engine chose not to draft at these loads"]
+    says(*status(DRAFTED, TRIVIAL)["notes"])
     assert (chat["draftTokens"], chat.get("acceptRate"), chat["atRest"]) == ("0", None, True)
 
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from tests.support.messages import Says
+
 from paceline.core import Dataset, Workload
 from paceline.evidence import of_these_prompts
 from paceline.evidence.prompts import repeated_note
@@ -14,12 +16,10 @@ ONE = dataclasses.replace(CODE, dataset=dataclasses.replace(CODE.dataset, reques
 SIZES = {"code": 512, "swe": 512, "mine": 400}
 
 
-def test_a_set_is_enough_for_as_many_rounds_as_it_holds() -> None:
+def test_a_set_is_enough_for_as_many_rounds_as_it_holds(says: Says) -> None:
     """512 are three rounds of 160 and eight of 64."""
     assert repeated_note((CODE, ONE), 2, SIZES) == []
-    assert repeated_note((CODE, ONE), 7, SIZES) == [
-        "prompts repeat on the 512 of code@32: the intervals hold for these prompts only"
-    ]
+    says(*repeated_note((CODE, ONE), 7, SIZES))
     assert repeated_note((ONE,), 8, SIZES) != []
 
 
@@ -34,12 +34,10 @@ def test_one_that_is_too_small_for_a_round_repeats_in_the_first() -> None:
     assert repeated_note((CODE,), 0, {"code": 160}) == []
 
 
-def test_a_verdict_names_every_set_that_was_too_small_and_how_many_prompts_it_has() -> None:
+def test_a_verdict_names_every_set_that_was_too_small_and_how_many_prompts_it_has(says: Says) -> None:
     rounds = [(number, SIZES) for number in range(4)]
     assert of_these_prompts(((CODE, SWE, MINE, ONE), *one) for one in rounds[:2]) == ""
-    assert of_these_prompts(((CODE, SWE, MINE, ONE), *one) for one in rounds) == (
-        "the intervals hold for these prompts only: the 512 of code@32 and swe@32, the 400 of mine@32"
-    )
+    says(of_these_prompts(((CODE, SWE, MINE, ONE), *one) for one in rounds))
 
 
 def test_of_a_round_that_does_not_say_how_many_there_were_nothing_is_said() -> None:

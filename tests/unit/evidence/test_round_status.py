@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.in_status import failed_round, measurements, point_noise
 from tests.support.in_status import round_status as keep
+from tests.support.messages import Says
 from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE
 
 from paceline.core import Slo, Workload
@@ -32,14 +33,12 @@ RESULT = RoundResult(
 KEPT = keep(PLAN, RESULT, judge_points(PLAN, RESULT), "pair-latency-0123456789-1-0-0", "gpu-0")
 
 
-def test_what_an_engine_cannot_show_is_said() -> None:
+def test_what_an_engine_cannot_show_is_said(says: Says) -> None:
     plan = dataclasses.replace(PLAN, unseen=("retractions", "accept_length"))
     result = dataclasses.replace(RESULT, notes=("results not kept: no space left",))
-    assert keep(plan, result, judge_points(plan, result), "job", "gpu-0")["notes"] == [
-        "retractions are unavailable: could not check whether requests were retracted",
-        "acceptance is unavailable: could not check that anything was accepted",
-        "results not kept: no space left",
-    ]
+    notes = keep(plan, result, judge_points(plan, result), "job", "gpu-0")["notes"]
+    assert notes[2] == result.notes[0]
+    says(*notes)
     assert "notes" not in KEPT
 
 
@@ -119,20 +118,17 @@ def held(plan: RoundPlan, **changes: Any) -> dict[str, Any]:
     return keep(plan, result, judge_points(plan, result), "job", "gpu-0")
 
 
-def test_how_full_the_places_were_is_kept_and_told_where_they_were_not() -> None:
+def test_how_full_the_places_were_is_kept_and_told_where_they_were_not(says: Says) -> None:
     eight = tuple(dataclasses.replace(one, concurrency=8) for one in (CODE, CHAT))
     plan = dataclasses.replace(PLAN, workloads=eight)
     assert {point["meanConcurrency"] for point in held(plan, fullness=0.97)["points"]} == {"7.76"}
     assert "notes" not in held(plan, fullness=0.9)
     entry = held(plan, fullness=0.85)
     assert [point["valid"] for point in entry["points"]] == [True] * 4
-    assert entry["notes"] == [
-        "baseline on code@8 had 6.8 requests under way on average, not 8 (and 3 more points): the client did "
-        "not keep up the concurrency; give its container more CPU"
-    ]
+    says(*entry["notes"])
 
 
-def test_a_rate_that_is_not_kept_is_saturation_and_told() -> None:
+def test_a_rate_that_is_not_kept_is_saturation_and_told(says: Says) -> None:
     chat = Workload(dataset=dataclasses.replace(CHAT.dataset, rate=8.0), concurrency=1)
     plan = dataclasses.replace(PLAN, workloads=(CODE, chat))
     kept = held(plan, mean_e2e=2.0, kept_rate=7.6)
@@ -144,10 +140,7 @@ def test_a_rate_that_is_not_kept_is_saturation_and_told() -> None:
     slow = held(plan, mean_e2e=2.0, kept_rate=7.59)
     assert [point.get("saturated") for point in slow["points"]] == [None, True, None, True]
     assert [point["valid"] for point in slow["points"]] == [True] * 4
-    assert slow["notes"] == [
-        "saturated: baseline on chat@8/s answered 7.59 requests a second in the second half, but 8 came (and one "
-        "more point): lower requestRate"
-    ]
+    says(*slow["notes"])
 
 
 def test_a_candidate_whose_own_server_ended_is_told_from_one_that_was_no_evidence() -> None:
@@ -228,12 +221,12 @@ def test_provenance_of_a_round() -> None:
     assert [one.get("kvTokens") for one in kept["replicates"]] == [880_000, None]
 
 
-def test_a_throttled_round_is_believed_and_says_so() -> None:
+def test_a_throttled_round_is_believed_and_says_so(says: Says) -> None:
     held = (Throttled(workload="code@1", reasons=0x4, percent=43),)
     hot = dataclasses.replace(WIDE, clocks=Clocks(sm_mhz=1755, most_sm_mhz=1980, celsius=71, throttled=held))
     result = dataclasses.replace(RESULT, replicates=(BASELINE, hot))
     kept = keep(PLAN, result, judge_points(PLAN, result), "job", "gpu-0")
-    assert "throttled: SwPowerCap on code@1 of wide (43 % of the time)" in kept["notes"]
+    says(*kept["notes"])
     assert [one.get("clocks", {}).get("celsius") for one in kept["replicates"]] == [None, 71]
     assert [point["valid"] for point in kept["points"]] == [point["valid"] for point in KEPT["points"]]
 

@@ -34,7 +34,7 @@ def test_the_document_is_of_these_runs() -> None:
 
 def test_a_run_without_a_verdict_is_told_as_that(run: dict[str, Any]) -> None:
     told = the_report(run)
-    assert "**No verdict**: 2 rounds were measured, and the gate looks after 3, 6 rounds." in told
+    assert "2 rounds" in told
     assert "| narrow | mean | 1.84x | 0.45–7.58 | provisional |" in told
     assert "Promote" not in told
 

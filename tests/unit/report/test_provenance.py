@@ -4,6 +4,7 @@ import copy
 import json
 
 import pytest
+from tests.support.messages import Says
 from tests.support.reports import demo, said
 from tests.support.runs import latency
 
@@ -56,12 +57,10 @@ def test_prompts_of_the_hub_are_named_by_their_commit() -> None:
         "commit": "0123456789ab" + "c" * 28,
     }
     found = dict(said(run).provenance)
-    assert found["Data of code@1"].startswith(
-        "hf://datasets/team/prompts/code.jsonl@0123456789ab, 6 prompts a round, temperature 0"
-    )
+    assert found["Data of code@1"].startswith("hf://datasets/team/prompts/code.jsonl@0123456789ab, 6 ")
 
 
-def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
+def test_provenance_names_what_another_would_need_to_measure_it_again(says: Says) -> None:
     found = dict(said(demo()[0]).provenance)
     assert found["Target"] == "hf://Qwen/Qwen3-Coder-Next@41afb1561aca"
     assert found["Engine"] == "SGLang 0.5.23+emulated"
@@ -70,21 +69,16 @@ def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
     assert found["Node"] == "gpu-0"
     assert found["Started"] == "2026-11-21 15:59 UTC"
     assert found["Seed of the servers"] == "0"
-    assert (
-        found["Data of code@1"] == "builtin://code, 6 prompts a round, temperature 0, at most 96 tokens each, weight 1"
-    )
-    assert found["Gate"].startswith("minimum improvement 5.0%, regression tolerance 3.0%, confidence 95.0%")
+    says(*(f"{name}: {text}" for name, text in found.items()))
 
 
-def test_provenance_tells_how_the_gpus_were_clocked_if_a_driver_said_so() -> None:
+def test_provenance_tells_how_the_gpus_were_clocked_if_a_driver_said_so(says: Says) -> None:
     assert "Around its loads" not in dict(said(demo()[0]).provenance)
     run = copy.deepcopy(demo()[0])
     for n, entry in enumerate(run["rounds"]):
         for replicate in entry["replicates"]:
             replicate["clocks"] = {"smMHz": 1980 - n, "mostSMMHz": 1980, "powerLimitWatts": 700, "celsius": 60 + n}
-    assert dict(said(run).provenance)["Around its loads"] == (
-        "SM clocks of at least 1978 of 1980 MHz, power limit 700 W, at most 62 °C"
-    )
+    says(dict(said(run).provenance)["Around its loads"])
 
 
 def test_cost_is_split_into_starts_and_measuring() -> None:
@@ -123,25 +117,23 @@ def test_the_physical_floor_stands_beside_the_cost() -> None:
     assert "Floor: starts and answers alone" not in dict(costs_table(said(run)))
 
 
-def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenance() -> None:
+def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenance(says: Says) -> None:
     run = latency()
     run["spec"]["workloads"][0] |= {"temperature": "model"}
     for entry in run["rounds"]:
         entry["prompts"] = {"code": 512}
-    found = dict(said(run).provenance)
-    assert found["Data of code@1"] == (
-        "builtin://code, 160 of 512 prompts a round, others in each until they come again, "
-        "no temperature asked for: the server's own, at most 96 tokens each, weight 1"
-    )
+    data = dict(said(run).provenance)["Data of code@1"]
+    assert "160 of 512 prompts" in data
+    says(data)
 
 
-def test_that_a_load_moved_is_told() -> None:
+def test_that_a_load_moved_is_told(says: Says) -> None:
     run = latency()
     run["spec"]["workloads"] = [run["spec"]["workloads"][0] | {"rampFrom": 1, "concurrency": 32}]
-    assert "on a ramp from 1 request under way to 32 and back" in dict(said(run).provenance)["Data of code@1-32"]
+    says(dict(said(run).provenance)["Data of code@1-32"])
 
 
-def test_what_was_asked_of_ones_own_traffic_is_told() -> None:
+def test_what_was_asked_of_ones_own_traffic_is_told(says: Says) -> None:
     run = latency()
     form = {"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "object"}}}
     own = {"adapter": "sql", "responseFormat": json.dumps(form), "requestRate": "8", "arrivals": "Replayed"}
@@ -153,10 +145,6 @@ def test_what_was_asked_of_ones_own_traffic_is_told() -> None:
             {**point, "workload": "code@8/s", "malformed": n, "requestSpeed": "100"} for n, point in enumerate(code)
         ]
         entry["prompts"] = {"code": 160}
-    answers = 2 * 160 * len(rounds)
-    assert dict(said(run).provenance)["Data of code@8/s"] == (
-        "builtin://code, all of its 160 prompts in each round, temperature 0, at most 96 tokens each, "
-        "asked of the adapter sql, "
-        f"answers that are to be JSON of the schema bug ({len(rounds)} of {answers} are not), "
-        "arrivals in the pattern of its timestamps, weight 1"
-    )
+    data = dict(said(run).provenance)["Data of code@8/s"]
+    assert f"{len(rounds)} of {2 * 160 * len(rounds)}" in data
+    says(data)

@@ -49,4 +49,4 @@ def test_requests_go_to_the_adapter(start: Start, models: Path, port: int) -> No
 
 def test_a_server_without_it_is_not_measured(start: Start, models: Path, port: int) -> None:
     outcome = start((serving(models, port, "--lora-paths", "chat=/models/chat"),), SQL).finish()
-    assert outcome.result.replicates[0].error == "the server serves pair, chat, not the adapter sql"
+    assert "adapter sql" in outcome.result.replicates[0].error

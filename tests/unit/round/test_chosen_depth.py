@@ -92,7 +92,7 @@ def test_an_arm_that_never_speculates_is_rejected(start: Start, adaptive: Arms, 
 def test_what_cannot_adapt_is_not_measured_as_if_it_did(start: Start, adaptive: Arms) -> None:
     spread = dataclasses.replace(adaptive[1], argv=(*adaptive[1].argv, *STATIC))
     (replicate,) = start((spread,), CODE_1).finish().result.replicates
-    assert replicate.error == "the server runs with speculative_adaptive=False, not True"
+    assert "speculative_adaptive=False" in replicate.error
 
 
 def test_an_algorithm_that_no_rule_knows(start: Start, models: Path, port: int) -> None:
@@ -143,7 +143,7 @@ def test_a_schedule_that_vllm_drops_is_not_measured(vllm: Vllm) -> None:
     outcome = vllm(
         Arm(name="falling", draft=EAGLE3, depth_by_batch_size=FALLING), CODE_1, extra=("--data-parallel-size=2",)
     )
-    assert outcome.result.replicates[1].error == "the server runs with speculative_depth=fixed, not schedule"
+    assert "speculative_depth=fixed" in outcome.result.replicates[1].error
 
 
 def test_vllms_adaptive_verification_is_measured(vllm: Vllm) -> None:

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from tests.support.messages import Says
 from tests.unit.round import hostile_server
 from tests.unit.round.pod import CODE_1, Start
 from tests.unit.round.test_round import fake
@@ -49,26 +50,17 @@ def stand(port: int) -> Iterator[Stand]:
 
 
 @pytest.mark.parametrize(
-    ("way", "why"),
-    [
-        ("garbage", "GET /page: \x16\x03\x01 what is HTTP"),
-        ("nothing", "GET /page: Remote end closed connection without response"),
-        ("truncated", "GET /page: IncompleteRead(12 bytes read, 988 more expected)"),
-        ("truncated_chunk", "GET /page: IncompleteRead(0 bytes read)"),
-        ("a_long_header", "GET /page: got more than 65536 bytes when reading header line"),
-        ("many_headers", "GET /page: got more than 100 headers"),
-        ("no_text", "GET /page: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-        ("a_flood", "GET /page: an answer of more than 32 MiB"),
-    ],
+    "way",
+    ["garbage", "nothing", "truncated", "truncated_chunk", "a_long_header", "many_headers", "no_text", "a_flood"],
 )
-def test_an_answer_that_is_none_is_the_servers_failure(stand: Stand, way: str, why: str) -> None:
+def test_an_answer_that_is_none_is_the_servers_failure(stand: Stand, way: str, says: Says) -> None:
     url = stand(way)
     tracemalloc.start()
-    with pytest.raises(ServerFailed) as failed:
+    with pytest.raises(ServerFailed, match=r"^GET /page: ") as failed:
         server.get(url, "/page", KEY)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert str(failed.value).strip() == why
+    says(failed.value)
     assert most < 3 * server.LARGEST_BODY
     if way not in ("no_text", "a_flood"):
         assert not server.is_ready(url, "/page", 2.0)
@@ -111,30 +103,28 @@ def hostile(port: int, name: str, way: str, page: str, *more: str) -> ArmCommand
 
 
 @pytest.mark.parametrize(
-    ("way", "page", "why"),
-    [
-        ("truncated", "/metrics", "GET /metrics: IncompleteRead(12 bytes read, 988 more expected)"),
-        ("deep", "/server_info", "the server did not answer with JSON: '[[["),
-        ("odd", "/v1/models", "the server's response cannot be read: TypeError: 'int' object is not iterable"),
-        ("odd", "/server_info", "the server's response cannot be read: "),
-    ],
+    ("way", "page"),
+    [("truncated", "/metrics"), ("deep", "/server_info"), ("odd", "/v1/models"), ("odd", "/server_info")],
 )
-def test_a_bad_answer_costs_its_arm_and_not_the_round(start: Start, port: int, way: str, page: str, why: str) -> None:
+def test_a_bad_answer_costs_its_arm_and_not_the_round(start: Start, port: int, way: str, page: str, says: Says) -> None:
     arms = (hostile(port, "baseline", way, page), fake(port, "wide", "--length", "3", "--steps", "3"))
     outcome = start(arms, CODE_1, **FINDS_IT).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.message
     bad, good = outcome.result.replicates
-    assert bad.error.startswith(why)
-    assert good.error == ""
+    says(bad.error)
+    assert (bool(bad.error), good.error) == (True, "")
     assert [point.completed for point in good.points] == [CODE_1.dataset.requests]
 
 
-def test_what_a_server_makes_us_say_has_no_key_and_nothing_a_terminal_obeys(start: Start, port: int) -> None:
+def test_what_a_server_makes_us_say_has_no_key_and_nothing_a_terminal_obeys(
+    start: Start, port: int, says: Says
+) -> None:
     key = ("--api-key", f"$({API_KEY})")
     arm = hostile(port, "baseline", "its_key", "/v1/models", *key)
     outcome = start((arm,), CODE_1, **{API_KEY: KEY}, **FINDS_IT).finish()
     (bad,) = outcome.result.replicates
-    assert bad.error == "the server serves ]0;owned[2J***, not pair"
+    assert "***" in bad.error
+    says(bad.error)
     assert KEY not in outcome.log
     assert outcome.log.replace("\n", "").isprintable()
 

@@ -63,10 +63,10 @@ def test_at_its_own_sampling_a_server_gets_what_leaves_it_to_itself(
     ("engine", "argv", "missing"),
     [
         ("SGLang", (), ""),
-        ("vLLM", (), "vLLM refuses without --enable-auto-tool-choice and --tool-call-parser: add to engine.args"),
-        ("vLLM", ("--enable_auto_tool_choice",), "without --tool-call-parser: add"),
+        ("vLLM", (), "--enable-auto-tool-choice and --tool-call-parser"),
+        ("vLLM", ("--enable_auto_tool_choice",), " --tool-call-parser"),
         ("vLLM", ("--enable-auto-tool-choice", "--tool-call-parser=hermes"), ""),
-        ("SGLangJAX", (), "SGLangJAX refuses without --tool-call-parser: add to engine.args"),
+        ("SGLangJAX", (), " --tool-call-parser"),
         ("SGLangJAX", ("--tool-call-parser", "qwen25"), ""),
     ],
 )

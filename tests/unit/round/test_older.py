@@ -58,7 +58,7 @@ def test_a_server_with_another_argument_is_no_evidence_and_the_round_says_which(
 ) -> None:
     """Whatever argument it is: the desk would have refused this one."""
     outcome = measured(start, pair(models, port, *PINNED, own=("--stream-interval", "8")), version)
-    assert outcome.judged["chain", "code@1"].why == "stream_interval is 8, but 1 on the baseline"
+    assert outcome.judged["chain", "code@1"].why.startswith("stream_interval is 8")
     assert outcome.judged["baseline", "code@1"].valid
 
 
@@ -67,5 +67,5 @@ def test_a_share_of_the_memory_that_nobody_pinned_is_no_evidence_on_0_5_6(
 ) -> None:
     """It takes 2 GiB more for itself where it speculates (server_args.py:846-853): `memory-moves` asks for the pin."""
     outcome = measured(start, pair(models, port), "0.5.6")
-    assert outcome.judged["chain", "code@1"].why == "mem_fraction_static is 0.886, but 0.9 on the baseline"
+    assert outcome.judged["chain", "code@1"].why.startswith("mem_fraction_static is 0.886")
     assert outcome.judged["baseline", "code@1"].valid

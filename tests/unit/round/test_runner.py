@@ -22,7 +22,7 @@ def test_nobody_else_is_measured_in_a_servers_place(tmp_path: Path, monkeypatch:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         room = Runner(dataclasses.replace(PLAN, port=port), Control(tmp_path), tmp_path)
-        with pytest.raises(PortTakenError, match=rf"another process listens at 127.0.0.1:{port}, .*: stop it"):
+        with pytest.raises(PortTakenError, match=f"127.0.0.1:{port}"):
             room.perform(Start(WIDE))
 
 

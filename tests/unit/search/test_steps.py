@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support import replay, rooflines
+from tests.support.messages import Says
 from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE
@@ -101,12 +102,12 @@ def test_with_one_workload_nothing_wins_on_one_point() -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(points=12), Limits(starts=6), Limits(points=20, starts=7)])
-def test_a_budget_that_is_spent_gives_the_best_so_far_with_its_interval_and_says_so(limits: Limits) -> None:
+def test_a_budget_that_is_spent_gives_the_best_so_far_with_its_interval_and_says_so(limits: Limits, says: Says) -> None:
     found = replay.replay(GRID, 0.02, 0, limits)
     assert len(found.points) <= (limits.points or math.inf)
     assert found.starts <= (limits.starts or math.inf)
     assert not found.found.complete
-    assert "is spent after" in found.found.notes[0]
+    says(found.found.notes[0])
     assert found.found.winner
     assert found.found.speed_up
     assert found.found.speed_up.lower < found.found.speed_up.ratio < found.found.speed_up.upper
@@ -129,14 +130,14 @@ def test_an_arm_that_no_model_can_rank_is_measured_with_the_baseline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    "changed",
     [
-        ({"options": (Option(name="a"),)}, "options: needs the baseline"),
-        ({"options": (Option(name=BASELINE), Option(name="a"), Option(name="a"))}, "options: a is given twice"),
-        ({"workloads": {}}, "workloads: needs at least one"),
-        ({"workloads": {"code": 0.0}}, "workloads: needs at least one, each with a weight above 0"),
+        {"options": (Option(name="a"),)},
+        {"options": (Option(name=BASELINE), Option(name="a"), Option(name="a"))},
+        {"workloads": {}},
+        {"workloads": {"code": 0.0}},
     ],
 )
-def test_a_question_that_makes_no_sense(changed: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_a_question_that_makes_no_sense(changed: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f"^{next(iter(changed))}: "):
         Question(**({"options": (Option(name=BASELINE),), "workloads": {"code": 1.0}} | changed))  # type: ignore[arg-type]
