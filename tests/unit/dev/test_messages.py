@@ -25,6 +25,6 @@ def test_each_is_of_a_test_that_is_there() -> None:
     for test in json.loads(FILE.read_text()):
         file, _, name = test.partition("::")
         path = ROOT / file
-        if not path.exists() or f"def {name.partition('[')[0]}(" not in path.read_text():
+        if not path.exists() or f"def {name.partition('[')[0].rpartition('::')[2]}(" not in path.read_text():
             missing.append(test)
     assert missing == []

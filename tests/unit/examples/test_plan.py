@@ -146,7 +146,7 @@ def test_what_a_verdict_can_show_and_its_floor_stand_beside_each_other(capsys: p
         ["throughput", "3", "+9.3%", "1.2", "1.0", "2.2"],
         ["throughput", "9", "+3.6%", "3.6", "3.1", "6.7"],
     ]
-    assert "    latency          1.9% in the mean over workloads, 3.0% on one of them" in lines
+    assert any(re.match(r"    latency +1\.9% .* 3\.0% ", line) for line in lines)
     first = next(line for line in lines if "code@1 " in line)
     assert re.search(r"\b64 .* 512 tokens \(35 .*\): 5\.5 min", first)
 
@@ -365,7 +365,7 @@ def test_as_it_stands_nothing_is_too_slow(capsys: pytest.CaptureFixture[str]) ->
 
 def test_how_long_a_rate_lasts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(EXAMPLES / "qwen3-coder-30b-a3b.yaml")]) == 0
-    assert "480 requests over 60 s of at most 256 tokens" in capsys.readouterr().out
+    assert re.search(r"\b480 .* 60 s .* 256 tokens", capsys.readouterr().out)
 
 
 def test_from_which_round_on_prompts_come_again_is_output(capsys: pytest.CaptureFixture[str]) -> None:
