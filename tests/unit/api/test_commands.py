@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.support.messages import Says
 from tests.support.processor_time import least_seconds
 
 from paceline.api import crds as definitions
@@ -44,13 +45,14 @@ def test_the_example_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
-def test_each_problem_is_a_line_with_file_path_and_fix(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_problem_is_a_line_with_file_path_and_fix(
+    bad: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     assert paceline("validate", str(EXAMPLE), str(bad)) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        f"{bad}:41:51: spec.candidates[1].tree.numDraftTokens: numDraftTokens must be numSteps + 1 = 6 if topK is 1 "
-        "(a chain); got 8 (document 1 of 2)",
-        f"{bad}:72:5: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
-    ]
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{bad}:41:51: spec.candidates[1].tree.numDraftTokens: ")
+    assert second.startswith(f"{bad}:72:5: spec.target.servedname: ")
+    says(first, second)
 
 
 def test_problems_as_json(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,14 +75,15 @@ def test_other_peoples_documents_are_passed_over(tmp_path: Path, capsys: pytest.
     "text", ["", "- a\n", "apiVersion: v1\nkind: ConfigMap\n", "apiVersion: x.dev/v1\nkind: Pool\n"]
 )
 def test_a_file_in_which_nothing_was_checked_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: Says
 ) -> None:
     """It is no problem: a folder of manifests may be given file by file."""
     file = tmp_path / "others.yaml"
     file.write_text(text)
     assert paceline("validate", str(file)) == 0
-    told = f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun: nothing in it was checked\n"
-    assert capsys.readouterr() == ("", told)
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    says(err)
     assert paceline("validate", str(tmp_path), str(EXAMPLE)) == 0
     out, err = capsys.readouterr()
     assert out == ""
@@ -88,39 +91,36 @@ def test_a_file_in_which_nothing_was_checked_is_told(
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "path"),
     [
-        ("a: [", "did not find expected node content"),
-        ("a: 1\na: 2\n", "a stands twice"),
-        ("a: " + "[" * 100_000, "exceeded maximum nesting depth"),
-        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "*spec contains itself"),
-        ("a: " + "1" * 5000, "4300 digits"),
-        ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: must be paceline.dev/v1alpha1"),
-        (
-            "apiVersion: pacelin.dev/v1alpha1\nkind: SpeculativeDeployment\n",
-            "apiVersion: must be paceline.dev/v1alpha1; got pacelin.dev/v1alpha1",
-        ),
-        (f"{GROUP}\nkind: BenchmarkRun\nspec: {{}}\n", "metadata.name: must be set"),
-        (f"{GROUP}\nkind: Benchmark\n", "kind: must be SpeculativeDeployment or BenchmarkRun"),
-        (f"{GROUP}\nkind: BenchmarkRun\nspec: 7\n", "spec: must be an object"),
-        (
-            f"{GROUP}\nkind: BenchmarkRun\nspec: {{pool: 2026-11-21}}\n",
-            "spec.pool: must be lower",
-        ),
+        ("a: [", ""),
+        ("a: 1\na: 2\n", ""),
+        ("a: " + "[" * 100_000, ""),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", ""),
+        ("a: " + "1" * 5000, ""),
+        ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: "),
+        ("apiVersion: pacelin.dev/v1alpha1\nkind: SpeculativeDeployment\n", "apiVersion: "),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: {{}}\n", "metadata.name: "),
+        (f"{GROUP}\nkind: Benchmark\n", "kind: "),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: 7\n", "spec: "),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: {{pool: 2026-11-21}}\n", "spec.pool: "),
     ],
+    ids=range(11),
 )
 def test_what_cannot_be_read_is_a_problem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, path: str, says: Says
 ) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text(text)
     assert paceline("validate", str(file)) == 1
-    assert says in capsys.readouterr().out
+    lines = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert any(line.startswith(path) for line in lines)
+    says(*lines)
 
 
-def test_a_file_that_is_not_there_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there_is_a_problem(capsys: pytest.CaptureFixture[str], says: Says) -> None:
     assert paceline("validate", "nowhere.yaml") == 1
-    assert "nowhere.yaml: no such file" in capsys.readouterr().out
+    says(capsys.readouterr().out)
 
 
 def test_a_directory_is_its_manifests(tmp_path: Path, bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,12 +130,12 @@ def test_a_directory_is_its_manifests(tmp_path: Path, bad: Path, capsys: pytest.
     assert paceline("validate", str(tmp_path)) == 1
     assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} == {str(bad)}
     assert paceline("validate", "-R", str(tmp_path)) == 1
-    assert f"{tmp_path / 'below' / 'worse.json'}:1:41: kind: must be" in capsys.readouterr().out
+    assert f"{tmp_path / 'below' / 'worse.json'}:1:41: kind: " in capsys.readouterr().out
 
 
 def test_a_directory_without_manifests_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert paceline("validate", str(tmp_path)) == 1
-    assert "has no file that ends in .json, .yaml, .yml" in capsys.readouterr().out
+    assert ".json, .yaml, .yml" in capsys.readouterr().out
 
 
 def test_standard_input(bad: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_terminal_that_knows_ascii_alone(tmp_path: Path, monkeypatch: pytest.M
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii", write_through=True))
     assert paceline("validate", str(file)) == 1
-    assert b"spec.pools[0].name: must be lower-case letters" in shown.getvalue()
+    assert b"spec.pools[0].name: " in shown.getvalue()
 
 
 def test_a_whole_number_may_have_a_point(tmp_path: Path) -> None:
@@ -204,19 +204,19 @@ def test_with_the_models_at_hand_preflight_is_done_at_the_desk(
     file = tmp_path / "eagle.yaml"
     file.write_text(EXAMPLE.read_text().replace("algorithm: EAGLE3", "algorithm: EAGLE"))
     assert paceline("validate", "--models", str(models), str(file)) == 1
-    found = capsys.readouterr().out
-    assert found.startswith(f"{file}:23:5: spec.draft.algorithm: ")
-    assert "set the algorithm to EAGLE3" in found
+    assert capsys.readouterr().out.startswith(f"{file}:23:5: spec.draft.algorithm: ")
 
 
 def test_a_model_that_is_not_at_hand_is_said(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = models / "thoughtworks" / "Qwen3-Coder-Next-Eagle3" / "config.json"
     head.unlink()
     assert paceline("validate", "--models", str(models), str(EXAMPLE)) == 1
-    assert "hf://thoughtworks/Qwen3-Coder-Next-Eagle3 at main is not below" in capsys.readouterr().out
+    assert "hf://thoughtworks/Qwen3-Coder-Next-Eagle3 at main " in capsys.readouterr().out
 
 
-def test_of_a_list_that_is_too_short_nothing_else_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_a_list_that_is_too_short_nothing_else_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     """Nor of the lists that it stands in; and fields are called as in the manifest."""
     manifest = yaml.safe_load(EXAMPLE.read_text())
     depth, twice = {"fromBatchSize": 1, "numSteps": 3}, tmp_path / "twice.yaml"
@@ -229,7 +229,7 @@ def test_of_a_list_that_is_too_short_nothing_else_is_told(tmp_path: Path, capsys
     manifest["spec"]["candidates"][0]["depthByBatchSize"] = [depth, depth]
     twice.write_text(yaml.safe_dump(manifest))
     assert paceline("validate", str(twice)) == 1
-    assert "fromBatchSize must be unique; repeated: 1" in capsys.readouterr().out
+    says(capsys.readouterr().out.partition(": ")[2])
 
 
 def test_one_file_takes_little_longer_than_to_import_what_it_needs() -> None:

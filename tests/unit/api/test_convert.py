@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.messages import Says
 
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
@@ -131,17 +132,9 @@ def test_at_a_rate_there_are_requests_for_a_minute_unless_it_is_said(manifest: d
     assert requests("8", requests=160) == 160
 
 
-@pytest.mark.parametrize(
-    ("rate", "requests", "says"),
-    [
-        ("8", 159, "at 8 a second a dataset needs requests of 160, better 480, or no requests field"),
-        ("3.2", 63, "at 3.2 a second a dataset needs requests of 64, better 192, or no requests field"),
-        ("0.07", 1, "at 0.07 a second a dataset needs requests of 2, better 5, or no requests field"),
-        ("5000.1", None, "at 5000.1 a second a dataset needs requests of 100002, better 300006, or no requests field"),
-    ],
-)
+@pytest.mark.parametrize(("rate", "requests"), [("8", 159), ("3.2", 63), ("0.07", 1), ("5000.1", None)])
 def test_fewer_requests_than_arrive_in_20_seconds_are_refused(
-    manifest: dict[str, Any], rate: str, requests: int | None, says: str
+    manifest: dict[str, Any], rate: str, requests: int | None, says: Says
 ) -> None:
     chat = {"name": "chat", "source": "builtin://chat", "requests": requests}
     manifest["spec"]["benchmark"] = {"datasets": [chat]}
@@ -150,7 +143,7 @@ def test_fewer_requests_than_arrive_in_20_seconds_are_refused(
         deployment(manifest)
     (problem,) = refused.value.problems
     assert problem.path == "spec.pools[0].load[0].requestRate"
-    assert problem.message.endswith(says)
+    says(problem.message)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.edits import example
+from tests.support.messages import Says
 
 from paceline import api
 
@@ -24,37 +25,36 @@ def test_a_file_of_a_dataset_repository(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "way"),
+    "source",
     [
-        (HUB, "name a file of this repository"),
-        ("hf://datasets/team/prompts.jsonl", "name a file of this repository"),
-        (f"{HUB}/state.arrow", "write the rows out with to_parquet"),
-        (f"{HUB}/code.jsonl.gz", "name a file that is not packed"),
-        (f"{HUB}/README", "name a file with such an ending"),
+        HUB,
+        "hf://datasets/team/prompts.jsonl",
+        f"{HUB}/state.arrow",
+        f"{HUB}/code.jsonl.gz",
+        f"{HUB}/README",
+        # A revision has a field of its own.
+        f"{HUB}/code.jsonl@v1",
+        "hf://datasets/team@v1/code.jsonl",
+        "hf://team/code.jsonl",
     ],
 )
-def test_anything_else_is_refused_with_the_way_out(source: str, way: str) -> None:
+def test_anything_else_is_refused_with_the_way_out(source: str, says: Says) -> None:
     (problem,) = said(source)
     assert problem.startswith("spec.benchmark.datasets[0].source: ")
-    assert f"must name one .json, .jsonl, .parquet or .csv file of prompts: {way}" in problem
-    assert problem.endswith(f"got {source}")
-
-
-@pytest.mark.parametrize("source", [f"{HUB}/code.jsonl@v1", "hf://datasets/team@v1/code.jsonl", "hf://team/code.jsonl"])
-def test_a_revision_has_a_field_of_its_own(source: str) -> None:
-    (problem,) = said(source)
-    assert "without @: branch, tag and commit have fields of their own" in problem
+    assert source in problem
+    says(problem)
 
 
 @pytest.mark.parametrize("source", ["builtin://code", "configMap://team/code.jsonl", "pvc://team/code.jsonl"])
-def test_nothing_else_has_a_revision(source: str) -> None:
+def test_nothing_else_has_a_revision(source: str, says: Says) -> None:
     (problem,) = said(source, revision="main")
-    assert problem.startswith("spec.benchmark.datasets[0].revision: revision must be left out")
+    assert problem.startswith("spec.benchmark.datasets[0].revision: ")
+    says(problem)
 
 
-def test_whoever_writes_replay_as_a_rate_is_told_how_to_replay() -> None:
+def test_whoever_writes_replay_as_a_rate_is_told_how_to_replay(says: Says) -> None:
     manifest = example()
     manifest["spec"]["pools"][0]["load"] = [{"requestRate": "replay", "maxConcurrency": 8}]
     (problem,) = map(str, api.problems(manifest))
-    assert problem.startswith("spec.pools[0].load[0].requestRate: must be a decimal string")
-    assert "write its mean rate, and arrivals: Replayed" in problem
+    assert problem.startswith("spec.pools[0].load[0].requestRate: ")
+    says(problem)

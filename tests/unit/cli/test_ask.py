@@ -10,6 +10,7 @@ from tests.fault.stories import BOTH_PROMOTED, HELD, PROMOTED, Story, tell_once
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE
 from tests.support.memory import MemoryApi
+from tests.support.messages import Says
 
 from paceline.cli import send_request
 from paceline.kube import Manifest
@@ -57,9 +58,7 @@ def asked(story: Story, *commands: Sequence[str], operator: bool = True) -> Done
 def test_a_hold_is_released_and_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     done = asked(HELD, ("retry", NAME, "--token", "the-node-is-mended"))
     assert (done.code, done.pool["internal"]["handled"]["retry"]) == (0, "the-node-is-mended")
-    said = capsys.readouterr().out
-    assert said.startswith("latency: the hold of wide (NotReady) is released; wide at ")
-    assert "is being rolled out, because" in said
+    assert "wide (NotReady)" in capsys.readouterr().out
 
 
 def test_a_promoted_candidate_is_rolled_back_and_promoted_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,9 +66,9 @@ def test_a_promoted_candidate_is_rolled_back_and_promoted_again(capsys: pytest.C
     done = asked(PROMOTED, ("rollback",), ("promote",))
     back, again = capsys.readouterr().out.splitlines()
     assert done.code == 0, done.error
-    assert back.startswith("latency: held (RolledBack): a person has rolled back from wide at ")
+    assert back.startswith("latency: held (RolledBack): ")
     assert "; baseline at " in back
-    assert again.startswith("latency: the hold of wide (RolledBack) is released; wide at ")
+    assert again.startswith("latency: the hold of wide (RolledBack) ")
     assert done.pool["internal"]["target"]["arm"] == "wide"
 
 
@@ -84,46 +83,46 @@ def test_json_has_the_request_and_the_pool_afterwards(capsys: pytest.CaptureFixt
     assert (said["pool"]["name"], said["pool"]["internal"]["handled"]) == ("latency", {"retry": "one"})
 
 
-def test_what_is_refused_is_taken_back() -> None:
+def test_what_is_refused_is_taken_back(says: Says) -> None:
     """Else it would be carried out on the day on which it can be."""
     done = asked(PROMOTED, ("promote", NAME, "0123456789"))
     assert (done.code, done.annotations) == (1, {})
-    assert done.error.startswith("latency: promotion.mode is Automatic")
-    assert done.error.endswith("(the request is taken back)")
+    says(done.error)
 
 
 def test_a_refusal_is_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert asked(PROMOTED, ("promote", NAME, "0123456789", "-o", "json")).code == 1
     said = json.loads(capsys.readouterr().out)
-    assert (said["handled"], said["refused"][:30]) == (False, "promotion.mode is Automatic, w")
+    assert said["handled"] is False
+    assert said["refused"].startswith("promotion.mode ")
 
 
-def test_nothing_to_do_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_do_is_said(capsys: pytest.CaptureFixture[str], says: Says) -> None:
     assert asked(PROMOTED, ("retry",)).code == 0
-    assert capsys.readouterr().out == "latency: there was nothing to do\n"
+    says(capsys.readouterr().out)
 
 
-def test_without_waiting_the_request_is_written_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_waiting_the_request_is_written_and_no_more(capsys: pytest.CaptureFixture[str], says: Says) -> None:
     done = asked(HELD, ("retry", "--no-wait", "--token", "one"), operator=False)
     assert (done.code, done.annotations) == (0, {"retry.paceline.dev/latency": "one"})
-    assert capsys.readouterr().out == "retry.paceline.dev/latency=one is written\n"
+    says(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
-    ("story", "words", "says"),
+    ("story", "words"),
     [
-        (HELD, ("retry", "--token", "one"), "latency=one is written, but the operator has not answered in 30 s"),
-        (HELD, ("promote-anyway",), "; if you mean to, add --against-the-verdict"),
-        (BOTH_PROMOTED, ("retry",), f"--pool: {NAME} has several; name one of latency, throughput"),
-        (BOTH_PROMOTED, ("retry", "--pool", "mine"), f"--pool: {NAME} has no pool mine; it has latency, throughput"),
-        (HELD, ("retry", "--token", "rev@token"), "--token: must be printable, without @"),
-        (HELD, ("retry", "another"), f"has no SpeculativeDeployment another; name one of: {NAME}"),
+        (HELD, ("retry", "--token", "one")),
+        (HELD, ("promote-anyway",)),
+        (BOTH_PROMOTED, ("retry",)),
+        (BOTH_PROMOTED, ("retry", "--pool", "mine")),
+        (HELD, ("retry", "--token", "rev@token")),
+        (HELD, ("retry", "another")),
     ],
 )
-def test_what_cannot_be_asked_says_what_to_do(story: Story, words: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_asked_says_what_to_do(story: Story, words: tuple[str, ...], says: Says) -> None:
     done = asked(story, words, operator=False)
     assert done.code == 1
-    assert says in done.error
+    says(done.error)
 
 
 def test_requests_take_each_other_nothing_away() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.example_files import EXAMPLES
+from tests.support.messages import Says
 from tests.unit.api.test_defaults import smallest
 
 from paceline import api, cli
@@ -48,11 +49,10 @@ def test_help_has_every_command_in_its_group_but_the_pods_own(capsys: pytest.Cap
     assert "validate" not in capsys.readouterr().out
 
 
-def test_a_misspelt_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_command_is_guessed(capsys: pytest.CaptureFixture[str], says: Says) -> None:
     assert main(["validat"]) == 2
-    assert "did you mean validate?" in capsys.readouterr().err
     assert main(["xyzzy"]) == 2
-    assert "paceline --help lists them" in capsys.readouterr().err
+    says(*capsys.readouterr().err.splitlines())
 
 
 @pytest.mark.parametrize("option", ["-f", "--filename"])
@@ -70,24 +70,24 @@ def test_several_files_are_validated_and_one_is_planned(capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as ended:
         main(["plan", "-f", str(GOOD), str(GOOD)])
     assert ended.value.code == 2
-    assert "takes one FILE" in capsys.readouterr().err
+    assert "FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "place", "says"),
+    ("path", "value", "place"),
     [
-        ("spec.accelerator.count", "4", "spec.accelerator.count", "write 4 without quotes"),
-        ("spec.pools.0.load.0.concurrency", 16, "spec.pools[0].load[0].concurrency", "write [16]"),
-        ("spec.draft.source", "acme/head", "spec.draft.source", "did you mean hf://acme/head?"),
-        ("spec.draft.algorithm", "eagle3", "spec.draft.algorithm", "did you mean EAGLE3?"),
-        ("spec.engine.version", "v0.5.23", "spec.engine.version", "did you mean 0.5.23?"),
-        ("spec.affinity", {"a": "b"}, "spec.affinity", "spec.engine.podTemplate.spec.affinity"),
-        ("spec.accelerator.tolerations", [], "spec.accelerator.tolerations", "write spec.tolerations"),
-        ("spec.pools.0.autoscaling", {"max": 3}, "spec.pools[0].autoscaling", "Deployment NAME-POOL"),
+        ("spec.accelerator.count", "4", "spec.accelerator.count"),
+        ("spec.pools.0.load.0.concurrency", 16, "spec.pools[0].load[0].concurrency"),
+        ("spec.draft.source", "acme/head", "spec.draft.source"),
+        ("spec.draft.algorithm", "eagle3", "spec.draft.algorithm"),
+        ("spec.engine.version", "v0.5.23", "spec.engine.version"),
+        ("spec.affinity", {"a": "b"}, "spec.affinity"),
+        ("spec.accelerator.tolerations", [], "spec.accelerator.tolerations"),
+        ("spec.pools.0.autoscaling", {"max": 3}, "spec.pools[0].autoscaling"),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_write_and_its_place(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: Any, place: str, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: Any, place: str, says: Says
 ) -> None:
     file = changed(tmp_path, (path, value))
     assert main(["validate", str(file)]) == 1
@@ -96,32 +96,31 @@ def test_a_mistake_is_answered_with_what_to_write_and_its_place(
     number, column = map(int, where.removeprefix(f"{file}:").split(":"))
     key = place.split(".")[-1].split("[")[0]
     assert file.read_text().splitlines()[number - 1][column - 1 :].startswith(f"{key}:")
-    assert says in message
+    says(message)
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "says"),
+    ("path", "value"),
     [
-        ("spec.engine.version", "0.6.0", "0.6.0 is not known"),
-        ("spec.accelerator.product", "H100", "NVIDIA-H100-80GB-HBM3"),
-        ("spec.accelerator.count", 3, "its heads divide by 3"),
-        ("spec.engine.podTemplate", {"spec": {"hostAliases": [{"kee": "gpu"}]}}, "kubectl apply --dry-run=server"),
+        ("spec.engine.version", "0.6.0"),
+        ("spec.accelerator.product", "H100"),
+        ("spec.accelerator.count", 3),
+        ("spec.engine.podTemplate", {"spec": {"hostAliases": [{"kee": "gpu"}]}}),
     ],
 )
 def test_what_was_not_checked_is_a_note_of_a_valid_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: Any, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: Any, says: Says
 ) -> None:
     file = changed(tmp_path, (path, value))
     assert main(["validate", str(file)]) == 0
     out, err = capsys.readouterr()
-    assert out == ""
-    assert any(": note: " in line and says in line for line in err.splitlines())
-    assert err.splitlines()[-1] == f"{file}: valid (1 SpeculativeDeployment)"
+    assert (out, ": note: " in err) == ("", True)
+    says(*(line.partition(": ")[2] for line in err.splitlines()))
 
 
 def test_a_run_whose_commits_are_to_be_filled_in_is_told_that_it_would_wait(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(EXAMPLES / "sweep-gb10.yaml")]) == 0
-    assert "note: spec.target.commit is missing; set it to the commit that" in capsys.readouterr().err
+    assert "note: spec.target.commit " in capsys.readouterr().err
 
 
 def test_annotations_of_github_have_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +128,7 @@ def test_annotations_of_github_have_line_and_column(tmp_path: Path, capsys: pyte
     assert main(["validate", "-o", "github", str(file)]) == 1
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(f"::error file={file},line=")
-    assert line.endswith("::spec.accelerator.count: must be a number: write 4 without quotes")
+    assert "::spec.accelerator.count: " in line
     file = changed(tmp_path, ("spec.engine.version", "0.6.0"))
     assert main(["validate", "-o", "github", str(file)]) == 0
     assert "::notice file=" in capsys.readouterr().out
@@ -143,28 +142,22 @@ def test_a_list_and_several_documents_keep_their_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "hint"),
-    [
-        ("a:\n  - b\n c: d\n", ":3:2: ", "is it indented like its neighbours?"),
-        ("a: b: c\n", ":1:5: ", "in quotes"),
-        ("a:\n\tb: c\n", ":2:1: ", "not with tabs"),
-    ],
+    ("text", "at"), [("a:\n  - b\n c: d\n", ":3:2: "), ("a: b: c\n", ":1:5: "), ("a:\n\tb: c\n", ":2:1: ")]
 )
 def test_a_text_that_is_no_yaml_says_where_and_the_usual_cause(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, at: str, hint: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, at: str, says: Says
 ) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text(text)
     assert main(["validate", str(file)]) == 1
     out = capsys.readouterr().out
-    assert out.startswith(f"{file}{at}is not YAML: ")
-    assert hint in out
-    assert "unicode string" not in out
+    assert out.startswith(f"{file}{at}")
+    says(out)
 
 
 def test_a_resource_is_no_case_of_the_gate(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gate", str(GOOD)]) == 1
-    assert "it is a SpeculativeDeployment" in capsys.readouterr().err
+    assert "SpeculativeDeployment" in capsys.readouterr().err
 
 
 def test_datasets_are_listed_where_nothing_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,12 +209,12 @@ def test_a_file_cannot_write_lines_of_its_own(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("items", ["", "{a: 1}", "7"])
 def test_a_list_without_a_list_of_items_has_nothing_of_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], items: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], items: str, says: Says
 ) -> None:
     file = tmp_path / "list.yaml"
     file.write_text(f"apiVersion: v1\nkind: List\nitems: {items}\n")
     assert main(["validate", str(file)]) == 0
-    assert "nothing in it was checked" in capsys.readouterr().err
+    says(capsys.readouterr().err)
 
 
 def test_files_are_completed_in_bash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,35 +242,37 @@ def told_of(directory: Path, capsys: pytest.CaptureFixture[str], *changes: tuple
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value"),
     [
-        ("pools", [], "pools: is not a field here; is it spec.pools, and indented too little?"),
-        ("foo", 1, "foo: is not a field here; there are apiVersion, kind, metadata, spec, status"),
-        ("spec.gate", {"minImprovement": 5}, "must be a percentage below 100%, such as 5%; got 5"),
-        ("spec.guard", {"window": 600}, "must be a duration above zero in h, m, s and ms, such as 30m"),
-        ("spec.cache", {"claim": {"size": 400}}, "must be a quantity such as 400Gi, with its unit; got 400"),
-        ("spec.target.servedName", 123, "must be a string: put it in quotes; got 123"),
-        ("spec.pools.0.candidates", [{"name": "x"}], "must be the name of one of spec.candidates: move it there"),
-        ("spec.pools.0.concurrency", [1], "write load: [{concurrency: [1, 16]}]"),
+        ("pools", []),
+        ("foo", 1),
+        ("spec.gate", {"minImprovement": 5}),
+        ("spec.guard", {"window": 600}),
+        ("spec.cache", {"claim": {"size": 400}}),
+        ("spec.target.servedName", 123),
+        ("spec.pools.0.candidates", [{"name": "x"}]),
+        ("spec.pools.0.concurrency", [1]),
     ],
 )
 def test_it_says_where_and_how_to_write_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: object, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str, value: object, says: Says
 ) -> None:
-    assert said in told_of(tmp_path, capsys, (path, value))
+    lines = [line.partition(": ")[2] for line in told_of(tmp_path, capsys, (path, value)).splitlines()]
+    assert any(line.startswith(".".join(path.split(".")[:2])) for line in lines)
+    says(*lines)
 
 
 def test_y_is_a_truth_value_as_to_kubectl(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "y.yaml"
     file.write_text(GOOD.read_text().replace("name: chat\n", "name: y\n", 1))
     assert main(["validate", str(file)]) == 1
-    assert "got true" in capsys.readouterr().out
+    assert "true" in capsys.readouterr().out
 
 
-def test_what_no_pool_measures_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_pool_measures_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     said = told_of(tmp_path, capsys, ("spec.pools.0.candidates", ["wide"]), ("spec.pools.0.load.0.datasets", ["chat"]))
-    assert "spec.candidates[1]: no pool names chain: it is neither measured nor checked" in said.replace("note: ", "")
-    assert "no load names code: it is neither measured nor checked" in said
+    assert "note: spec.candidates[1]: " in said
+    says(*(line.partition(": ")[2] for line in said.splitlines()))
 
 
 @pytest.mark.parametrize("command", ["render", "plan"])
@@ -299,22 +294,26 @@ def planned(directory: Path, capsys: pytest.CaptureFixture[str], manifest: dict[
     return capsys.readouterr().out
 
 
-def test_a_budget_that_ends_before_a_look_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_that_ends_before_a_look_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     """And what a look would cost is no less at worst than at best."""
     manifest = smallest()
     manifest["spec"]["benchmark"] = {"budget": {"gpuHours": "1"}}
     said = planned(tmp_path, capsys, manifest)
-    assert "; the budget ends before the first look\n" in said
-    assert "At worst the budget ends main after round 1 of 8, before later looks." in said
+    head, *lines = said.splitlines()
+    says(head.rpartition("; ")[2], *(line for line in lines if "round 1 of 8" in line))
     costs = [line.split()[-1].split("-") for line in said.splitlines() if line.startswith("main") and "%" in line]
     assert len(costs) == 2
     assert all(float(least) <= float(most) for least, most in costs)
 
 
-def test_a_sweep_has_no_looks_and_promotes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_has_no_looks_and_promotes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     manifest = yaml.safe_load((EXAMPLES / "sweep-gb10.yaml").read_text())
     for of in (manifest["spec"]["target"], manifest["spec"]["arms"][1]["draft"]):
         of["commit"] = "1" * 40
     said = planned(tmp_path, capsys, manifest)
-    assert "A sweep measures all of its rounds and promotes nothing." in said
+    says(*(line for line in said.splitlines() if "sweep" in line))
     assert not [word for word in ("verdict", "look", "promoted", "after the first round") if word in said]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.support.example_files import EXAMPLES
+from tests.support.messages import Says
 from tests.unit.kube.test_transport import talking_to
 
 from paceline import cli
@@ -50,24 +51,25 @@ MAY_NOT = (
 
 
 @pytest.mark.parametrize(
-    ("answer", "words", "says"),
+    ("answer", "words"),
     [
-        (refused(401, "Unauthorized"), ("coder",), "does not know these credentials: log in again"),
-        (
-            refused(403, MAY_NOT),
-            ("coder",),
-            "no permission to get speculativedeployments in namespace models: ask for ",
-        ),
-        (refused(404, "not found"), ("coder",), "this cluster does not know SpeculativeDeployments: install"),
-        (nothing, (), "namespace models has no SpeculativeDeployment; name another one with -n"),
-        (two, (), "namespace models has several SpeculativeDeployments; name one of: one, two"),
-        (two, ("three",), "namespace models has no SpeculativeDeployment three; name one of: one, two"),
+        (refused(401, "Unauthorized"), ("coder",)),
+        (refused(403, MAY_NOT), ("coder",)),
+        (refused(404, "not found"), ("coder",)),
+        (nothing, ()),
+        (two, ()),
+        (two, ("three",)),
     ],
     ids=["unknown user", "no right", "no kind", "none there", "which one", "another name"],
 )
 @pytest.mark.parametrize("command", ["status", "retry"])
 async def test_it_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, answer: Handler, words: tuple[str, ...], says: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    answer: Handler,
+    words: tuple[str, ...],
+    says: Says,
 ) -> None:
     async with talking_to(answer, tmp_path):
         asked = [command, *words, "-n", "models", "--kubeconfig", str(tmp_path / "kubeconfig")]
@@ -75,7 +77,7 @@ async def test_it_says_what_to_do(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith(f"kubectl paceline {command}: ")
-    assert says in said.err
+    says(said.err)
 
 
 ESCAPES = "\x1b]0;renamed\x07 \x1b[2J\u202etxt\x9b31m"
@@ -114,18 +116,16 @@ def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Cap
     kubeconfig.write_text(json.dumps(written))
     assert cli.plugin(["status", "coder", "--kubeconfig", str(kubeconfig)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("kubectl paceline status: the API server does not answer (")
-    assert "Name another with --context, --kubeconfig or $KUBECONFIG" in said
+    assert said.startswith("kubectl paceline status: ")
+    assert "--context, --kubeconfig or $KUBECONFIG" in said
 
 
 def test_without_a_kubeconfig_it_says_how_to_name_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], says: Says
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert cli.plugin(["why", "coder"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"kubectl paceline why: no kubeconfig: {tmp_path / 'none'} does not exist; ")
-    assert "name one with --kubeconfig or $KUBECONFIG" in said
+    says(capsys.readouterr().err)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -1,5 +1,6 @@
 """`paceline gate NAME --wait`: exit codes by state; and, beside the real operator in virtual time, that it waits."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
@@ -7,8 +8,9 @@ import pytest
 from tests.fault.stories import PROMOTED, another_image, example, tell_once
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
-from tests.support.looked_at import looked_at
+from tests.support.looked_at import looked_at, numbered
 from tests.support.memory import MemoryApi
+from tests.support.messages import Says
 from tests.support.stories import measuring, promoted
 from tests.support.world import START
 from tests.support.world import World as Simulated
@@ -39,25 +41,25 @@ EVERY = 60.0
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "says"),
+    ("state", "code"),
     [
-        (not_seen, 13, "the operator has not read generation 1 yet"),
-        (both_promoted, 0, "Promote: wide 1.36x"),
-        (awaiting_promote, 0, "Promote: wide 1.36x"),
-        (rejected, 10, "Reject: wide 1.09x"),
-        (no_room, 13, "not placed: 0/1 nodes are available"),
-        (searching_round_4, 13, "is measuring: round 4 of a search; a gate on what it finds follows"),
-        (searched_and_measuring, 13, "is measuring: round 1 of 3, 5 or 8"),
-        (suspended, 13, "Undecided: spec.suspend is set"),
-        (aborted, 14, "Stalled: a person stopped the run; kubectl paceline retry qwen3-coder-next --pool latency"),
-        (stalled, 14, "Stalled: PrefetchFailed: the models could not be downloaded"),
+        (not_seen, 13),
+        (both_promoted, 0),
+        (awaiting_promote, 0),
+        (rejected, 10),
+        (no_room, 13),
+        (searching_round_4, 13),
+        (searched_and_measuring, 13),
+        (suspended, 13),
+        (aborted, 14),
+        (stalled, 14),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_the_code_tells_the_state(state: Callable[[], Simulated], code: int, says: str) -> None:
+def test_the_code_tells_the_state(state: Callable[[], Simulated], code: int, says: Says) -> None:
     found = verdict_results(looked_at(state()))
     assert exit_code(found) == code
-    assert says in str(found[0])
+    says(numbered(str(found[0])))
 
 
 def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> ObservedDeployment:
@@ -111,15 +113,15 @@ def arguments_that_no_engine_has(spec: Manifest) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "code", "says"),
+    ("edit", "code"),
     [
-        (another_target, 13, "latency: Undecided: models are being downloaded"),
-        (arguments_that_no_engine_has, 14, "latency: Stalled: InvalidSpec: "),
+        (another_target, 13),
+        (arguments_that_no_engine_has, 14),
     ],
     ids=["another target", "an invalid spec"],
 )
 def test_the_verdict_on_an_earlier_spec_is_none_while_this_one_cannot_be_measured(
-    edit: Callable[[Manifest], None], code: int, says: str
+    edit: Callable[[Manifest], None], code: int, says: Says
 ) -> None:
     """The operator has read the spec and downloads models, or can do nothing with it; status keeps the old verdict."""
     world = Simulated()
@@ -129,10 +131,10 @@ def test_the_verdict_on_an_earlier_spec_is_none_while_this_one_cannot_be_measure
     assert found.seen
     assert found.pools[0].stored["verdict"]["outcome"] == "Promote"
     assert exit_code(verdict_results(found)) == code
-    assert str(verdict_results(found)[0]).startswith(says)
+    says(verdict_results(found)[0].message.partition(": ")[0])
 
 
-def test_why_says_that_a_verdict_is_of_an_earlier_spec() -> None:
+def test_why_says_that_a_verdict_is_of_an_earlier_spec(says: Says) -> None:
     world = Simulated(truths={"latency": SLOWER})
     measuring(world, "latency")
     for _ in range(3):
@@ -143,8 +145,7 @@ def test_why_says_that_a_verdict_is_of_an_earlier_spec() -> None:
         assert found.generation == generation
         told.append(paragraph(found, found.pools[0], world.cluster.now))
         world.edit("another target", another_target)
-    assert "The verdict on the present question is Reject" in told[0]
-    assert "The verdict on an earlier spec is Reject" in told[1]
+    says(*(re.findall(r"[^.]*Reject", text)[0] for text in told))
 
 
 @pytest.mark.parametrize(("reason", "code"), [("ServerFailed", 13), ("InvalidSpec", 14)])
@@ -160,7 +161,7 @@ def test_a_round_goes_on_although_another_pool_is_stalled(reason: str, code: int
 def test_one_pool_can_be_asked_for() -> None:
     found = of(("a", verdict("Promote")), ("b", verdict("Reject")))
     assert [exit_code(verdict_results(found, pool)) for pool in ("a", "b")] == [0, 10]
-    with pytest.raises(ValueError, match="--pool: coder has no pool c; it has a, b"):
+    with pytest.raises(ValueError, match=r"--pool: .* a, b"):
         verdict_results(found, "c")
 
 
@@ -198,7 +199,7 @@ def waited(
 def test_it_waits_for_the_verdict_and_says_what_goes_on() -> None:
     code, heard, found = waited(lambda world: world.apply(example("latency")), 24 * HOUR)
     assert code == 0
-    assert any("is measuring: round 2 of 2" in line for line in heard)
+    assert any("round 2 of 2" in line for line in heard)
     assert str(verdict_results(found)[0]).startswith("latency: Promote: wide ")
     assert str(verdict_results(found)[0]).endswith("(emulated)")
 
@@ -209,13 +210,13 @@ def test_it_waits_no_longer_than_it_may() -> None:
     assert [pool.status.verdict for pool in found.pools] == [None]
 
 
-def test_the_verdict_on_an_earlier_spec_is_none_on_this_one() -> None:
+def test_the_verdict_on_an_earlier_spec_is_none_on_this_one(says: Says) -> None:
     """The spec is edited and the gate asked in the same moment: the operator has not even read it."""
     before = tell_once(PROMOTED)
     run_before = before.found()["status"]["pools"][0]["verdict"]["evidence"]["run"]
     code, heard, found = waited(lambda world: world.edit(another_image), 24 * HOUR, after=before)
     assert code == 0
-    assert heard[0] == "latency: Undecided: the operator has not read generation 2 yet"
+    says(heard[0])
     assert verdict_results(found)[0].run != run_before
 
 
@@ -238,4 +239,4 @@ def test_a_server_that_does_not_answer_is_asked_again(capsys: pytest.CaptureFixt
     world = tell_once(PROMOTED)
     found = run(first(looks(Deaf(world.cluster), NAMESPACE, NAME, EVERY)))
     assert exit_code(verdict_results(found)) == 0
-    assert "the API server does not answer (connection refused): is it the right cluster?" in capsys.readouterr().err
+    assert "(connection refused)" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from tests.plan.test_profiles import in_production, naming, profile
 from tests.support.example_files import EXAMPLES
+from tests.support.messages import Says
 from tests.support.world import World
 
 from paceline.cli import main
@@ -18,7 +19,9 @@ def write(file: Path, *manifests: Any) -> str:
     return str(file)
 
 
-def test_a_lock_is_an_error_at_the_line_that_contradicts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lock_is_an_error_at_the_line_that_contradicts_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     manifest = naming(budget={"gpuHours": "60"})
     deployment = write(tmp_path / "deployment.yaml", manifest)
     locked = write(tmp_path / "profile.yaml", profile(locked=["budget"]))
@@ -26,7 +29,7 @@ def test_a_lock_is_an_error_at_the_line_that_contradicts_it(tmp_path: Path, caps
     place, _, message = capsys.readouterr().out.partition(": spec.benchmark.budget: ")
     line = int(place.removeprefix(f"{deployment}:").split(":")[0])
     assert Path(deployment).read_text().splitlines()[line - 1].strip() == "budget:"
-    assert message == 'must be left out: BenchmarkProfile house-rules locks budget, and has {"gpuHours": "40"}\n'
+    says(message)
     assert main(["validate", str(tmp_path)]) == 1, "both are in the directory"
 
 
@@ -34,9 +37,9 @@ def test_rules_are_checked_with_the_profiles_values(tmp_path: Path, capsys: pyte
     manifest = naming()
     manifest["spec"]["pools"][0]["load"][0]["datasets"] = ["own"]
     assert main(["validate", write(tmp_path / "both.yaml", manifest, profile())]) == 1
-    out = capsys.readouterr().out
-    assert "datasets must be listed in benchmark.datasets" in out
-    assert "(with the values of BenchmarkProfile house-rules)" in out
+    (line,) = capsys.readouterr().out.splitlines()
+    assert ": spec.pools[0].load[0].datasets[0]: " in line
+    assert "BenchmarkProfile house-rules" in line
 
 
 def test_a_profile_that_is_in_no_file_is_not_checked_and_that_is_said(
@@ -45,10 +48,10 @@ def test_a_profile_that_is_in_no_file_is_not_checked_and_that_is_said(
     alone = write(tmp_path / "alone.yaml", naming())
     elsewhere = write(tmp_path / "elsewhere.yaml", {**profile(), "metadata": {"name": "house-rules", "namespace": "b"}})
     assert main(["validate", alone, elsewhere]) == 0
-    assert "not checked: the values of BenchmarkProfile house-rules" in capsys.readouterr().err
+    assert "note: spec.benchmark.profileRef: " in capsys.readouterr().err
     for command in ("plan", "render", "measure"):
         assert main([command, alone]) != 0
-        assert "add BenchmarkProfile house-rules to the file" in capsys.readouterr().err
+        assert "spec.benchmark.profileRef.name: " in capsys.readouterr().err
 
 
 def test_a_wrong_profile_is_named_and_stands_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +59,7 @@ def test_a_wrong_profile_is_named_and_stands_for_nothing(tmp_path: Path, capsys:
     assert main(["validate", write(tmp_path / "both.yaml", naming(), wrong)]) == 1
     out, err = capsys.readouterr()
     assert [line.split(": ")[1] for line in out.splitlines()] == ["spec.gate.confidence", "spec.locked[0]"]
-    assert "not checked: the values" in err
+    assert "house-rules" in err
 
 
 def test_the_example_is_planned_with_its_profile(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,4 +108,4 @@ def test_an_edit_that_would_stall_a_deployment_is_refused(tmp_path: Path, capsys
     manifest["metadata"]["uid"] = "u"
     there = write(tmp_path / "there.yaml", manifest)
     assert main(["plan", write(tmp_path / "p.yaml", profile(locked=["budget"])), "--cluster", there]) == 1
-    assert "SpeculativeDeployment qwen3-coder-next: spec.benchmark.budget: must be left" in capsys.readouterr().err
+    assert "SpeculativeDeployment qwen3-coder-next: spec.benchmark.budget: " in capsys.readouterr().err

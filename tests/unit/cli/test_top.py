@@ -113,8 +113,7 @@ async def test_a_server_that_may_not_be_read_says_which_right_is_missing(
 ) -> None:
     async with talking_to(Server(refuses="throughput").answer, tmp_path) as api:
         assert await top.top(api, "models", arguments()) == 0
-    said = capsys.readouterr().out
-    assert "may not be read: ask for `get` on pods/proxy in this namespace" in said
+    assert "`get` on pods/proxy" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("clock")
@@ -128,7 +127,7 @@ async def test_the_report_reads_the_same_servers_and_goes_on_without_those_that_
     assert latency.now
     assert latency.now.tokens_per_second == 200
     assert throughput.now is None
-    assert "may not be read" in throughput.errors[0]
+    assert "pods/proxy" in throughput.errors[0]
     assert served.revisions
     assert {pool.status.serving.revision for pool in served.deployment.pools if pool.status.serving} <= served.revisions
 

@@ -43,7 +43,7 @@ def on(engine: str, version: str, target: str, *args: str, product: str = "NVIDI
     ],
 )
 def test_it_is_told(where: Server, issue: str) -> None:
-    assert any(text.startswith(f"reported in {issue}: ") for text in found(where, MTP))
+    assert any(f" {issue}: " in text for text in found(where, MTP))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,6 @@ def test_validate_and_plan_tell_it_and_block_nothing(tmp_path: Path, capsys: pyt
     file = tmp_path / "glm.yaml"
     file.write_text(yaml.safe_dump(manifest))
     assert main(["validate", str(file)]) == 0
-    assert "note: known problem, reported in sgl-project/sglang#30296" in capsys.readouterr().err
+    assert "sgl-project/sglang#30296" in capsys.readouterr().err
     assert main(["plan", str(file)]) == 0
-    assert "Known problem, reported in sgl-project/sglang#30296" in capsys.readouterr().out
+    assert "sgl-project/sglang#30296" in capsys.readouterr().out

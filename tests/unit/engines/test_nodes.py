@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.example import FILE, run, server
+from tests.support.messages import Says
 
 from paceline import api
 from paceline.core import Server
@@ -30,8 +31,10 @@ def manifest(nodes: int, **promotion: Any) -> dict[str, Any]:
     return loaded
 
 
-def problems(of: dict[str, Any]) -> list[str]:
-    return [f"{refusal.path}: {refusal.message}" for refusal in refused(api.deployment(of), of["spec"])]
+def problems(of: dict[str, Any], says: Says = lambda *_: None) -> list[str]:
+    refusals = refused(api.deployment(of), of["spec"])
+    says(*(refusal.message for refusal in refusals))
+    return [refusal.path for refusal in refusals]
 
 
 @pytest.mark.parametrize("engine", ["SGLang", "SGLangJAX"])
@@ -48,20 +51,18 @@ def test_a_server_of_one_node_is_told_nothing() -> None:
     assert ranks(over(1)) == ()
 
 
-def test_an_engine_whose_nodes_cannot_find_each_other_is_refused() -> None:
+def test_an_engine_whose_nodes_cannot_find_each_other_is_refused(says: Says) -> None:
     of = manifest(2)
     of["spec"]["engine"] |= {"type": "vLLM", "version": "0.33.0", "args": []}
     for pool in of["spec"]["pools"]:
         pool.pop("candidates", None)
     of["spec"]["candidates"] = [{"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}]
-    assert any("spec.accelerator.nodes: 2 nodes are served with SGLang and SGLangJAX only" in p for p in problems(of))
+    assert "spec.accelerator.nodes" in problems(of, says)
 
 
-def test_what_waits_for_a_verdict_that_cannot_come_is_refused() -> None:
-    assert problems(manifest(2)) == []
-    assert problems(manifest(1, untilDecided="Nothing")) == []
-    (problem,) = problems(manifest(2, untilDecided="Nothing"))
-    assert problem.startswith("spec.promotion.untilDecided: Nothing would wait forever")
+def test_what_waits_for_a_verdict_that_cannot_come_is_refused(says: Says) -> None:
+    assert problems(manifest(2)) == problems(manifest(1, untilDecided="Nothing")) == []
+    assert problems(manifest(2, untilDecided="Nothing"), says) == ["spec.promotion.untilDecided"]
 
 
 def test_a_run_of_several_nodes_is_refused() -> None:
@@ -69,11 +70,10 @@ def test_a_run_of_several_nodes_is_refused() -> None:
     assert [refusal.path for refusal in refused(spec, {})] == ["spec.accelerator.nodes"]
 
 
-def test_the_model_is_split_evenly_among_the_nodes() -> None:
+def test_the_model_is_split_evenly_among_the_nodes(says: Says) -> None:
     of = manifest(2)
     of["spec"]["accelerator"]["tensorParallelSize"] = 3
-    (problem,) = problems(of)
-    assert problem == "spec.accelerator.tensorParallelSize: 3 cannot be divided among 2 nodes: take a multiple of 2"
+    assert problems(of, says) == ["spec.accelerator.tensorParallelSize"]
 
     of["spec"]["engine"]["args"].append("--pp-size=2")
-    assert [one.partition(":")[0] for one in problems(of)] == ["spec.engine.args[2]"], "no EAGLE3 with pipelines"
+    assert problems(of) == ["spec.engine.args[2]"], "no EAGLE3 with pipelines"

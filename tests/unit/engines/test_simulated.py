@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import jax_servers, vllm_server
+from tests.support.messages import Says
 from tests.unit.engines.sglang import servers
 
 from paceline import api
@@ -19,31 +20,26 @@ SERVERS = {"SGLang": servers.server(), "SGLangJAX": jax_servers.server(), "vLLM"
 
 def refused(server: Server, **engine: Any) -> list[tuple[str, str]]:
     refusals = list(simulated.refusals(replace(server, engine=replace(server.engine, **engine))))
-    assert all(refusal.rule == simulated.RULE and refusal.message.endswith("; remove it") for refusal in refusals)
+    assert all(refusal.rule == simulated.RULE for refusal in refusals)
     return [(refusal.path, refusal.message) for refusal in refusals]
 
 
+VARIABLES = (
+    "SGLANG_SIMULATE_ACC_LEN", "SGLANG_SIMULATE_ACC_METHOD", "SGLANG_SIMULATE_ACC_TOKEN_MODE",
+    "SGLANG_SIMULATE_ACC_GREEDY", "SGLANG_DSPARK_SIMULATE_FOLD", "SGLANG_SIMULATE_UNIFORM_EXPERTS",
+    "SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS",
+    "SGL_SIMULATE_ACC_LEN",  # SGLang reads it as SGLANG_
+    "SIMULATE_ACC_LEN", "SIMULATE_ACC_METHOD", "SIMULATE_ACC_TOKEN_MODE",  # 0.4.5 and sglang-jax
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("engine", SERVERS)
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("SGLANG_SIMULATE_ACC_LEN", "acceptance"),
-        ("SGLANG_SIMULATE_ACC_METHOD", "acceptance"),
-        ("SGLANG_SIMULATE_ACC_TOKEN_MODE", "acceptance"),
-        ("SGLANG_SIMULATE_ACC_GREEDY", "acceptance"),
-        ("SGLANG_DSPARK_SIMULATE_FOLD", "acceptance"),
-        ("SGL_SIMULATE_ACC_LEN", "acceptance"),  # SGLang reads it as SGLANG_
-        ("SIMULATE_ACC_LEN", "acceptance"),  # 0.4.5 and sglang-jax
-        ("SIMULATE_ACC_METHOD", "acceptance"),
-        ("SIMULATE_ACC_TOKEN_MODE", "acceptance"),
-        ("SGLANG_SIMULATE_UNIFORM_EXPERTS", "the routing of experts"),
-        ("SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "the routing of experts"),
-    ],
-)
-def test_a_variable(engine: str, name: str, what: str) -> None:
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_variable(engine: str, name: str, says: Says) -> None:
     env = ({"name": "HOME", "value": "/tmp"}, {"name": name, "value": "2.5"})
-    message = f"{name} fakes {what}: no real server has this speed, no model writes this text; remove it"
-    assert refused(SERVERS[engine], env=env) == [("engine.env[1].name", message)]
+    ((path, message),) = refused(SERVERS[engine], env=env)
+    assert path == "engine.env[1].name"
+    says(message)
 
 
 def test_in_a_pod_template() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.messages import Says
 from tests.support.rendered import example
 
 from paceline.cli import main
@@ -28,16 +29,13 @@ def told(
     return capsys.readouterr().out
 
 
-def test_a_roll_out_without_room(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_roll_out_without_room(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     """One server is replaced in place, and clients have none while the next one loads; of two, one after the other."""
     one = told(tmp_path, capsys, "--gpus-free", "0")
-    assert one.endswith(
-        "Interruptions once its servers serve, with 0 GPUs free besides them:\n  latency          roll-out of wide: "
-        "no server for 120 s\n"
-    )
-    assert "With 0 free:\n  no node has room for a server: latency: not placed" in one
+    says(*one.splitlines()[-2:])
+    assert "latency: not placed" in one
     two = told(tmp_path, capsys, "--gpus-free", "0", replicas=2)
-    assert "  latency          roll-out of wide: one of 2 servers away at a time, for 120 s each\n" in two
+    says(*(line for line in two.splitlines() if line.startswith("  latency ") and "wide" in line))
 
 
 def test_a_server_that_is_lent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,5 +57,5 @@ def test_when_rounds_may_start(tmp_path: Path, capsys: pytest.CaptureFixture[str
     """And what they cost then: the forecast takes the window to be open."""
     window = {"schedule": "0 22 * * *", "duration": "6h", "timeZone": "Europe/Berlin"}
     text = told(tmp_path, capsys, window=window)
-    assert "Rounds start only within benchmark.window (0 22 * * * Europe/Berlin, for 6 h): it " in text
+    assert "benchmark.window (0 22 * * * Europe/Berlin, for 6 h)" in text
     assert "4-8" in text

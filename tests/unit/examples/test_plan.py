@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import imported
+from tests.support.messages import Says
 from tests.support.rendered import EXAMPLES, example
 from tests.support.searched import searching
 from tests.support.world import World
@@ -68,15 +69,12 @@ def test_answers_that_are_compared_take_their_time_too(capsys: pytest.CaptureFix
     assert pools["latency"].jobs == 4
     assert pools["latency"].accelerator_seconds == pytest.approx(4 * 2 * (LATENCY_ARM + 20.48) * 4)
     assert main(["plan", str(EXAMPLES / "ngram-no-draft.yaml"), "--tokens-per-second", "100"]) == 0
-    assert "16 prompts, one after another, of at most 128 tokens: 0.3 min" in capsys.readouterr().out
+    assert re.search(r"\b16 .* 128 tokens: 0\.3 min", capsys.readouterr().out)
 
 
-def test_it_begins_with_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_begins_with_the_answer(capsys: pytest.CaptureFixture[str], says: Says) -> None:
     """8 servers of the latency pool and 9 of the other: 2.2 h and 0.6 h of four GPUs; 6.4 h and 1.7 h at worst."""
-    assert output(capsys)[0] == (
-        "qwen3-coder-next: likely 11.0 GPU-hours (2.7 h), at worst 32.1 GPU-hours (8.0 h); a server starts in 120 s "
-        "and answers one request with 100 tokens/s; the first verdict comes after round 3"
-    )
+    says(output(capsys)[0])
 
 
 def plan_of(tmp_path: Path, target: str, *arguments: str, **pool: Any) -> int:
@@ -90,36 +88,40 @@ def plan_of(tmp_path: Path, target: str, *arguments: str, **pool: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("target", "says"),
+    ("target", "told"),
     [
-        ("hf://acme/Wonder-8B", "answers one request with 100 tokens/s"),
-        ("hf://acme/Wonder-70B", "answers one request with 14 tokens/s"),
-        ("hf://acme/wonder", "the name of hf://acme/wonder does not tell its size"),
+        ("hf://acme/Wonder-8B", " 100 tokens/s"),
+        ("hf://acme/Wonder-70B", " 14 tokens/s"),
+        ("hf://acme/wonder", " hf://acme/wonder "),  # of which nothing tells the size
     ],
 )
 def test_the_speed_is_guessed_by_the_models_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, told: str
 ) -> None:
     assert plan_of(tmp_path, target) == 0
-    assert says in capsys.readouterr().out
+    assert told in capsys.readouterr().out
 
 
-def test_what_never_finds_room_has_a_way_out_and_a_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_never_finds_room_has_a_way_out_and_a_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     """Two servers of one GPU on a machine of two: a round finds room only on a GPU of theirs."""
     assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "2", replicas=2) == NO_ROOM
-    assert "Way out: spec.benchmark.capacityPolicy: Borrow" in capsys.readouterr().out
+    assert "spec.benchmark.capacityPolicy: Borrow" in capsys.readouterr().out
     assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "1", replicas=2) == NO_ROOM
-    assert "Way out: more GPUs, or fewer replicas" in capsys.readouterr().out
+    says(*(line for line in capsys.readouterr().out.splitlines() if "replicas" in line))
     assert plan_of(tmp_path, "hf://acme/Wonder-8B", "--gpus-free", "3", replicas=2) == 0
 
 
-def test_deployments_of_one_file_share_what_is_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_deployments_of_one_file_share_what_is_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     """One server of one GPU each, and a round beside it: two GPUs are enough for one, and not for three."""
     one, file = example("qwen3-8b"), tmp_path / "planned.yaml"
     for many, code in ((1, 0), (3, NO_ROOM)):
         file.write_text(yaml.safe_dump_all([one | {"metadata": {"name": f"chat-{number}"}} for number in range(many)]))
         assert main(["plan", str(file), "--gpus-free", "2"]) == code
-    assert "Servers of all 3 deployments take 3 GPUs together.\n  Not all fit in 2" in capsys.readouterr().out
+    says(*capsys.readouterr().out.splitlines()[-2:])
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,12 +146,12 @@ def test_what_a_verdict_can_show_and_its_floor_stand_beside_each_other(capsys: p
         ["throughput", "3", "+9.3%", "1.2", "1.0", "2.2"],
         ["throughput", "9", "+3.6%", "3.6", "3.1", "6.7"],
     ]
-    assert "    latency          1.9% in the mean over workloads, 3.0% on one of them" in lines
+    assert any(re.match(r"    latency +1\.9% .* 3\.0% ", line) for line in lines)
     first = next(line for line in lines if "code@1 " in line)
-    assert "64 requests of at most 512 tokens (35 after the first round, if its baseline allows): 5.5 min" in first
+    assert re.search(r"\b64 .* 512 tokens \(35 .*\): 5\.5 min", first)
 
 
-def test_the_steps_are_those_of_the_planner() -> None:
+def test_the_steps_are_those_of_the_planner(says: Says) -> None:
     """Claim, prefetch, the baseline of each pool, a run for each, and the candidates."""
     steps = forecast_of(ALL_FASTER).steps
     kinds = [kind for (kind, _), _ in steps]
@@ -160,8 +162,10 @@ def test_the_steps_are_those_of_the_planner() -> None:
         *(*promotion, *promotion),
     ]
     whys = [why for _, why in steps]
-    assert whys[3] == "serve baseline: no candidate has been shown to be faster"
-    assert [why.partition(", if ")[0] for why in whys[-4::2]] == ["serve narrow", "serve wide"]
+    assert [whys[3].partition(":")[0], *(why.partition(",")[0] for why in whys[-4::2])] == [
+        *("serve baseline", "serve narrow", "serve wide")
+    ]
+    says(whys[3])
     assert not any("1.50x" in why for why in whys)  # what was made up is not told
 
 
@@ -183,16 +187,10 @@ def test_too_few_gpus(free: int, waits: str) -> None:
     assert outcome.serving == min(free, 8)
 
 
-def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
+def test_room_for_one_round(capsys: pytest.CaptureFixture[str], says: Says) -> None:
     outcome = forecast_of(ALL_FASTER, free=12)
     assert (outcome.waiting, outcome.most_at_once) == ((), 2)
-    lines = output(capsys, "--gpus-free", "12")
-    assert lines[-8:-4] == [
-        "Servers take 8 GPUs in all, a round takes 4 on one node besides them.",
-        "With 12 free:",
-        "  everything finds room in the end",
-        "  2 runs take turns: there is no room for a round of each at the same time",
-    ]
+    says(*output(capsys, "--gpus-free", "12")[-8:-4])
 
 
 def test_a_pool_without_replicas_begins_with_one_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,7 +199,7 @@ def test_a_pool_without_replicas_begins_with_one_server(tmp_path: Path, capsys: 
     del manifest["spec"]["pools"][0]["replicas"]
     (file := tmp_path / "one.yaml").write_text(yaml.safe_dump(manifest))
     assert main(["plan", str(file)]) == 0
-    assert "Servers take 8 GPUs in all, a round takes 4 on one node besides them." in capsys.readouterr().out
+    assert re.search(r" 8 GPUs .* 4 on one node", capsys.readouterr().out)
 
 
 def test_room_for_both_rounds() -> None:
@@ -228,11 +226,11 @@ def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureF
     (run,) = (stored["metadata"]["name"] for stored in world.runs("latency"))
     assert lines[3].split() == ["latency", "0", "0", "0", "0.0", "reuses", run]
     assert lines[4].split()[:4] == ["throughput", "3-8", "3-8", "6-16"]
-    assert "  A server is ready 60 s after its start: measured in 15 starts of earlier runs." in lines
+    assert any(re.search(r" 60 s .* 15 starts ", line) for line in lines)
     assert not any("Job " in line for line in lines)
 
     # Its earlier rounds agreed to the gate's floor of 0.2 %: 1.02 x exp(7.649 x 0.002 / sqrt(3)) = 1.0290.
-    assert "  Between rounds a speed-up varies (standard deviations), measured in 3 rounds of earlier runs:" in lines
+    assert any(" 3 rounds of earlier runs:" in line for line in lines)
     assert any(line.split()[:3] == ["throughput", "3", "+2.9%"] for line in lines)
 
 
@@ -316,7 +314,7 @@ def test_what_validate_refuses_is_refused(tmp_path: Path, capsys: pytest.Capture
     wrong.write_text(yaml.safe_dump(manifest))
     for command in ("plan", "render"):
         assert main([command, str(wrong)]) == 1
-        assert "spec.candidates[0].tree.numDraftTokens: numDraftTokens must be" in capsys.readouterr().err
+        assert "spec.candidates[0].tree.numDraftTokens: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["render", "plan"])
@@ -339,39 +337,35 @@ def test_a_file_that_is_not_there_is_named(command: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("text", ["x", "0", "-1"])
-def test_a_number_that_is_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_number_that_is_none(text: str, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     with pytest.raises(SystemExit):
         main(["plan", NEXT, f"--start-seconds={text}"])
-    assert f"must be a whole number above zero; got {text}" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["plan", NEXT, "--gpus-free=-1"])
-    assert "must be a whole number; got -1" in capsys.readouterr().err
+    says(*(line for line in capsys.readouterr().err.splitlines() if "error" in line))
 
 
-def test_what_takes_longer_than_a_round_waits_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_takes_longer_than_a_round_waits_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
     """64 requests of 512 tokens at 100 a second: 327.68 s."""
     manifest = example("qwen3-coder-next")
     manifest["spec"]["benchmark"] = {"timeouts": {"start": "1m", "workload": "5m"}}
     short = tmp_path / "short.yaml"
     short.write_text(yaml.safe_dump(manifest))
     assert main(["plan", str(short), "--start-seconds", "120", "--tokens-per-second", "100"]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if "Too slow" in line]
-    assert lines[:2] == [
-        "  Too slow: a server may take 120 s to start, but a round waits for 1.0 min; set "
-        "spec.benchmark.timeouts.start to 3m or more.",
-        "  Too slow: latency code@1 may take 5.5 min on one arm, but a round waits for 5.0 min; set "
-        "spec.benchmark.timeouts.workload to 7m or more, or lower requests or maxTokens.",
-    ]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "spec.benchmark.timeouts." in line]
     assert len(lines) == 1 + 4  # the throughput pool's take a fraction of it
+    says(*lines[:2])
 
 
 def test_as_it_stands_nothing_is_too_slow(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not any("Too slow" in line for line in output(capsys))
+    assert not any("spec.benchmark.timeouts." in line for line in output(capsys))
 
 
 def test_how_long_a_rate_lasts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(EXAMPLES / "qwen3-coder-30b-a3b.yaml")]) == 0
-    assert "480 requests over 60 s of at most 256 tokens" in capsys.readouterr().out
+    assert re.search(r"\b480 .* 60 s .* 256 tokens", capsys.readouterr().out)
 
 
 def test_from_which_round_on_prompts_come_again_is_output(capsys: pytest.CaptureFixture[str]) -> None:
@@ -390,7 +384,7 @@ def test_a_run_that_brings_its_rounds_along_measures_nothing(
     path.write_text(yaml.safe_dump_all(record.as_documents(imported.file())))
     assert main(["plan", str(path)]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("Not measured: spec.measured has its rounds, ") for line in said)
+    assert any(" spec.measured " in line for line in said)
     assert next(line for line in said if line.startswith("all")).split()[1:4] == ["0", "0", "0"]
 
 
@@ -417,9 +411,6 @@ def test_the_rounds_of_a_search_are_a_part_of_its_pools(tmp_path: Path, capsys: 
     lines = planned(capsys, tmp_path, "Gate")
     pool = next(number for number, line in enumerate(lines) if line.startswith("latency "))
     assert lines[pool + 1].startswith("  of which the search ")
-    assert (
-        "A search has the rounds that it would need if all candidates were equally fast: it may need others." in lines
-    )
     cost = forecast(searching_briefly("Gate"), (), ALL_FASTER, ASSUMED, None, NOW).pools["latency"]
     assert cost.search is not None
     assert cost.jobs == cost.search.jobs + 3

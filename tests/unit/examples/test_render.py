@@ -1,9 +1,11 @@
 """`paceline render`: which objects, and what it says of bad input."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.support.messages import Says
 from tests.support.rendered import EXAMPLES, example
 from tests.support.searched import searching
 from tests.support.world import World
@@ -53,28 +55,28 @@ def test_several_nodes_are_a_leader_worker_set(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    "arguments",
     [
-        (["--pool", "fast"], "no pool fast; there are latency, throughput"),
-        (["--arm", "slim"], "no arm slim; pool latency has baseline, wide; pool throughput has baseline, narrow, wide"),
-        (["--pool", "latency", "--arm", "narrow"], "no arm narrow; pool latency has baseline, wide"),
+        ["--pool", "fast"],
+        ["--arm", "slim"],
+        ["--pool", "latency", "--arm", "narrow"],
     ],
 )
-def test_a_pool_or_arm_that_is_not_there(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pool_or_arm_that_is_not_there(arguments: list[str], capsys: pytest.CaptureFixture[str], says: Says) -> None:
     assert main(["render", NEXT, *arguments]) == 1
-    assert capsys.readouterr().err == f"{NEXT}: {says}\n"
+    says(capsys.readouterr().err.removeprefix(f"{NEXT}: "))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     assert main(["render", str(tmp_path / "none.yaml")]) == 1
-    assert "no such file" in capsys.readouterr().err
+    says(capsys.readouterr().err)
 
 
-def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     path = tmp_path / "other.yaml"
     path.write_text("kind: ConfigMap\n---\napiVersion: example.com/v1\nkind: BenchmarkRun\nspec: {}\n")
     assert main(["render", str(path)]) == 1
-    assert capsys.readouterr().err == f"{path}: it has neither a SpeculativeDeployment nor a BenchmarkRun\n"
+    says(capsys.readouterr().err)
 
 
 # Pools and runs that search.
@@ -85,7 +87,7 @@ SEARCH = str(EXAMPLES / "search.yaml")
 def test_a_pool_that_searches_serves_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", SEARCH, "--pool", "latency"]) == 0
     out = capsys.readouterr().out
-    assert "# Pool latency searches among 45 candidates, tree-1-1-2 to tree-7-8-32: see --arm.\n" in out
+    assert re.search(r"# Pool latency .* 45 candidates, tree-1-1-2 to tree-7-8-32: .*--arm", out)
     assert [one["kind"] for one in yaml.safe_load_all(out)] == ["ControllerRevision", "Deployment", "Service"]
     assert "--speculative" not in out
 
@@ -100,7 +102,7 @@ def test_any_tree_that_it_may_find_can_be_rendered(capsys: pytest.CaptureFixture
 def test_of_many_arms_a_message_names_some(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", SEARCH, "--pool", "latency", "--arm", "wide"]) == 1
     said = capsys.readouterr().err
-    assert "no arm wide; pool latency has baseline, tree-1-1-2, " in said
+    assert " baseline, tree-1-1-2, " in said
     assert said.endswith(" and 34 more\n")
 
 
@@ -115,7 +117,7 @@ def test_of_a_search_the_first_round_is_its_first_cells(tmp_path: Path, capsys: 
     path.write_text(yaml.safe_dump({key: run[key] for key in ("apiVersion", "kind", "metadata", "spec")}))
     assert main(["render", str(path)]) == 0
     out = capsys.readouterr().out
-    assert ": 1 server, one after another on the same accelerators.\n" in out
+    assert ": 1 server, " in out
     (job,) = yaml.safe_load_all(out)
     (first,) = world.under_way("round")
     assert RoundJob(job=job, pod=None).plan.cells == RoundJob(job=first, pod=None).plan.cells

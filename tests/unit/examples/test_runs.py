@@ -6,6 +6,7 @@ import pytest
 import yaml
 from tests.support.example import RUN
 from tests.support.example_files import RUNS
+from tests.support.messages import Says
 
 from paceline import api
 from paceline.cli import main
@@ -89,27 +90,26 @@ def sweep(tmp_path: Path, commit: str | None) -> Path:
 
 
 def test_commits_that_are_missing_are_named_with_the_way_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
 ) -> None:
     assert main(["render", str(sweep(tmp_path, None))]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        f"gb10: {field} is missing; set it to the commit that the cache holds, the directory below snapshots/"
-        for field in LEFT_OUT["sweep-gb10"]
-    ]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[1] for line in lines] == [*LEFT_OUT["sweep-gb10"]]
+    says(*lines)
 
 
-def test_what_a_run_costs_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_run_costs_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     """Five rounds of two arms: 120 s to start and 64 requests of 512 tokens at 1, 2, 4 and 8 times 100 tokens/s."""
     planned = ["--start-seconds", "120", "--tokens-per-second", "100", "--gpus-free", "1"]
     assert main(["plan", str(sweep(tmp_path, "1" * 40)), *planned]) == 0
     said = capsys.readouterr().out.splitlines()
     hours = 5 * 2 * (120 + 64 * 512 / 100 * (1 + 1 / 2 + 1 / 4 + 1 / 8)) / 3600
     assert said[3].split() == ["gb10", "5", "5", "10", f"{hours:.1f}"]
-    assert said[-3:] == ["A round takes 1 GPUs on one node.", "With 1 free:", "  everything finds room in the end"]
+    says(*said[-3:])
 
 
 def test_a_run_that_cannot_be_carried_out_is_planned_as_such(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", str(sweep(tmp_path, None))]) == 1
-    assert "Stalled: spec.target.commit is missing; set it to the commit" in capsys.readouterr().out
+    assert "Stalled: spec.target.commit " in capsys.readouterr().out

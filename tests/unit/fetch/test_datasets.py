@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from tests.support.messages import Says
 
 from paceline.core import Source
 from paceline.core.names import snapshot_path
@@ -120,30 +121,25 @@ async def test_another_users_prompts_stay(pod: Pod, hub: Hub) -> None:
     assert snapshots(pod) == {first, second}
 
 
-NO_WAY = "correct the source or give a token in spec.cache.tokenSecretRef"
-
-
 @pytest.mark.parametrize(
-    ("source", "revision", "sentence"),
+    ("source", "revision"),
     [
-        ("hf://datasets/no/body/a.json", "main", f"no such repository, or a private one; {NO_WAY}"),
-        (f"hf://{REPOSITORY}/chat.json", "main", "no such file in revision main; correct the path"),
-        (f"hf://{REPOSITORY}/data", "main", "no such file in revision main; correct the path"),
-        (MESSAGES, "v9", "no revision v9; name a branch, tag or commit it has"),
-        (MESSAGES, "0" * 40, f"no revision {'0' * 40}; name a branch, tag or commit it has"),
-        (
-            "hf://datasets/paceline-test/gated/code.jsonl",
-            "main",
-            "gated; accept its terms on the hub and give a token in spec.cache.tokenSecretRef",
-        ),
+        ("hf://datasets/no/body/a.json", "main"),
+        (f"hf://{REPOSITORY}/chat.json", "main"),
+        (f"hf://{REPOSITORY}/data", "main"),
+        (MESSAGES, "v9"),
+        (MESSAGES, "0" * 40),
+        ("hf://datasets/paceline-test/gated/code.jsonl", "main"),
     ],
 )
-async def test_a_refusal_downloads_no_weights(pod: Pod, hub: Hub, source: str, revision: str, sentence: str) -> None:
+async def test_a_refusal_downloads_no_weights(pod: Pod, hub: Hub, source: str, revision: str, says: Says) -> None:
     hub.repositories["datasets/paceline-test/gated"] = Repository(
         history=hub.repositories[REPOSITORY].history, token="hf_opens_it"
     )
     ended = await pod.fetch(TARGET, datasets=asks(source, revision=revision))
-    assert (ended.code, ended.message) == (2, f"{source}: {sentence}")
+    assert ended.code == 2
+    assert ended.message.startswith(f"{source}: ")
+    says(ended.message)
     assert not [line for line in hub.downloads if "safetensors" in line]
     assert not list(pod.volume.glob("fetch/sets/*"))
 
@@ -151,7 +147,7 @@ async def test_a_refusal_downloads_no_weights(pod: Pod, hub: Hub, source: str, r
 async def test_a_commit_that_was_resolved_and_has_gone_is_named(pod: Pod) -> None:
     ended = await pod.fetch(TARGET, datasets=asks(commit="0" * 40))
     assert ended.code == 2
-    assert ended.message.startswith(f"{MESSAGES}: no revision main ({'0' * 40}); name a branch, tag or commit")
+    assert ended.message.startswith(f"{MESSAGES}: no revision main ({'0' * 40})")
 
 
 async def test_a_token_opens_what_is_gated(pod: Pod, hub: Hub) -> None:
@@ -160,24 +156,22 @@ async def test_a_token_opens_what_is_gated(pod: Pod, hub: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    "content",
     [
-        (
-            b'[{"conversations": [{"from": "human", "value": "a"}, {"from": "observation", "value": "b"}]}]',
-            "entry 1: conversations has a message of observation",
-        ),
-        (b'{"messages": [{"role": "system", "content": "a"}]}', "entry 1 asks nothing"),
-        (b'{"question": "a"}', "entry 1 has neither messages nor conversations"),
-        (b"PAR1", "line 1 is not JSON"),
+        b'[{"conversations": [{"from": "human", "value": "a"}, {"from": "observation", "value": "b"}]}]',
+        b'{"messages": [{"role": "system", "content": "a"}]}',
+        b'{"question": "a"}',
+        b"PAR1",
     ],
 )
 async def test_prompts_that_no_round_could_send_are_refused_before_weights(
-    pod: Pod, hub: Hub, content: bytes, says: str
+    pod: Pod, hub: Hub, content: bytes, says: Says
 ) -> None:
     hub.repositories[REPOSITORY] = Repository(history=(snapshot({"code.jsonl": content}),))
     ended = await pod.fetch(TARGET, datasets=asks())
     assert ended.code == 2
-    assert ended.message.startswith(f"{MESSAGES}: {says}")
+    assert ended.message.startswith(f"{MESSAGES}: ")
+    says(ended.message)
     assert not [line for line in hub.downloads if "safetensors" in line]
 
 
@@ -185,7 +179,7 @@ async def test_a_hub_that_cannot_be_reached_is_worth_another_try(pod: Pod, hub: 
     pinned = f"{HEAD}@{hub.commit(HEAD)}"
     ended = await pod.fetch(pinned, datasets=asks(), environment={"HF_ENDPOINT": "http://127.0.0.1:1"})
     assert ended.code == 1
-    assert ended.message.startswith(f"{MESSAGES}: http://127.0.0.1:1 cannot be reached (")
+    assert ended.message.startswith(f"{MESSAGES}: http://127.0.0.1:1 ")
 
 
 async def test_models_without_their_prompts_are_no_set(pod: Pod, hub: Hub) -> None:
@@ -200,7 +194,7 @@ async def test_models_without_their_prompts_are_no_set(pod: Pod, hub: Hub) -> No
     assert not list(pod.volume.glob("fetch/sets/*"))
 
 
-async def test_a_file_too_large_to_be_read_is_not_downloaded(pod: Pod, hub: Hub) -> None:
+async def test_a_file_too_large_to_be_read_is_not_downloaded(pod: Pod, hub: Hub, says: Says) -> None:
     async def swollen(request: web.Request, handler: Handler) -> web.StreamResponse:
         if "/paths-info/" in request.path:
             return web.json_response([{"type": "file", "oid": "0" * 40, "size": 1 << 30, "path": "code.jsonl"}])
@@ -208,11 +202,12 @@ async def test_a_file_too_large_to_be_read_is_not_downloaded(pod: Pod, hub: Hub)
 
     hub.answer = swollen
     ended = await pod.fetch(HEAD, datasets=asks())
-    assert (ended.code, ended.message) == (2, f"{MESSAGES}: larger than 256 MiB; name a file with a part of it")
+    assert ended.code == 2
+    says(ended.message)
     assert hub.downloads == []
 
 
 @pytest.mark.parametrize("source", ["hf://datasets/a/b", "hf://datasets/a/b/../c", "hf://a/b", "pvc://claim/a.json"])
 def test_sources_are_files_of_datasets_and_nothing_else(source: str) -> None:
-    with pytest.raises(FetchError, match=r"not a file that can be fetched; write hf://datasets/OWNER/NAME/PATH"):
+    with pytest.raises(FetchError, match=source):
         read_request(f'{{"models": [], "datasets": [{{"source": "{source}"}}]}}')

@@ -161,7 +161,7 @@ async def test_neither_counts_until_both_are_there(pod: Pod, hub: Hub) -> None:
 
     hub.answer = break_head
     ended = await pod.fetch(TARGET, HEAD)
-    assert (ended.code, ended.message) == (1, f"hf://{HEAD}: http://127.0.0.1:{hub.port} answered 500")
+    assert (ended.code, ended.message.rpartition(" ")[2]) == (1, "500")
     assert not list((pod.volume / "fetch").glob("sets/*"))
     hub.answer = None
     hub.asked.clear()

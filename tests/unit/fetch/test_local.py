@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tests.support.messages import Says
+
 from paceline.fetching import FetchResult
 
 from .conftest import HEAD, Hub, Pod
@@ -51,29 +53,25 @@ async def test_a_head_from_the_hub_for_a_target_that_is_there(pod: Pod, hub: Hub
     assert [model.commit for model in FetchResult.from_message(ended.message).models][1] == hub.commit(HEAD)
 
 
-async def test_a_directory_that_is_not_there(pod: Pod) -> None:
+async def test_a_directory_that_is_not_there(pod: Pod, says: Says) -> None:
     ended = await pod.fetch(sources=[SOURCE])
-    assert (ended.code, ended.message) == (
-        2,
-        f"{SOURCE}: no directory {PLACE}, in the cache volume; correct the path or put the model there",
-    )
+    assert ended.code == 2
+    says(ended.message)
 
 
-async def test_a_directory_that_is_no_model(pod: Pod, hub: Hub) -> None:
+async def test_a_directory_that_is_no_model(pod: Pod, hub: Hub, says: Says) -> None:
     folder = put(pod, hub, "Qwen/Qwen3-8B")
     (folder / "config.json").unlink()
     ended = await pod.fetch(sources=[SOURCE])
-    assert (ended.code, ended.message) == (2, f"{SOURCE}: no config.json in {PLACE}; not a model")
+    assert ended.code == 2
+    says(ended.message)
 
 
-async def test_weights_that_were_cut_off(pod: Pod, hub: Hub) -> None:
+async def test_weights_that_were_cut_off(pod: Pod, hub: Hub, says: Says) -> None:
     folder = put(pod, hub, "Qwen/Qwen3-8B")
     (folder / "model.safetensors.index.json").unlink()
     (weights,) = folder.glob("*.safetensors")
     weights.write_bytes(weights.read_bytes()[:100])
     ended = await pod.fetch(sources=[SOURCE])
     assert ended.code == 2
-    assert (
-        ended.message
-        == f"{SOURCE}: {weights.name} has no safetensors header; name a repository whose weights are whole"
-    )
+    says(ended.message)

@@ -61,18 +61,16 @@ def test_one_revision_is_kept_at_least() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "null", "{}", '{"models": 3}', '{"models": [{}]}', "[" * 100_000])
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="PACELINE_FETCH is not a request: "):
+    with pytest.raises(ValueError, match="PACELINE_FETCH "):
         FetchRequest.from_json(text)
 
 
 @pytest.mark.parametrize("source", ["hf://datasets/a/b/c.json", "builtin://code", "configMap://a/b", "hf://a/../b"])
 def test_a_model_is_of_the_hub_or_on_the_claim(source: str) -> None:
-    with pytest.raises(
-        ValueError, match=r"not a source that can be fetched; write hf://OWNER/NAME or pvc://CLAIM/PATH"
-    ):
+    with pytest.raises(ValueError, match=source):
         FetchRequest.from_json(json.dumps({"models": [{"source": source}]}))
 
 
 def test_a_dataset_is_of_the_hub() -> None:
-    with pytest.raises(ValueError, match=r"not a file that can be fetched; write hf://datasets/OWNER/NAME/PATH"):
+    with pytest.raises(ValueError, match="hf://a/b"):
         FetchRequest.from_json(json.dumps({"models": [], "datasets": [{"source": "hf://a/b"}]}))

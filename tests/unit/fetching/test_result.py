@@ -89,7 +89,7 @@ def test_as_many_datasets_as_a_spec_may_name_leave_room_for_a_pair_and_its_facts
 
 
 def test_more_datasets_than_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 models and 400 datasets do not fit"):
+    with pytest.raises(ValueError, match="2 models and 400 datasets"):
         replace(fetched(2), datasets=datasets(400)).to_message()
 
 
@@ -115,7 +115,7 @@ def test_a_message_that_would_be_too_long_loses_facts_but_no_commit() -> None:
 
 
 def test_more_commits_than_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="100 models do not fit"):
+    with pytest.raises(ValueError, match="100 models"):
         unlike(fetched(100)).to_message()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support import example
+from tests.support.messages import Says
 
 from paceline.core import RunSpec
 from paceline.evidence import fingerprint, question
@@ -77,21 +78,15 @@ def test_a_model_on_a_claim_is_where_it_is_here() -> None:
     assert found["/models/qwen/Qwen3-8B"] == str(example.FILE.parent / "qwen" / "Qwen3-8B")
 
 
-@pytest.mark.parametrize(
-    ("pool", "message"),
-    [
-        (None, "--pool: name one of latency, throughput; each is a run of its own"),
-        ("batch", "--pool: there is no batch; there are latency, throughput"),
-    ],
-)
-def test_one_pool_is_measured(pool: str | None, message: str) -> None:
-    with pytest.raises(QuestionError) as refused:
+@pytest.mark.parametrize("pool", [None, "batch"])
+def test_one_pool_is_measured(pool: str | None, says: Says) -> None:
+    with pytest.raises(QuestionError, match=r"--pool: .* latency, throughput") as refused:
         asked(deployment(), pool)
-    assert str(refused.value) == message
+    says(refused.value)
 
 
 def test_servers_of_several_nodes_cannot_be_measured() -> None:
     manifest = deployment()
     manifest["spec"]["accelerator"] |= {"nodes": 2, "tensorParallelSize": 8}
-    with pytest.raises(QuestionError, match=r"accelerator.nodes is 2, but a run measures on one node"):
+    with pytest.raises(QuestionError, match=r"accelerator\.nodes is 2"):
         asked(manifest, "latency")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support import runs
+from tests.support.messages import Says
 
 from paceline import api
 from paceline.measure import record
@@ -75,18 +76,18 @@ def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:
     assert record.gone_on_with(finished, wanted(), "another way", tmp_path / "run.yaml")["status"] == finished["status"]
 
 
-def test_another_question_is_refused(tmp_path: Path) -> None:
+def test_another_question_is_refused(tmp_path: Path, says: Says) -> None:
     other = wanted()
     other["spec"] = {**other["spec"], "gate": {"minImprovement": "50%"}}
-    with pytest.raises(
-        RecordError, match=r"asks a different question from .*; name another file with -o, or remove it"
-    ):
+    with pytest.raises(RecordError) as refused:
         record.gone_on_with(half_way(), other, NOTE, tmp_path / "run.yaml")
+    says(refused.value)
 
 
-def test_rounds_of_two_ways_are_not_mixed(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="measured differently"):
+def test_rounds_of_two_ways_are_not_mixed(tmp_path: Path, says: Says) -> None:
+    with pytest.raises(RecordError) as refused:
         record.gone_on_with(half_way("measured on another"), wanted(), NOTE, tmp_path / "run.yaml")
+    says(refused.value)
 
 
 @pytest.mark.parametrize("text", ["kind: Pod\n", "[]\n", "{", "kind: BenchmarkRun\n"])
@@ -97,20 +98,19 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, text: str) 
 
 
 @pytest.mark.parametrize(
-    ("edit", "wrong"),
+    "edit",
     [
-        ({"metadata": None}, "metadata.name is not a string"),
-        ({"spec": None}, "spec is not an object"),
-        ({"status": None}, "status is not an object"),
-        ({"rounds": [{"round": None, "try": 0}]}, "spec of a BenchmarkRound has no number of a round and a try"),
-        ({"status": {"conditions": ["Complete"]}}, "status.conditions is not a list of objects"),
+        *({part: None} for part in ("metadata", "spec", "status")),
+        {"rounds": [{"round": None, "try": 0}]},
+        {"status": {"conditions": ["Complete"]}},
     ],
 )
-def test_a_file_that_was_cut_off_or_edited_is_told(tmp_path: Path, edit: dict[str, Any], wrong: str) -> None:
+def test_a_file_that_was_cut_off_or_edited_is_told(tmp_path: Path, edit: dict[str, Any], says: Says) -> None:
     file = tmp_path / "run.yaml"
     record.save(file, {**half_way(), "rounds": [], **edit})
-    with pytest.raises(RecordError, match=f"{wrong}, so it was edited or cut off: restore it, or remove it"):
+    with pytest.raises(RecordError) as told:
         record.load_run(file)
+    says(told.value)
 
 
 def test_the_lock_is_kept_by_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_the_lock_is_kept_by_what_was_started(tmp_path: Path, monkeypatch: pytes
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock,))
     os.close(lock)
     waited: list[bool] = []
-    with pytest.raises(RecordError, match="still runs"):
+    with pytest.raises(RecordError):
         record.lock(tmp_path, lambda: waited.append(True))
     assert waited == [True]
     child.communicate(b"\n")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.support import example
+from tests.support.messages import Says
 from tests.unit.measure.test_models import put
 
 from paceline.cli import main
@@ -35,40 +36,33 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
 
-def test_a_pool_is_named_where_there_are_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--pool: name one of latency, throughput" in refused(tmp_path, capsys, example.FILE)
+def test_a_pool_is_named_where_there_are_several(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
+) -> None:
+    assert " latency, throughput" in refused(tmp_path, capsys, example.FILE)
 
 
-def test_one_thing_is_measured_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_thing_is_measured_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     both = tmp_path / "both.yaml"
     both.write_text((EXAMPLES / "try.yaml").read_text() + "---\n" + (EXAMPLES / "benchmark-only.yaml").read_text())
-    said = refused(tmp_path, capsys, both)
-    assert (
-        "has SpeculativeDeployment try, BenchmarkRun own-models-chat: only a file with one of them can be measured"
-    ) in said
+    says(refused(tmp_path, capsys, both))
 
 
-def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml")
-    assert (
-        "pvc://company-models/qwen/Qwen3-8B: it is on a claim of the cluster; name a local copy with --models" in said
-    )
+def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
+    says(refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml"))
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        (("-o", "{there}"), "-o: {there} is a folder, or named like the logs' folder: name a file, such as run.yaml"),
-        (("-o", "."), "-o: . is a folder"),
-        (("-o", "{there}/run.d"), "-o: {there}/run.d is a folder, or named like the logs' folder"),
-        (
-            ("-o", "{there}/a-file/run.yaml"),
-            "{there}/a-file/run.d: Not a directory: name a file of another folder with",
-        ),
-        (("-o", "{there}/question.yaml"), "-o: {there}/question.yaml is the file that is measured, and would be over"),
-        (("--report", "{there}/run.yaml"), "--report: {there}/run.yaml is a folder, or the file of the run"),
-        (("--report", "{there}/no/page.html"), "--report: {there}/no is not a folder that can be written to"),
-        (("--venv", "{there}/no"), "--venv: {there}/no has no bin directory; name a virtual environment"),
+        ("-o", "{there}"),
+        ("-o", "."),
+        ("-o", "{there}/run.d"),
+        ("-o", "{there}/a-file/run.yaml"),
+        ("-o", "{there}/question.yaml"),
+        ("--report", "{there}/run.yaml"),
+        ("--report", "{there}/no/page.html"),
+        ("--venv", "{there}/no"),
     ],
 )
 def test_what_cannot_be_written_or_started_is_told_before_anything_is_downloaded(
@@ -76,18 +70,20 @@ def test_what_cannot_be_written_or_started_is_told_before_anything_is_downloaded
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, str],
-    message: str,
+    says: Says,
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # where no driver is
     file = tmp_path / "question.yaml"
     file.write_text((EXAMPLES / "try.yaml").read_text())
     (tmp_path / "a-file").touch()
     given = [word.format(there=tmp_path) for word in ("--engine-command", "/bin/true", *options)]
-    assert message.format(there=tmp_path) in refused(tmp_path, capsys, file, *given)
+    said = refused(tmp_path, capsys, file, *given)
+    assert options[0] in said
+    says(said)
 
 
 def test_prompts_that_no_round_could_use_are_told_before_a_round(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
 ) -> None:
     run = yaml.safe_load((EXAMPLES / "benchmark-only.yaml").read_text())
     run["spec"]["workloads"] = [{"name": "own", "source": "pvc://logs/own.jsonl", "concurrency": 1, "requests": 5}]
@@ -95,27 +91,23 @@ def test_prompts_that_no_round_could_use_are_told_before_a_round(
     question.write_text(yaml.safe_dump(run))
     there = ("--models", str(models(tmp_path / "models")), "--engine-command", "/bin/true", "--prompts", f"own={own}")
     own.write_text('{"prompt": "One?"}\n{"prompt":')
-    assert "pvc://logs/own.jsonl: line 2 is not JSON" in refused(tmp_path, capsys, question, *there)
+    says(refused(tmp_path, capsys, question, *there))
     own.write_text('{"prompt": "One?"}')
     read_prompts.cache_clear()
-    said = refused(tmp_path, capsys, question, *there)
-    assert "own@1: pvc://logs/own.jsonl has 1 usable prompts, but 5 requests are to be sent" in said
+    says(refused(tmp_path, capsys, question, *there))
 
 
-def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     at = ("--models", str(models(tmp_path / "models")))
-    said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--engine-command", "/no/python -m sglang")
-    assert "/no/python does not exist: name what starts SGLang with --venv or --engine-command" in said
-    said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--venv", str(tmp_path / "no"))
-    assert "has no bin directory; name a virtual environment" in said
+    says(refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--engine-command", "/no/python -m sglang"))
 
 
 @pytest.mark.parametrize(
-    ("gpus", "devices", "message"),
+    ("gpus", "devices"),
     [
-        (4, "0,1", "--devices: names 2, but spec.accelerator.count is 1: name as many"),
-        (4, "7", "--devices: the driver has no 7; it has 0, 1, 2, 3"),
-        (0, "0", "--devices: the driver has no 0; it has none"),
+        (4, "0,1"),
+        (4, "7"),
+        (0, "0"),
     ],
 )
 def test_a_server_gets_the_gpus_of_its_pod(
@@ -124,11 +116,11 @@ def test_a_server_gets_the_gpus_of_its_pod(
     monkeypatch: pytest.MonkeyPatch,
     gpus: int,
     devices: str,
-    message: str,
+    says: Says,
 ) -> None:
     driver(tmp_path, monkeypatch, gpus)
     options = ("--models", str(models(tmp_path / "models")), "--engine-command", "/bin/true", "--devices", devices)
-    assert message in refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *options)
+    says(refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *options))
 
 
 def test_what_preflight_finds_is_found_here_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

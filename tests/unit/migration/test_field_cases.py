@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.messages import Says
 
 from paceline.cli import main
 
@@ -78,8 +79,7 @@ def test_a_target_that_drafts_with_its_own_layers(imported: Any) -> None:
     said = imported(deployment(SGLANG, command=["python3", "-m", "sglang.launch_server"], **engine))
     assert said.code == 0
     assert said.spec["draft"] == {"algorithm": "MTP"}
-    notes = [line for line in said.comments if "--speculative-algorithm EAGLE: is MTP" in line]
-    assert len(notes) == 1
+    assert sum("--speculative-algorithm EAGLE: is MTP" in line for line in said.comments) == 1
 
 
 def test_a_strategy_stays_where_the_release_has_it(imported: Any) -> None:
@@ -143,7 +143,7 @@ def test_eagle_without_a_head_is_mtp(imported: Any) -> None:
             resources={"limits": {"nvidia.com/gpu": 8}},
         ))  # fmt: skip
         assert (said.code, said.spec["draft"]) == (0, {"algorithm": "MTP"})
-        assert any("is MTP: the target drafts with layers of its own" in line for line in said.comments)
+        assert any("--speculative-algorithm EAGLE: is MTP" in line for line in said.comments)
 
 
 def test_what_a_release_needs_stays(imported: Any) -> None:
@@ -155,11 +155,12 @@ def test_what_a_release_needs_stays(imported: Any) -> None:
     assert said.spec["engine"]["args"][:2] == ["--mamba-scheduler-strategy", "extra_buffer"]
 
 
-def test_a_release_of_vllm_before_the_oldest_is_told(imported: Any) -> None:
+def test_a_release_of_vllm_before_the_oldest_is_told(imported: Any, says: Says) -> None:
     words = "--model a/b --speculative-model a/small --num-speculative-tokens 5 --use-v2-block-manager"
     said = imported(deployment("vllm/vllm-openai:v0.6.6", command=["vllm", "serve"], args=words.split()))
     assert said.code == 1
-    assert any(problem.startswith("spec.engine.version: vLLM 0.6.6 is older than 0.24.0") for problem in said.problems)
+    assert any(problem.startswith("spec.engine.version: ") for problem in said.problems)
+    says(*said.problems)
 
 
 def test_settings_of_the_draft_are_the_candidates(imported: Any) -> None:
@@ -207,13 +208,13 @@ def test_a_sidecar_where_the_engine_will_listen_is_refused(imported: Any) -> Non
     assert imported(deployment(VLLM, command=words, pod=sidecar(8080))).code == 0
 
 
-def test_a_sidecar_stays_one(imported: Any) -> None:
+def test_a_sidecar_stays_one(imported: Any, says: Says) -> None:
     said = imported(deployment(VLLM, command=["vllm", "serve", "a/b"], pod=sidecar(8080)))
     assert said.spec["engine"]["podTemplate"]["spec"]["initContainers"][0]["restartPolicy"] == "Always"
-    assert "next to every server" in said.note("initContainers[proxy]")
+    says(said.note("initContainers[proxy]"))
 
 
-def test_an_init_container_goes_with_its_only_mount(imported: Any) -> None:
+def test_an_init_container_goes_with_its_only_mount(imported: Any, says: Says) -> None:
     mounts = [{"name": "weights", "mountPath": "/data"}]
     download = {"name": "download", "image": "i", "args": ["hf", "download"], "volumeMounts": mounts}
     other = {"name": "other", "image": "i"}
@@ -222,7 +223,7 @@ def test_an_init_container_goes_with_its_only_mount(imported: Any) -> None:
     assert said.code == 0
     template = said.spec["engine"]["podTemplate"]["spec"]
     assert ([one["name"] for one in template["initContainers"]], template.get("volumes")) == (["other"], None)
-    assert "left out with its only mount, /data" in said.note("initContainers[download]")
+    says(said.note("initContainers[download]"))
 
 
 def test_every_question_has_an_option_and_all_are_asked_at_once(imported: Any) -> None:
@@ -251,7 +252,7 @@ def test_problems_are_told_beside_questions(imported: Any) -> None:
 def test_other_kinds_are_named(imported: Any) -> None:
     said = imported({"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "q"}})
     assert said.code == 1
-    assert all(part in said.problems[0] for part in ("only LeaderWorkerSet", "spec.accelerator.nodes"))
+    assert all(part in said.problems[0] for part in ("LeaderWorkerSet", "spec.accelerator.nodes"))
 
 
 def test_a_helm_template_is_one(imported: Any) -> None:
@@ -260,13 +261,11 @@ def test_a_helm_template_is_one(imported: Any) -> None:
     assert "helm template … | paceline import -" in said.problems[0]
 
 
-def test_a_flag_and_its_value_in_one_word(imported: Any) -> None:
+def test_a_flag_and_its_value_in_one_word(imported: Any, says: Says) -> None:
     said = imported(deployment(VLLM, command=["vllm", "serve"], args=["--model a/b", "--max-model-len 8192"]))
     assert said.code == 1
-    assert said.problems == [
-        "args[0] is one argument with a space: --model a/b; split it: --model=a/b",
-        "args[1] is one argument with a space: --max-model-len 8192; split it: --max-model-len=8192",
-    ]
+    assert [problem.partition(" ")[0] for problem in said.problems] == ["args[0]", "args[1]"]
+    says(*said.problems)
 
 
 def test_models_that_the_script_downloads(imported: Any) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.support.messages import Says
 
 from paceline.cli.importing.models import claim_of_model, mounts, source
 from paceline.engines.importing import UnansweredError
@@ -37,19 +38,20 @@ def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "found", "says"),
+    ("named", "found"),
     [
-        ("/model", mounted("/model", claim="c"), "is the root of the claim c: move the model into a directory"),
-        ("/models-of-mine/x", mounted("/models", claim="c"), "is on no volume of the container"),
-        ("/models/x", mounted("/models"), "which is not a PersistentVolumeClaim"),
-        ("s3://bucket/x", (), "is not the name of a repository"),
-        ("./x", (), "is on no volume"),
-        ("/models/x", mounted("/models", claim="c", subPathExpr="$(POD)"), "below a subPathExpr of the claim c"),
+        ("/model", mounted("/model", claim="c")),
+        ("/models-of-mine/x", mounted("/models", claim="c")),
+        ("/models/x", mounted("/models")),
+        ("s3://bucket/x", ()),
+        ("./x", ()),
+        ("/models/x", mounted("/models", claim="c", subPathExpr="$(POD)")),
     ],
 )
-def test_or_somebody_has_to_say_it(named: str, found: Any, says: str) -> None:
-    with pytest.raises(UnansweredError, match=says):
+def test_or_somebody_has_to_say_it(named: str, found: Any, says: Says) -> None:
+    with pytest.raises(UnansweredError) as asked:
         source(named, found, "--target")
+    says(asked.value)
 
 
 def kept(found: Any, env: Mapping[str, str] | None = None, claim: str = "", size: str = "") -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.messages import Says
 from tests.support.migration import CASES, Manifest
 
 from paceline.cli import main
@@ -36,53 +37,34 @@ def run(tmp_path: Path, deployment: Any, *options: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("case", "change", "says"),
+    ("case", "change", "option"),
     [
-        (LLAMA, lambda d: None, "does not tell the release of SGLang; set --engine-version"),
-        (
-            MISTRAL,
-            lambda d: engine(d).update(image="own/serving:1.2.3"),
-            "own/serving:1.2.3 does not tell the release of vLLM",
-        ),
-        (
-            MISTRAL,
-            lambda d: engine(d).update(image="vllm/vllm-openai@sha256:0"),
-            "set --engine-version",
-        ),
-        (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "name it with --product, a value of the node label"),
-        (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "not a whole number"),
-        (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; set --gpus N"),
-        (
-            AIBRIX,
-            lambda d: None,
-            "is on the volume model-hostpath, which is not a PersistentVolumeClaim; say where it is",
-        ),
-        (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
-        (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "gpt2 is not the name of a repository"),
-        (MISTRAL, lambda d: engine(d).update(args=["vllm serve --dtype auto"]), "no argument names a model"),
-        (
-            MISTRAL,
-            lambda d: engine(d).update(command=["vllm"], args=["serve", "a/b", "-tp", "$(TP)"]),
-            "-tp $(TP): is not a number",
-        ),
-        (
-            MISTRAL,
-            lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]),
-            "uses $TP, which the Deployment does not",
-        ),
-        (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts an engine"),
-        (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment, only StatefulSet; for a model over"),
+        (LLAMA, lambda d: None, "--engine-version"),
+        (MISTRAL, lambda d: engine(d).update(image="own/serving:1.2.3"), "--engine-version"),
+        (MISTRAL, lambda d: engine(d).update(image="vllm/vllm-openai@sha256:0"), "--engine-version"),
+        (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "--product"),
+        (MISTRAL, lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "1000m"}}), "--gpus"),
+        (MISTRAL, lambda d: without(engine(d), "resources"), "--gpus"),
+        (AIBRIX, lambda d: None, "--target"),
+        (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "--target"),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "--target"),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve --dtype auto"]), "--target"),
+        (MISTRAL, lambda d: engine(d).update(command=["vllm"], args=["serve", "a/b", "-tp", "$(TP)"]), ""),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), ""),
+        (MISTRAL, lambda d: engine(d).update(command=["nginx"]), ""),
+        (MISTRAL, lambda d: d.update(kind="StatefulSet"), ""),
     ],
 )
 def test_what_is_asked(
-    case: Any, change: Change, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case: Any, change: Change, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says
 ) -> None:
     deployment = case.deployment
     change(deployment)
     assert run(tmp_path, deployment) == 1
     said = capsys.readouterr()
-    assert says in said.err
+    assert option in said.err
     assert said.out == ""
+    says(*said.err.splitlines())
 
 
 def test_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,8 +108,8 @@ def test_what_the_engine_would_refuse_is_said_and_printed(tmp_path: Path, capsys
     engine(deployment)["args"] = ["vllm serve a/b --max-num-seqs 8 --max-model-len many"]
     assert run(tmp_path, deployment) == 1
     said = capsys.readouterr()
-    assert "spec.engine.args[2]: --max-model-len takes" in said.err
-    assert "# To do: spec.engine.args[2]: --max-model-len takes" in said.out
+    assert "spec.engine.args[2]: --max-model-len" in said.err
+    assert "# To do: spec.engine.args[2]: --max-model-len" in said.out
     assert yaml.safe_load(said.out)["spec"]["pools"][0]["load"] == [{"concurrency": [1, 8]}]
 
 
@@ -136,11 +118,11 @@ def test_a_key_that_is_written_out_does_not_leave_the_server_open(
 ) -> None:
     assert run(tmp_path, AIBRIX.deployment, "--target=hf://a/b") == 1
     said = capsys.readouterr()
-    assert "spec.engine.apiKeySecretRef: --api-key … is written out" in said.err
+    assert "spec.engine.apiKeySecretRef: --api-key … " in said.err
     assert "sk-not" not in said.out + said.err
 
 
-def test_a_list_is_imported_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_is_imported_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     """As `kubectl get deployments -A -o yaml` prints it; others are passed over."""
     other = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {}}
     found = {"apiVersion": "v1", "kind": "List", "items": [other, MISTRAL.deployment, STACK.deployment]}
@@ -148,7 +130,7 @@ def test_a_list_is_imported_one_by_one(tmp_path: Path, capsys: pytest.CaptureFix
     names = [one["metadata"]["name"] for one in yaml.safe_load_all(capsys.readouterr().out)]
     assert names == ["mistral-7b", "vllm-qwen3-deployment-vllm"]
     assert run(tmp_path, found, "--name=both") == 1
-    assert "--name can name only one" in capsys.readouterr().err
+    says(capsys.readouterr().err)
 
 
 def test_another_deployments_script_stops_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,16 +151,14 @@ def test_a_model_that_only_a_file_names_can_be_told(tmp_path: Path, capsys: pyte
     assert run(tmp_path, deployment, "--target=hf://a/b") == 0
     said = capsys.readouterr().out
     assert yaml.safe_load(said)["spec"]["target"] == {"source": "hf://a/b", "servedName": "a/b"}
-    assert "# * --config /own/config.yaml: left out: " in said
+    assert "# * --config /own/config.yaml: " in said
 
 
-def test_a_model_of_another_hub(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_another_hub(tmp_path: Path, capsys: pytest.CaptureFixture[str], says: Says) -> None:
     deployment = MISTRAL.deployment
     engine(deployment)["env"] = [{"name": "VLLM_USE_MODELSCOPE", "value": "True"}]
     assert run(tmp_path, deployment) == 1
-    assert (
-        "is a model of ModelScope, which is not a source here; say where it is with --target" in capsys.readouterr().err
-    )
+    says(capsys.readouterr().err)
 
 
 def test_the_topology_of_tpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +180,7 @@ def test_a_claim_on_devices_is_not_taken_twice(tmp_path: Path, capsys: pytest.Ca
     assert run(tmp_path, deployment, "--gpus=1") == 0
     said = capsys.readouterr().out
     assert "resourceClaims" not in said
-    assert "DeviceClass into spec.accelerator.deviceClassName" in " ".join(said.replace("#", "").split())
+    assert "spec.accelerator.deviceClassName" in said
 
 
 def test_what_else_is_not_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,11 +197,11 @@ def test_what_else_is_not_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixtur
     said = " ".join(printed.replace("#", "").split())
     for part in (
         "metadata.name 7b.mistral: becomes b-mistral",
-        "spec.revisionHistoryLimit: 3 is left out",
-        "image own/team-vllm:2.1.0: the release is assumed to be 2.1.0, from the tag",
-        "ports[api]: the port is called http here",
-        "ports[api].hostPort: 8000 is left out",
-        "containers[second]: starts an engine, too",
+        "spec.revisionHistoryLimit: 3 ",
+        "image own/team-vllm:2.1.0: ",
+        "ports[api]: the port is called http ",
+        "ports[api].hostPort: 8000 ",
+        "containers[second]: ",
     ):
         assert part in said, part
 

@@ -4,6 +4,7 @@ speaks exec as Kubernetes does."""
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from aiohttp import web
 from tests.support.answered import talking_to
+from tests.support.messages import Says
 from tests.support.migration import CASES, Manifest
 
 from paceline.cli import main
@@ -198,7 +200,7 @@ async def test_the_words_are_those_of_the_process(
 ) -> None:
     found, comments = await engine_of(Cluster(folder=tmp_path, words=words, engine=engine), capsys)
     assert (found["type"], found["args"]) == ("SGLang", [*OWN, *more])
-    assert "the engine's arguments are those of process" in comments
+    assert re.search(r"process \d+", comments)
 
 
 async def test_a_console_script_is_run_by_an_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +210,7 @@ async def test_a_console_script_is_run_by_an_interpreter(tmp_path: Path, capsys:
     )
     engine, comments = await engine_of(cluster, capsys, "--engine-version=0.33.0")
     assert (engine["type"], engine["args"]) == ("vLLM", ["--generation-config", "vllm"])
-    assert "comes before the engine" not in comments
+    assert Path(sys.executable).name not in comments
 
 
 async def test_a_value_of_a_secret_is_a_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +224,7 @@ async def test_a_value_of_a_secret_is_a_reference(tmp_path: Path, capsys: pytest
     )
     assert await cluster.imported() == 1
     printed = capsys.readouterr()
-    assert "spec.engine.args[1]: x/$(P_b)=y: $(VAR) is not filled in" in printed.err
+    assert "spec.engine.args[1]: x/$(P_b)=y: " in printed.err
     engine = yaml.safe_load(printed.out)["spec"]["engine"]
     assert engine["apiKeySecretRef"] == {"name": "keys", "key": "api"}
     assert engine["args"] == ["--hf-chat-template-name", "x/$(P_b)=y"]
@@ -234,8 +236,8 @@ async def test_a_value_of_a_secret_is_a_reference(tmp_path: Path, capsys: pytest
 async def test_what_the_launcher_set_is_told_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launcher = f"export TOKEN={SECRET} SGL_X=1; exec {' '.join(SERVER)}"
     _, comments = await engine_of(Cluster(folder=tmp_path, words=("sh", "-c", launcher)), capsys)
-    assert "environment SGL_X: differs" in comments
-    assert "environment TOKEN: differs" in comments
+    assert "environment SGL_X: " in comments
+    assert "environment TOKEN: " in comments
     assert "environment P" not in comments
     assert SECRET not in comments
 
@@ -282,30 +284,27 @@ TITLED = ("bash", "-c", f'touch $READY; exec -a "{" ".join(SERVER)} --token {SEC
 
 
 @pytest.mark.parametrize(
-    ("words", "settings", "says"),
+    ("words", "settings"),
     [
-        (SERVER, {"refused": {"exec": (403, MAY_NOT)}}, "no permission to get pods/exec in namespace models: ask for"),
-        (SERVER, {"refused": {"exec": (400, "no such container")}}, "of Pod models/llm-1-a: no such container; try"),
-        (
-            SERVER,
-            {"refused": {"secrets/more": (403, NOT_SECRETS)}, **MORE},
-            "ask for get of secrets in namespace models",
-        ),
-        (SERVER, {"ends": b""}, "the connection closed before the command ended; try again"),
-        (SERVER, {"ends": FAILED}, f"with sh in container sglang of Pod models/llm-1-a: {NO_SH}; try again"),
-        (OTHERS, {}, "no process starts an engine; programs: bash, cache; write the arguments"),
-        (("sh", "-c", TWO), {}, "are separate engines"),
-        (SERVER, {"engine": "titled"}, "does not show its arguments"),
-        (TITLED, {}, "does not show its arguments"),
+        (SERVER, {"refused": {"exec": (403, MAY_NOT)}}),
+        (SERVER, {"refused": {"exec": (400, "no such container")}}),
+        (SERVER, {"refused": {"secrets/more": (403, NOT_SECRETS)}, **MORE}),
+        (SERVER, {"ends": b""}),
+        (SERVER, {"ends": FAILED}),
+        (OTHERS, {}),
+        (("sh", "-c", TWO), {}),
+        (SERVER, {"engine": "titled"}),
+        (TITLED, {}),
     ],
     ids=["exec", "container", "secrets", "closed", "no sh", "no engine", "two", "a title", "its words in one"],
 )
 async def test_it_says_why_words_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], settings: Any, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], settings: Any, says: Says
 ) -> None:
     assert await Cluster(folder=tmp_path, words=words, **settings).imported() == 1
     printed = capsys.readouterr()
-    assert (printed.out, says in printed.err, SECRET in printed.err) == ("", True, False), printed.err
+    assert (printed.out, SECRET in printed.err) == ("", False)
+    says(re.sub(r"\b\d\d+\b", "PID", printed.err))
 
 
 async def test_an_exec_that_does_not_end_is_given_up(
@@ -313,7 +312,7 @@ async def test_an_exec_that_does_not_end_is_given_up(
 ) -> None:
     monkeypatch.setattr(transport, "EXEC_SECONDS", 0.2)
     assert await Cluster(folder=tmp_path, words=SERVER, seconds=1).imported() == 1
-    assert "not finished after 0.2 s; try again" in capsys.readouterr().err
+    assert " 0.2 s" in capsys.readouterr().err
 
 
 SIDECAR = {"name": "log", "image": "log:1"}
@@ -321,42 +320,27 @@ CRASHED = {"waiting": {"reason": "CrashLoopBackOff"}}
 
 
 @pytest.mark.parametrize(
-    ("change", "named", "says"),
+    ("change", "named"),
     [
-        (lambda c: c.objects.pop("pods/llm-1-a"), "pod/llm-1-a", "namespace models has no pod llm-1-a"),
-        (lambda c: c.objects.pop("pods/llm-1-a"), "deploy/llm", "Deployment llm has no running pod: scale it up"),
-        (lambda c: c.objects.pop("deployments/llm"), "deployment/llm", "namespace models has no Deployment llm"),
-        (lambda c: c.objects.pop("deployments/llm"), "pod/llm-1-a", "its Deployment llm is gone"),
-        (
-            lambda c: c.objects["pods/llm-1-a"]["metadata"].pop("ownerReferences"),
-            "pods/llm-1-a",
-            "belongs to nothing, not to a Deployment",
-        ),
-        (
-            lambda c: c.objects["pods/llm-1-a"]["metadata"].update(owned("StatefulSet", "llm")),
-            "pod/llm-1-a",
-            "belongs to StatefulSet llm, not to a Deployment; for a model over several nodes",
-        ),
-        (
-            lambda c: c.template["containers"].append(SIDECAR),
-            "pod/llm-1-a",
-            "has the containers sglang, log: name the engine's with -c",
-        ),
-        (
-            lambda c: c.objects.update({"pods/llm-1-a": c.pod("llm-1-a", **CRASHED)}),
-            "pod/llm-1-a",
-            "does not run (waiting: CrashLoopBackOff): name a pod that does",
-        ),
+        (lambda c: c.objects.pop("pods/llm-1-a"), "pod/llm-1-a"),
+        (lambda c: c.objects.pop("pods/llm-1-a"), "deploy/llm"),
+        (lambda c: c.objects.pop("deployments/llm"), "deployment/llm"),
+        (lambda c: c.objects.pop("deployments/llm"), "pod/llm-1-a"),
+        (lambda c: c.objects["pods/llm-1-a"]["metadata"].pop("ownerReferences"), "pods/llm-1-a"),
+        (lambda c: c.objects["pods/llm-1-a"]["metadata"].update(owned("StatefulSet", "llm")), "pod/llm-1-a"),
+        (lambda c: c.template["containers"].append(SIDECAR), "pod/llm-1-a"),
+        (lambda c: c.objects.update({"pods/llm-1-a": c.pod("llm-1-a", **CRASHED)}), "pod/llm-1-a"),
     ],
 )
 async def test_it_says_which_pod_it_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[Cluster], object], named: str, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[Cluster], object], named: str, says: Says
 ) -> None:
     cluster = Cluster(folder=tmp_path, words=SERVER)
     change(cluster)
     assert await cluster.imported(named=named) == 1
     printed = capsys.readouterr()
-    assert (printed.out, says in printed.err) == ("", True), printed.err
+    assert printed.out == ""
+    says(printed.err)
 
 
 async def test_the_engines_container_is_named(tmp_path: Path) -> None:

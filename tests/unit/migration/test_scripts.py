@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.messages import Says
 
 from paceline.cli.importing.command import Launch, launch
 from paceline.engines.importing import UnansweredError
@@ -99,10 +100,6 @@ REFUSED: Mapping[str, Script] = {
     "unclosed quote": ("vllm serve 'a/b", {}),
 }  # fmt: skip
 """What is named as the reason → a script that only a shell can follow."""
-BY = (
-    "let paceline import pod/NAME -n NAMESPACE read the running engine, or write the arguments into the "
-    "container's args"
-)
 
 
 @pytest.fixture(scope="module")
@@ -155,12 +152,12 @@ def test_what_is_read_is_what_runs(script: str, env: Mapping[str, str], shell: s
 
 @pytest.mark.parametrize(("script", "env"), REFUSED.values(), ids=REFUSED)
 def test_what_only_a_shell_can_follow_is_refused(
-    script: str, env: Mapping[str, str], request: pytest.FixtureRequest
+    script: str, env: Mapping[str, str], request: pytest.FixtureRequest, says: Says
 ) -> None:
     with pytest.raises(UnansweredError) as refused:
         read(script, env)
-    why, _, way_out = str(refused.value).partition("; ")
-    assert (request.node.callspec.id in why, way_out) == (True, BY)
+    assert all(token in str(refused.value) for token in re.findall("`.+`", request.node.callspec.id))
+    says(refused.value)
 
 
 TEXT = st.text("ab1-=/:,.#@ $\"'\\`*?~{}[]&|;<>()!\n\t", max_size=6)
@@ -217,5 +214,5 @@ def test_a_variable_that_only_the_pod_knows_is_a_reference() -> None:
 
 def test_a_default_does_not_count_where_a_configmap_may_have_the_variable() -> None:
     container = {"name": "c", "command": ["sh", "-c", "vllm serve a/b --tp ${TP:-2}"]}
-    with pytest.raises(UnansweredError, match=r"uses \$TP"):
+    with pytest.raises(UnansweredError, match=r"\$TP"):
         launch({**container, "envFrom": [{"configMapRef": {"name": "m"}}]})

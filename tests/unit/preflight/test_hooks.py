@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support import jax_servers
+from tests.support.messages import Says
 from tests.support.rendered import EXAMPLES
 from tests.unit.preflight.builders import TARGET, TARGET_FACTS, candidate, noted, refused, server, silent
 
@@ -26,7 +27,7 @@ class TestTargetHandsOut:
     def test_a_target_without_the_interface(self, algorithm: str) -> None:
         finding = refused(self.rule, on=vllm(), arm=candidate(algorithm), target=GLM)
         assert finding.path == "engine.version"
-        assert finding.fix.endswith("declare spec.engine.eagle3Targets: [Glm4MoeForCausalLM] if the image adds it")
+        assert "spec.engine.eagle3Targets: [Glm4MoeForCausalLM]" in finding.fix
 
     def test_an_image_that_adds_it(self) -> None:
         silent(self.rule, on=vllm(eagle3_targets=("Glm4MoeForCausalLM",)), target=GLM)
@@ -49,16 +50,13 @@ class TestTargetHandsOut:
 class TestRequestsAreAnswered:
     rule = "requests-are-answered"
 
-    def test_what_vllm_refuses_once_it_speculates(self) -> None:
-        finding = noted(self.rule, on=vllm())
-        assert finding.problem.startswith("vLLM answers 400 to a request with min_p or logit_bias once it speculates")
+    def test_what_vllm_refuses_once_it_speculates(self, says: Says) -> None:
+        says(noted(self.rule, on=vllm()).problem)
 
-    @pytest.mark.parametrize(
-        ("algorithm", "what"), [("EAGLE3", "ignores grammars"), ("NEXTN", "penalties"), ("DFLASH", "refuses a request")]
-    )
-    def test_what_sglang_jax_drops(self, algorithm: str, what: str) -> None:
+    @pytest.mark.parametrize("algorithm", ["EAGLE3", "NEXTN", "DFLASH"])
+    def test_what_sglang_jax_drops(self, algorithm: str, says: Says) -> None:
         on = replace(server(), engine=jax_servers.server().engine)
-        assert what in noted(self.rule, on=on, arm=candidate(algorithm)).problem
+        says(noted(self.rule, on=on, arm=candidate(algorithm)).problem)
 
     def test_on_sglang_nothing_is_lost(self) -> None:
         silent(self.rule)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.messages import Says
 from tests.unit.preflight.builders import (
     HEAD,
     HEAD_FACTS,
@@ -67,22 +68,20 @@ def test_nothing_is_said_about_what_is_not_known() -> None:
     assert findings(server(), (candidate(),), {TARGET: ModelFacts(), HEAD: ModelFacts()}) == ()
 
 
-def test_a_head_of_which_nothing_is_known_is_told() -> None:
+def test_a_head_of_which_nothing_is_known_is_told(says: Says) -> None:
     (finding,) = findings(server(), (candidate(),), {TARGET: ModelFacts()})
     assert (finding.rule, finding.blocks) == ("facts-are-there", False)
-    assert finding.problem == f"nothing is known of {HEAD}"
+    says(finding.problem)
 
 
 class TestTargetTakesEagle3:
     rule = "target-takes-eagle3"
 
-    def test_an_old_version_has_no_hook_for_a_new_target(self) -> None:
+    def test_an_old_version_has_no_hook_for_a_new_target(self, says: Says) -> None:
         target = {"architectures": ("Qwen3MoeForCausalLM",)}
         finding = refused(self.rule, on=server(version="0.4.5"), target=target)
         assert finding.path == "engine.version"
-        assert finding.problem == "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM"
-        assert finding.fix.startswith("first seen in 0.4.9: ")
-        assert finding.fix.endswith("or declare spec.engine.eagle3Targets: [Qwen3MoeForCausalLM] if the image adds it")
+        says(finding.problem, finding.fix)
 
     def test_a_fork_declares_the_hook_that_it_adds(self) -> None:
         refused(self.rule, on=server(version="0.5.6"))
@@ -109,7 +108,7 @@ class TestAlgorithmFitsHead:
     def test_a_head_is_made_for_one(self, algorithm: str, architecture: str, made_for: str) -> None:
         finding = refused(self.rule, arm=candidate(algorithm), head={"architectures": (architecture,)})
         assert (finding.arm, finding.path) == ("narrow", "draft.algorithm")
-        assert finding.fix.startswith(f"set the algorithm to {made_for}, ")
+        assert f" {made_for}, " in finding.fix
 
     def test_unknown_classes_are_the_measurements_business(self) -> None:
         silent(self.rule)
@@ -119,14 +118,14 @@ class TestAlgorithmFitsHead:
 class TestHeadIsNoFullModel:
     rule = "head-is-no-full-model"
 
-    def test_the_target_drafts_for_itself(self) -> None:
+    def test_the_target_drafts_for_itself(self, says: Says) -> None:
         finding = refused(self.rule, arm=candidate(source=TARGET))
-        assert (finding.path, finding.problem) == ("draft.source", f"{TARGET} is to draft for itself")
+        assert finding.path == "draft.source"
+        says(finding.problem)
 
     @pytest.mark.parametrize("architecture", ["Qwen3NextForCausalLM", "LlamaForCausalLM"])
-    def test_a_head_that_is_a_whole_model(self, architecture: str) -> None:
-        finding = refused(self.rule, head={"architectures": (architecture,), "num_hidden_layers": 28})
-        assert finding.problem == f"{HEAD} is a whole {architecture} of 28 layers, not a head for EAGLE3"
+    def test_a_head_that_is_a_whole_model(self, architecture: str, says: Says) -> None:
+        says(refused(self.rule, head={"architectures": (architecture,), "num_hidden_layers": 28}).problem)
 
     def test_a_small_model_of_its_own_drafts_with_standalone(self) -> None:
         small = {"architectures": ("Qwen3ForCausalLM",), "num_hidden_layers": 28}
@@ -139,10 +138,9 @@ class TestHeadIsNoFullModel:
 class TestHiddenSizesAgree:
     rule = "hidden-sizes-agree"
 
-    def test_a_head_for_another_size(self) -> None:
+    def test_a_head_for_another_size(self, says: Says) -> None:
         finding = refused(self.rule, head={"hidden_size": 4096, "target_hidden_size": None})
-        assert finding.problem == f"{HEAD} reads hidden states of 4096, the target's have 2048"
-        assert finding.fix == "name a head that was trained for this target"
+        says(finding.problem, finding.fix)
 
     def test_a_head_may_be_narrower_than_the_target_it_says_it_reads(self) -> None:
         silent(self.rule, head={"hidden_size": 1024, "target_hidden_size": 2048})
@@ -168,9 +166,8 @@ class TestVocabulariesAgree:
 class TestDraftTokensAreMapped:
     rule = "draft-tokens-are-mapped"
 
-    def test_a_small_draft_vocabulary_needs_d2t(self) -> None:
-        finding = refused(self.rule, head={"has_d2t": False})
-        assert "proposes from 32000 of 151936 tokens, but none of its files has the tensor d2t" in finding.problem
+    def test_a_small_draft_vocabulary_needs_d2t(self, says: Says) -> None:
+        says(refused(self.rule, head={"has_d2t": False}).problem)
 
     @pytest.mark.parametrize("changes", [{"has_d2t": True}, {"has_d2t": False, "draft_vocab_size": 151936}])
     def test_it_is_there_or_not_needed(self, changes: dict[str, object]) -> None:
@@ -180,9 +177,8 @@ class TestDraftTokensAreMapped:
 class TestWeightsAreThere:
     rule = "weights-are-there"
 
-    def test_what_the_loader_would_skip_is_named(self) -> None:
-        finding = refused(self.rule, head={"lacks": ("fc", "lm_head")})
-        assert finding.problem == f"{HEAD} has no weights named fc, lm_head, which LlamaForCausalLMEagle3 reads"
+    def test_what_the_loader_would_skip_is_named(self, says: Says) -> None:
+        says(refused(self.rule, head={"lacks": ("fc", "lm_head")}).problem)
 
     def test_all_are_there(self) -> None:
         silent(self.rule)
@@ -192,12 +188,12 @@ class TestMlaDraftsChains:
     rule = "mla-drafts-chains"
     flash = model_facts(GLM_4_7_FLASH, 1)
 
-    def test_a_tree_on_a_backend_that_refuses_it(self) -> None:
+    def test_a_tree_on_a_backend_that_refuses_it(self, says: Says) -> None:
         finding = refused(
             self.rule, on=server("--attention-backend=flashinfer"), arm=candidate(tree=WIDE), target=self.flash
         )
         assert (finding.arm, finding.path) == ("narrow", "tree.topK")
-        assert finding.problem == "topK 4 on a target with latent attention (MLA), backend flashinfer"
+        says(finding.problem)
 
     def test_a_chain_or_a_backend_that_branches(self) -> None:
         silent(self.rule, on=server("--attention-backend=flashinfer"), target=self.flash)
@@ -212,9 +208,8 @@ class TestNextnLayersAreThere:
     rule = "nextn-layers-are-there"
 
     @pytest.mark.parametrize("source", [None, TARGET])
-    def test_a_target_without(self, source: str | None) -> None:
-        finding = refused(self.rule, arm=candidate("NEXTN", source))
-        assert finding.problem == f"NEXTN without a source, but {TARGET} has no such layers"
+    def test_a_target_without(self, source: str | None, says: Says) -> None:
+        says(refused(self.rule, arm=candidate("NEXTN", source)).problem)
 
     def test_a_target_with(self) -> None:
         silent(
@@ -223,13 +218,10 @@ class TestNextnLayersAreThere:
             target=model_facts(GLM_4_7_FP8, 1, {"model.layers.92.eh_proj.weight"}),
         )
 
-    def test_a_quantiser_has_dropped_them(self) -> None:
+    def test_a_quantiser_has_dropped_them(self, says: Says) -> None:
         """llm-compressor#1843: an acceptance length of 1.00."""
         target = model_facts({"mtp_num_hidden_layers": 1}, 1, {"model.layers.0.mlp.up_proj.weight"})
-        finding = refused(self.rule, arm=candidate("MTP", None), target=target)
-        assert finding.problem == (
-            f"config.json of {TARGET} announces 1 layers for further tokens, but none of its files has one"
-        )
+        says(refused(self.rule, arm=candidate("MTP", None), target=target).problem)
 
     def test_a_head_of_its_own(self) -> None:
         silent(self.rule, arm=candidate("NEXTN"))
@@ -248,9 +240,9 @@ class TestBackendsAttend:
     """Kimi K2 with a head of the Llama kind (sglang#23490), and the matrix around it."""
 
     @pytest.mark.parametrize("backend", ["trtllm_mha", "hpc_ops"])
-    def test_a_latent_target_needs_a_backend_for_it(self, backend: str) -> None:
-        finding = refused("backend-attends-target", on=server(f"--attention-backend={backend}"), target=MLA_TARGET)
-        assert finding.problem == f"--attention-backend={backend} for a target with latent attention (MLA)"
+    def test_a_latent_target_needs_a_backend_for_it(self, backend: str, says: Says) -> None:
+        on = server(f"--attention-backend={backend}")
+        says(refused("backend-attends-target", on=on, target=MLA_TARGET).problem)
 
     @pytest.mark.parametrize("backend", ["trtllm_mla", "cutedsl_mla", "flashmla", "dsa"])
     def test_and_the_other_way_round(self, backend: str) -> None:
@@ -264,10 +256,9 @@ class TestBackendsAttend:
     @pytest.mark.parametrize(
         "on", [server("--attention-backend=trtllm_mla"), server(product="NVIDIA-GB300")], ids=["named", "by itself"]
     )
-    def test_a_head_of_the_other_kind_needs_a_backend_of_its_own(self, on: Server) -> None:
+    def test_a_head_of_the_other_kind_needs_a_backend_of_its_own(self, on: Server, says: Says) -> None:
         rule = "backend-attends-draft"
-        finding = refused(rule, on=on, target=MLA_TARGET)
-        assert finding.fix == "add --speculative-draft-attention-backend=triton"
+        says(refused(rule, on=on, target=MLA_TARGET).fix)
         silent(rule, on=on, target=MLA_TARGET, head=LATENT_HEAD)
         silent(rule, on=on, target=MLA_TARGET, arm=candidate(args=("--speculative-draft-attention-backend=triton",)))
 
@@ -287,26 +278,23 @@ class TestOtherNamesOfMTP:
         """vllm#42005, sglang#24436 (Gemma 4); lmsys' own DeepSeek-V3-NextN."""
         for made_of in ("Gemma4AssistantForCausalLM", "DeepseekV3ForCausalLMNextN"):
             head = {"architectures": (made_of,), "num_hidden_layers": 4}
-            finding = refused("algorithm-fits-head", arm=candidate(algorithm), head=head)
-            assert finding.fix == "set the algorithm to MTP, or name another head"
+            assert " MTP, " in refused("algorithm-fits-head", arm=candidate(algorithm), head=head).fix
             silent("head-is-no-full-model", arm=candidate(algorithm), head=head)
 
     @pytest.mark.parametrize("algorithm", ["MTP", "NEXTN"])
     def test_both_words_go(self, algorithm: str) -> None:
         silent("algorithm-fits-head", arm=candidate(algorithm), head={"architectures": ("Qwen3NextForCausalLMMTP",)})
 
-    def test_the_target_as_its_own_draft(self) -> None:
+    def test_the_target_as_its_own_draft(self, says: Says) -> None:
         """sglang#30296: EAGLE with the target's path."""
         rule, arm = "head-is-no-full-model", candidate("EAGLE", TARGET)
         target = {"nextn_layers": 1, "has_nextn": True}
-        assert refused(rule, arm=arm, target=target).fix == "write algorithm: MTP and no source"
-        assert refused(rule, arm=arm).fix.endswith("a separate small model drafts with STANDALONE")
+        says(refused(rule, arm=arm, target=target).fix, refused(rule, arm=arm).fix)
 
     def test_the_first_heads_announce_the_class_of_their_target(self) -> None:
         """EAGLE#60: SafeAILab's heads of one layer."""
         head = {"architectures": ("LlamaForCausalLM",), "num_hidden_layers": 1}
-        finding = refused("head-is-no-full-model", arm=candidate("EAGLE"), head=head)
-        assert finding.fix.endswith("a copy whose config.json has architectures [LlamaForCausalLMEagle]")
+        assert "[LlamaForCausalLMEagle]" in refused("head-is-no-full-model", arm=candidate("EAGLE"), head=head).fix
 
 
 class TestAuxStatesAreRead:
@@ -316,14 +304,10 @@ class TestAuxStatesAreRead:
     def test_three_are_usual(self, named: dict[str, Any]) -> None:
         silent(self.rule, head={"weight_sizes": {"fc": 3 * 2048}, "hidden_size": 2048, **named})
 
-    def test_four_have_to_be_named_where_the_engine_looks(self) -> None:
+    def test_four_have_to_be_named_where_the_engine_looks(self, says: Says) -> None:
         """vllm#54526: a head of four layers whose number the engine does not find."""
         four = {"weight_sizes": {"fc": 4 * 2048}, "hidden_size": 2048}
-        finding = refused(self.rule, head=four)
-        assert (
-            finding.problem
-            == f"fc of {HEAD} reads 8192 numbers (4 states of 2048), but SGLang 0.5.23 makes room for 3 states"
-        )
+        says(refused(self.rule, head=four).problem)
         silent(self.rule, head={**four, "aux_layers": (1, 12, 23, 44)})
         refused(self.rule, on=VLLM, head={**four, "aux_layers": (1, 12, 23, 44), "speculators": "eagle3"})
 
@@ -346,7 +330,8 @@ class TestVLLM:
         """vllm#7859: a draft of 8k for a target of 128k."""
         rule, arm, head = "context-stays", candidate("STANDALONE"), {"max_position_embeddings": 8192}
         finding = refused(rule, on=VLLM, arm=arm, head=head)
-        assert (finding.path, finding.fix) == ("engine.args", "write --max-model-len=8192, for all arms")
+        assert finding.path == "engine.args"
+        assert "--max-model-len=8192" in finding.fix
         silent(rule, on=server("--max-model-len=8k", type="vLLM", version="0.33.0"), arm=arm, head=head)
         silent(rule, on=FIRST_RUNNER, arm=arm, head=head)
         silent(rule, on=VLLM, head=head)
@@ -368,11 +353,8 @@ class TestRowsAreAnnounced:
     rule = "rows-are-announced"
 
     @pytest.mark.parametrize("module", ["lm_head", "d2t"])
-    def test_a_vocabulary_of_another_export(self, module: str) -> None:
-        finding = refused(self.rule, head={"weight_sizes": {module: 16000}, "draft_vocab_size": 32000})
-        assert finding.problem == (
-            f"{module} of {HEAD} has 16000 rows, but its config.json announces draft_vocab_size 32000"
-        )
+    def test_a_vocabulary_of_another_export(self, module: str, says: Says) -> None:
+        says(refused(self.rule, head={"weight_sizes": {module: 16000}, "draft_vocab_size": 32000}).problem)
         silent(self.rule, head={"weight_sizes": {module: 32000}, "draft_vocab_size": 32000})
 
     def test_an_embedding(self) -> None:
@@ -403,29 +385,26 @@ def test_a_head_names_its_class() -> None:
 class TestBlocksFitHead:
     rule = "blocks-fit-head"
 
-    def test_dspark_needs_a_rank(self) -> None:
+    def test_dspark_needs_a_rank(self, says: Says) -> None:
         arm = candidate("DSPARK", tree=None, block_size=4)
-        finding = refused(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 0})
-        assert finding.problem == f"{HEAD} has markov_rank not set in its config.json"
+        says(refused(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 0}).problem)
         silent(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 8})
 
-    def test_blocks_longer_than_trained_for(self) -> None:
-        finding = noted(self.rule, arm=candidate("DFLASH", tree=None, block_size=32), head={"block_size": 16})
-        assert finding.fix == "set it to 16 or less"
+    def test_blocks_longer_than_trained_for(self, says: Says) -> None:
+        says(noted(self.rule, arm=candidate("DFLASH", tree=None, block_size=32), head={"block_size": 16}).fix)
         silent(self.rule, arm=candidate("DFLASH", tree=None, block_size=8), head={"block_size": 16})
 
-    def test_a_target_of_another_depth(self) -> None:
-        finding = noted(self.rule, arm=candidate("DFLASH", tree=None, block_size=8), head={"num_target_layers": 36})
-        assert "trained for a target of 36 layers, this one has 48" in finding.problem
+    def test_a_target_of_another_depth(self, says: Says) -> None:
+        arm = candidate("DFLASH", tree=None, block_size=8)
+        says(noted(self.rule, arm=arm, head={"num_target_layers": 36}).problem)
 
 
 class TestPositionsReach:
     rule = "positions-reach"
 
-    def test_the_override_is_set_and_said(self) -> None:
+    def test_the_override_is_set_and_said(self, says: Says) -> None:
         finding = noted(self.rule)
-        assert finding.problem == f"{HEAD} has 4096 positions, the target 262144"
-        assert "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which Paceline sets" in finding.why
+        says(finding.problem, finding.why)
 
     def test_as_many_are_enough(self) -> None:
         silent(self.rule, head={"max_position_embeddings": 262144})
@@ -436,7 +415,8 @@ class TestDtypesAgree:
 
     def test_a_head_of_another_type(self) -> None:
         finding = refused(self.rule, head={"dtype": "float16"})
-        assert (finding.path, finding.fix) == ("engine.args", "add --dtype=bfloat16")
+        assert finding.path == "engine.args"
+        assert "--dtype=bfloat16" in finding.fix
 
     def test_said_once_for_both_or_the_same(self) -> None:
         silent(self.rule, on=server("--dtype=bfloat16"), head={"dtype": "float16"})
@@ -475,37 +455,35 @@ class TestRejectionSamplingNeedsOneVocabulary:
 class TestTensorParallelDividesHeads:
     rule = "tensor-parallel-divides-heads"
 
-    def test_heads_that_cannot_be_split_evenly(self) -> None:
+    def test_heads_that_cannot_be_split_evenly(self, says: Says) -> None:
         finding = refused(self.rule, on=server(tp=3), head={"num_attention_heads": 3, "num_key_value_heads": 3})
-        assert (finding.path, finding.problem) == ("accelerator.tensorParallelSize", "16 attention heads on 3 GPUs")
+        assert finding.path == "accelerator.tensorParallelSize"
+        says(finding.problem)
 
     @pytest.mark.parametrize("size", [4, 8])
     def test_key_value_heads_may_be_repeated(self, size: int) -> None:
         silent(self.rule, on=server(tp=size))
 
-    def test_key_value_heads_count_too(self) -> None:
-        finding = refused(self.rule, target={"num_attention_heads": 24, "num_key_value_heads": 6})
-        assert finding.problem == "6 key-value heads on 4 GPUs"
+    def test_key_value_heads_count_too(self, says: Says) -> None:
+        says(refused(self.rule, target={"num_attention_heads": 24, "num_key_value_heads": 6}).problem)
 
     def test_each_group_of_attention_has_all_heads(self) -> None:
         target = {"num_attention_heads": 20, "num_key_value_heads": 4}
         refused(self.rule, on=server(tp=8), target=target)
         silent(self.rule, on=server("--attn-dp-size=4", "--enable-dp-lm-head", tp=8), target=target)
 
-    def test_the_draft_is_split_as_well(self) -> None:
-        finding = refused(self.rule, head={"num_attention_heads": 42})
-        assert finding.problem == f"42 attention heads of {HEAD} on 4 GPUs"
+    def test_the_draft_is_split_as_well(self, says: Says) -> None:
+        says(refused(self.rule, head={"num_attention_heads": 42}).problem)
 
 
 class TestTensorParallelDividesBlocks:
     rule = "tensor-parallel-divides-blocks"
     next_fp8 = model_facts(QWEN3_CODER_NEXT_FP8, 1)
 
-    def test_blocks_of_the_fp8_checkpoint_cannot_be_cut_eight_times(self) -> None:
+    def test_blocks_of_the_fp8_checkpoint_cannot_be_cut_eight_times(self, says: Says) -> None:
         finding = refused(self.rule, on=server(tp=8), target=self.next_fp8)
         assert finding.path == "accelerator.tensorParallelSize"
-        assert "shared_expert_intermediate_size 512 / 8 = 64" in finding.problem
-        assert finding.fix.startswith("set it to 4, the largest that works")
+        says(finding.problem, finding.fix)
 
     def test_four_times_they_can(self) -> None:
         silent(self.rule, on=server(tp=4), target=self.next_fp8)
@@ -517,8 +495,7 @@ class TestTensorParallelDividesBlocks:
     def test_whole_experts_on_each_gpu_are_not_cut(self) -> None:
         minimax = model_facts(MINIMAX_M2_5, 1)
         silent(self.rule, on=server(tp=4), target=minimax)
-        finding = refused(self.rule, on=server(tp=8), target=minimax)
-        assert "experts' intermediate_size 1536 / 8 = 192" in finding.problem
+        assert "intermediate_size 1536 / 8 = 192" in refused(self.rule, on=server(tp=8), target=minimax).problem
         silent(self.rule, on=server("--ep-size=8", tp=8), target=minimax)
 
 
