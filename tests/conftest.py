@@ -97,19 +97,26 @@ def _niceness(nodeid: str) -> int:
     return GOES_FIRST if nodeid.startswith(IN_REAL_TIME) else GIVES_WAY
 
 
-@pytest.fixture(scope="session")
-def messages(request: pytest.FixtureRequest) -> Iterator[Messages]:
-    yield (messages := Messages())
+MESSAGES = pytest.StashKey[Messages]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if WRITE and (config.option.numprocesses or "PYTEST_XDIST_WORKER" in os.environ):
+        raise pytest.UsageError("write goldens without -n")
+    config.stash[MESSAGES] = Messages()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
     if WRITE:
-        config = request.config
+        config = session.config
         whole = not config.option.keyword and not any("::" in argument for argument in config.args)
-        messages.write([item.nodeid for item in request.session.items], whole)
+        config.stash[MESSAGES].write([item.nodeid for item in session.items], whole)
 
 
 @pytest.fixture
-def says(messages: Messages, request: pytest.FixtureRequest) -> Iterator[Says]:
+def says(request: pytest.FixtureRequest) -> Iterator[Says]:
     """Holds messages of this test to tests/messages.json."""
-    with messages.of(request.node.nodeid) as says:
+    with request.config.stash[MESSAGES].of(request.node.nodeid) as says:
         yield says
 
 
