@@ -9,7 +9,8 @@ from tests.support.messages import FILE, Messages
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_message_that_differs_comes_first_or_is_missing_fails() -> None:
+def test_a_message_that_differs_comes_first_or_is_missing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.messages.WRITE", False)
     messages = Messages()
     messages.kept = {"test": ["one at 127.0.0.1:PORT", "two"]}
     with messages.of("test") as says:
