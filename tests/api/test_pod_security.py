@@ -9,6 +9,7 @@ import yaml
 from tests.api.chart import of_kind, rendered
 from tests.api.test_guards import EXAMPLES, installed, refused
 from tests.support.apiserver import Running
+from tests.support.containers import containers
 
 from paceline import api, core
 from paceline.core import Model
@@ -133,7 +134,7 @@ def test_no_pod_that_we_make_has_a_token_or_more_than_it_needs(enforcing: Runnin
     for one in pods({}):
         spec = one.pod["spec"]
         assert spec["automountServiceAccountToken"] is False, one
-        ours = [container for container in spec["containers"] if container["name"] in ("client", "fetch")]
+        ours = [each for each in containers(one.pod) if each["name"] in ("client", "conclude", "fetch")]
         assert bool(ours) == (one.kind != "server")
         for container in ours:
             context = container["securityContext"]

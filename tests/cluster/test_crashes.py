@@ -1,5 +1,6 @@
 """What is killed in the middle costs time, never a round and never the outcome."""
 
+import re
 import time
 
 import pytest
@@ -14,6 +15,21 @@ from tests.support.queries import (
 )
 
 NAME = "crash"
+
+
+@pytest.mark.timeout(300)
+def test_an_arm_whose_whole_container_is_killed_costs_one_try(here: Namespace, hub: str) -> None:
+    """As by the kernel, for want of memory."""
+    here.apply(small("arm", hub))
+    run = here.wait("a run", run_of(here, "arm"), 90)
+    pod = here.wait("the first round to measure", measuring(here, run, 0), 60)
+    kill(process(pod, "server"))
+    decided = here.wait("the verdict", finished(here, run), 150)
+    assert (decided["status"]["verdict"]["outcome"], decided["status"]["verdict"]["winner"]) == ("Promote", "wide")
+    assert [(round["round"], round["try"], round.get("reason", "")) for round in decided["rounds"]] == [
+        (0, 0, "ServerCrashed"), (0, 1, ""), (1, 0, ""),
+    ]  # fmt: skip
+    assert re.search(r"arm-\w+ exited with 137", decided["rounds"][0]["error"])
 
 
 @pytest.mark.timeout(300)

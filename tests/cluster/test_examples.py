@@ -12,6 +12,7 @@ import pytest
 import yaml
 from tests.cluster.example import emulated
 from tests.cluster.volumes import NO_XET, filled
+from tests.support.containers import container
 from tests.support.kubernetes import Manifest, Namespace, condition
 from tests.support.overlay import merged
 
@@ -135,6 +136,6 @@ def check(here: Namespace, manifest: Manifest, pool: Manifest, argument: str) ->
 
 def words(job: Manifest) -> list[str]:
     """Of all commands that the client of this round was asked to measure."""
-    client = next(c for c in job["spec"]["template"]["spec"]["containers"] if c["name"] == "client")
+    client = container(job["spec"]["template"], "client")
     plan = json.loads(next(v["value"] for v in client["env"] if v["name"] == "PACELINE_ROUND"))
     return [word for arm in plan["arms"] for word in arm["argv"]]

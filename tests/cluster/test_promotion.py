@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import SIX_CONTAINERS, small
+from tests.support.containers import container
 from tests.support.kubernetes import KUBECTL, STATE, Manifest, Namespace, condition, kubectl, says
 from tests.support.queries import RUN, finished, lines_of, pool_of, run_of, served
 
@@ -83,18 +84,18 @@ def test_what_is_served_is_what_was_measured(here: Namespace) -> None:
     """The same argv, byte for byte."""
     jobs = here.list("jobs", "paceline.dev/component=round")
     for job in jobs:
-        client = next(c for c in job["spec"]["template"]["spec"]["containers"] if c["name"] == "client")
+        client = container(job["spec"]["template"], "client")
         plan = json.loads(next(v["value"] for v in client["env"] if v["name"] == "PACELINE_ROUND"))
         wide = next(arm["argv"] for arm in plan["arms"] if arm["name"] == "wide")
         assert wide == server(here)["spec"]["containers"][0]["command"]
     assert len(jobs) == 2
 
 
-def test_a_round_in_a_pod_of_six_containers_loses_no_number(here: Namespace) -> None:
+def test_a_round_in_a_pod_of_eight_containers_loses_no_number(here: Namespace) -> None:
     """Its result comes by the log of its client: a real kubelet would cut a message in such a pod."""
     for job in here.list("jobs", "paceline.dev/component=round"):
         spec = job["spec"]["template"]["spec"]
-        assert len(spec["containers"]) + len(spec["initContainers"]) == 6
+        assert len(spec["containers"]) + len(spec["initContainers"]) == 8
     points = [point for run in here.list("bench") for entry in run["rounds"] for point in entry["points"]]
     assert len(points) == 4
     assert [point["why"] for point in points if not point["valid"]] == []

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from tests.support.answers import HEAD_FACTS, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
+from tests.support.containers import containers
 from tests.support.memory import Controllers, Exit
 
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
+from paceline.engines.pod_template import CONCLUDE
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.fetching import FETCH_VARIABLE, FetchRequest
 from paceline.kube import Manifest
@@ -60,11 +62,11 @@ class Nature(Controllers):
 
     def round_ends(self, pod: Manifest) -> Mapping[str, Exit]:
         if spoiled := self.spoil(pod):
-            return {"client": spoiled, "server": Exit(70)}
+            return {CONCLUDE: spoiled}
         asked = RoundPlan.from_json(variable(pod, ENVIRONMENT))
         ended = self.cluster.now().timestamp()
         truth = self.truths[pod["metadata"]["labels"][POOL_LABEL]]
-        return {"client": Exit(log=answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
+        return {CONCLUDE: Exit(log=answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
 
     def fetch_ends(self, pod: Manifest) -> Mapping[str, Exit]:
         return {"fetch": Exit(0, fetched(FetchRequest.from_json(variable(pod, FETCH_VARIABLE)), HEAD_FACTS))}
@@ -91,5 +93,4 @@ def what(pod: Manifest) -> str:
 
 def variable(pod: Manifest, name: str) -> str:
     """Of the environment of any of the pod's containers."""
-    containers = pod["spec"]["containers"]
-    return next(str(v["value"]) for c in containers for v in c.get("env", ()) if v["name"] == name)
+    return next(str(v["value"]) for c in containers(pod) for v in c.get("env", ()) if v["name"] == name)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from tests.support.containers import container
 from tests.support.stories import told
 from tests.support.world import World, example
 
@@ -38,7 +39,7 @@ def test_servers_and_rounds_claim_devices(world: World) -> None:
     assert claims(world) == [asked | {"selectors": [{"cel": {"expression": SELECTOR}}]}] * 2
     for component in ("server", "round"):
         (pod,) = world.cluster.of("Pod", component=component)
-        assert pod["spec"]["containers"][0]["resources"] == {"claims": [{"name": "accelerators"}]}
+        assert container(pod)["resources"] == {"claims": [{"name": "accelerators"}]}
         assert "nodeSelector" not in pod["spec"]
     for _ in range(3):
         world.round_ends()

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from paceline.engines.pod_template import CONCLUDE
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import MANY
 from paceline.plan.run.ends import PULL_PATIENCE, deadlines, end_of, held_seconds, hopeless
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import IMAGES_PATIENCE
 
+ARM = "arm-wide"
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
@@ -21,20 +23,23 @@ def job(reason: str = "", message: str = "") -> dict[str, Any]:
 
 
 def pod(status: Mapping[str, Any] | None = None, **containers: Mapping[str, Any]) -> dict[str, Any]:
-    statuses = [{"name": name, "state": state} for name, state in containers.items()]
+    """`arm` is the first arm's container; all but `conclude` run before it."""
+    told = [{"name": {"arm": ARM}.get(name, name), "state": state} for name, state in containers.items()]
+    statuses = {
+        "initContainerStatuses": [one for one in told if one["name"] != CONCLUDE],
+        "containerStatuses": [one for one in told if one["name"] == CONCLUDE],
+    }
     return {
         "metadata": {"creationTimestamp": "2026-11-21T10:00:00Z"},
         "spec": {"nodeName": "gpu-0"},
-        "status": {"startTime": "2026-11-21T10:00:00Z", "containerStatuses": statuses, **(status or {})},
+        "status": {"startTime": "2026-11-21T10:00:00Z", **statuses, **(status or {})},
     }
 
 
 def preparing(**state: Mapping[str, Any]) -> dict[str, Any]:
     """An init container of the user's own is in this state, so that the others have to wait."""
     held = {"waiting": {"reason": "PodInitializing"}}
-    first = {"certificates": ended(0), **state}
-    statuses = [{"name": name, "state": said} for name, said in first.items()]
-    return pod({"initContainerStatuses": statuses}, server=held, client=held)
+    return pod(certificates=ended(0), **state, client=held, arm=held, conclude=held)
 
 
 def ended(code: int, message: str = "", **more: str) -> dict[str, Any]:
@@ -43,9 +48,7 @@ def ended(code: int, message: str = "", **more: str) -> dict[str, Any]:
 
 def refused(reason: str, message: str = "said") -> dict[str, Any]:
     """By the node's kubelet, before anything of it ran."""
-    found = pod({"phase": "Failed", "reason": reason, "message": message})
-    del found["status"]["containerStatuses"]
-    return found
+    return pod({"phase": "Failed", "reason": reason, "message": message})
 
 
 def disrupted(reason: str) -> dict[str, Any]:
@@ -59,15 +62,14 @@ LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
 @pytest.mark.parametrize(
     ("job", "pod", "failure", "line"),
     [
-        (GAVE_UP, pod(client=ended(1, "b\nWrapperError")), "ClientFailed", "the client exited with 1: WrapperError"),
-        (GAVE_UP, pod(server=ended(70), client=ended(0)), "ClientFailed", "the client stopped responding"),
-        (GAVE_UP, pod(server=ended(137, reason="OOMKilled"), client=ended(1)), "OutOfMemory", "exited with 137: OOM"),
-        (GAVE_UP, pod(server=ended(128, reason="StartError")), "ServerCrashed", "exited with 128: StartError"),
-        (GAVE_UP, pod(server=ended(2, "sh: 1: syntax")), "ServerArguments", "exited with 2: sh: 1: syntax"),
-        (LATE, pod(server=ended(143), client=ended(143)), "TimedOut", "DeadlineExceeded: Job was active longer"),
+        (GAVE_UP, pod(conclude=ended(1, "b\nWrapperError")), "ClientFailed", "the client exited with 1: WrapperError"),
+        (GAVE_UP, pod(client=ended(137), arm=ended(70)), "ClientFailed", "the client stopped responding"),
+        (GAVE_UP, pod(client=ended(0), arm=ended(137, reason="OOMKilled")), "OutOfMemory", "exited with 137: OOM"),
+        (GAVE_UP, pod(arm=ended(128, reason="StartError")), "ServerCrashed", "arm-wide exited with 128: StartError"),
+        (LATE, pod(client=ended(143), arm=ended(143)), "TimedOut", "DeadlineExceeded: Job was active longer"),
         (GAVE_UP, pod({"reason": "DeadlineExceeded", "message": "too long"}), "TimedOut", "BackoffLimitExceeded"),
         (GAVE_UP, pod({"reason": "Evicted", "message": "low on memory"}), "Evicted", "Evicted: low on memory"),
-        (GAVE_UP, pod({"reason": "Preempting"}, client=ended(143)), "Preempted", "Preempting"),
+        (GAVE_UP, pod({"reason": "Preempting"}, arm=ended(143)), "Preempted", "Preempting"),
         (GAVE_UP, pod(disrupted("PreemptionByScheduler")), "Preempted", "PreemptionByScheduler: said"),
         (GAVE_UP, pod(disrupted("EvictionByEvictionAPI")), "Evicted", "EvictionByEvictionAPI: said"),
         (GAVE_UP, pod(disrupted("DeletionByPodGC")), "NodeLost", "DeletionByPodGC: said"),
@@ -85,7 +87,7 @@ LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
         (GAVE_UP, refused("Evicted"), "Evicted", "Evicted: said"),
         (GAVE_UP, refused("NodeLost"), "NodeLost", "NodeLost: said"),
         (GAVE_UP, None, "Evicted", "its pod is gone"),
-        (job(), pod(client=ended(0, "hello")), "Unreadable", "the message does not begin with"),
+        (job(), pod(conclude=ended(0, "done")), "Unreadable", "the message does not begin with"),
     ],
 )  # fmt: skip
 def test_of_a_job_that_has_ended(job: dict[str, Any], pod: dict[str, Any] | None, failure: str, line: str) -> None:
@@ -103,7 +105,7 @@ def unplaced(reason: str) -> dict[str, Any]:
 def starting(sandbox: str | None) -> dict[str, Any]:
     """It has its node; whether its volumes and network are there, where the kubelet is new enough to say so."""
     conditions = [{"type": "PodReadyToStartContainers", "status": sandbox}] if sandbox else []
-    return pod({"phase": "Pending", "conditions": conditions}, server=CREATING, client=CREATING)
+    return pod({"phase": "Pending", "conditions": conditions}, client=CREATING, arm=CREATING)
 
 
 def untouched() -> dict[str, Any]:
@@ -120,22 +122,23 @@ CREATING = waiting("ContainerCreating")
 SAID = 'FailedMount: secret "x" not found'
 UNSTARTED = f"its containers were not started within 10 minutes on gpu-0: {SAID}"
 UNPULLED = f"its images were not pulled within an hour on gpu-0: {SAID}"
-MISNAMED = "the server never started: InvalidImageName: said"
-FORBIDDEN = "the server never started: ErrImageNeverPull: said"
+MISNAMED = "the container arm-wide never started: InvalidImageName: said"
+FORBIDDEN = "the container arm-wide never started: ErrImageNeverPull: said"
 WARMING = "the init container warm never started: ImagePullBackOff: said"
-PULLING = "the server never started: ImagePullBackOff: said"
+PULLING = "the container arm-wide never started: ImagePullBackOff: said"
 
 
 @pytest.mark.parametrize(
     ("pod", "minutes", "expected"),
     [
-        (pod(server=waiting("ContainerCreating")), 29, None),
-        (pod(server=waiting("ImagePullBackOff")), 4, None),
-        (pod(server=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, PULLING)),
-        (pod(server=waiting("ImagePullBackOff"), client=ended(1)), 0, (Failure.ImagePull, PULLING)),
-        (pod(server=waiting("InvalidImageName")), 0, (Failure.ImagePull, MISNAMED)),
-        (pod(server=waiting("ErrImageNeverPull")), 0, (Failure.ImagePull, FORBIDDEN)),
-        (pod(server=waiting("ContainerCreating"), client=ended(1)), 60, None),
+        (pod(arm=waiting("ContainerCreating")), 29, None),
+        (pod(arm=waiting("ImagePullBackOff")), 4, None),
+        (pod(arm=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, PULLING)),
+        (pod(before=ended(0, finishedAt="2026-11-21T10:20:00Z"), arm=waiting("ImagePullBackOff")), 24, None),
+        (pod(before=ended(0, finishedAt="2026-11-21T10:20:00Z"), arm=waiting("ImagePullBackOff")), 25,
+         (Failure.ImagePull, PULLING)),
+        (pod(arm=waiting("InvalidImageName")), 0, (Failure.ImagePull, MISNAMED)),
+        (pod(arm=waiting("ErrImageNeverPull")), 0, (Failure.ImagePull, FORBIDDEN)),
         (preparing(warm=waiting("ImagePullBackOff")), 4, None),
         (preparing(warm=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, WARMING)),
         (preparing(warm=waiting("PodInitializing")), 60, None),
@@ -170,7 +173,7 @@ def test_a_volume_that_another_node_has_is_nobodys_fault() -> None:
 def test_a_round_that_does_not_start_is_looked_at_again_when_patience_ends() -> None:
     for sandbox, patience in (("False", timedelta(minutes=10)), ("True", IMAGES_PATIENCE)):
         assert deadlines(RoundJob(job=with_plan(job()), pod=starting(sandbox))) == (BEGAN + patience,)
-    assert deadlines(RoundJob(job=with_plan(job()), pod=pod(server={"running": {}}))) == ()
+    assert deadlines(RoundJob(job=with_plan(job()), pod=pod(arm={"running": {}}))) == ()
 
 
 def with_plan(job: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +182,7 @@ def with_plan(job: dict[str, Any]) -> dict[str, Any]:
         workloads=(), results_dir="/r",
     )  # fmt: skip
     container = {"env": [{"name": ENVIRONMENT, "value": plan.to_json()}]}
-    return {**job, "spec": {"template": {"spec": {"containers": [container]}}}}
+    return {**job, "spec": {"template": {"spec": {"initContainers": [container]}}}}
 
 
 def test_of_a_node_that_does_not_answer_nobody_hears_the_end() -> None:
@@ -191,11 +194,11 @@ def test_of_a_node_that_does_not_answer_nobody_hears_the_end() -> None:
 
 def test_a_round_holds_accelerators_from_its_node_until_its_last_container_has_ended() -> None:
     both = {
-        "server": ended(0, finishedAt="2026-11-21T10:20:00Z"),
-        "client": ended(0, finishedAt="2026-11-21T10:19:58Z"),
+        "arm": ended(0, finishedAt="2026-11-21T10:19:58Z"),
+        "conclude": ended(0, finishedAt="2026-11-21T10:20:00Z"),
     }
     assert held_seconds(RoundJob(job=job(), pod=pod(**both)), BEGAN) == 1200
-    still = pod(server={"running": {}}, client=both["client"])
+    still = pod(arm=both["arm"], conclude={"running": {}})
     assert held_seconds(RoundJob(job=job(), pod=still), BEGAN + timedelta(seconds=30.5)) == 31
     assert held_seconds(RoundJob(job=job(), pod=None), BEGAN) is None
 
@@ -213,8 +216,8 @@ def test_a_round_whose_init_container_cannot_be_pulled_is_looked_at_again_in_tim
 def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_of_it() -> None:
     placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-21T09:59:30Z"}
     ends = {
-        "server": ended(0, finishedAt="2026-11-21T10:20:00Z"),
-        "client": ended(0, finishedAt="2026-11-21T10:19:00Z"),
+        "arm": ended(0, finishedAt="2026-11-21T10:19:00Z"),
+        "conclude": ended(0, finishedAt="2026-11-21T10:20:00Z"),
     }
     assert held_seconds(RoundJob(job=job(), pod=pod({"conditions": [placed]}, **ends)), BEGAN) == 1230
     unseen = pod({"conditions": [placed]})

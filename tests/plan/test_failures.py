@@ -3,6 +3,7 @@ test_stories). None of it is held against a candidate."""
 
 from tests.support.answers import died, half_failed, noisy, out_of_memory, refused, too_slow
 from tests.support.campaigns import THROUGHPUT
+from tests.support.containers import container
 from tests.support.stories import measuring, told
 from tests.support.world import World
 
@@ -34,7 +35,7 @@ def test_one_candidates_arguments_are_refused_in_a_round(world: World) -> None:
     measuring(world, "throughput")
     world.round_ends(wide=refused)
     (job,) = world.under_way("round")
-    assert "wide" not in world.condition("Measuring") + str(job["spec"]["template"]["spec"]["containers"][1]["env"])
+    assert "wide" not in world.condition("Measuring") + str(container(job["spec"]["template"], "client")["env"])
     for _ in range(2):
         world.round_ends()
     assert verdict(world, "throughput")[0] == "Promote"
@@ -97,7 +98,10 @@ def test_the_image_is_not_there(world: World) -> None:
     for _ in range(3):
         world.round_shows(
             "the server's image cannot be pulled",
-            containerStatuses=[{"name": "server", "state": waiting}, {"name": "client", "state": {"running": {}}}],
+            initContainerStatuses=[
+                {"name": "client", "state": {"running": {}}},
+                {"name": "arm-wide", "state": waiting},
+            ],
         )
         world.until_wake()
         world.wait(1)

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
+from tests.support.containers import container
 from tests.support.stories import told
 from tests.support.world import World, example
 
@@ -20,9 +21,8 @@ def of_images(**sources: str) -> dict[str, Any]:
     return manifest
 
 
-def mounted(pod: dict[str, Any], container: str) -> list[str]:
-    (found,) = [one for one in pod["spec"]["containers"] if one["name"] == container]
-    return [one["mountPath"] for one in found["volumeMounts"] if one["name"].startswith("image-")]
+def mounted(pod: dict[str, Any], name: str) -> list[str]:
+    return [one["mountPath"] for one in container(pod, name)["volumeMounts"] if one["name"].startswith("image-")]
 
 
 @told

@@ -40,9 +40,9 @@ def pod_under_way(world: World) -> Manifest:
 def does_not_start(world: World, why: str) -> None:
     pod = pod_under_way(world)
     world.faults.events[pod["metadata"]["uid"]] = why
-    states = [{"name": name, "state": CREATING} for name in ("client", "server")]
+    states = [{"name": name, "state": CREATING} for name in ("client", "arm-baseline")]
     placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(world.cluster.now)}
-    world.round_shows("its containers do not start", 1, conditions=[placed, BEHIND], containerStatuses=states)
+    world.round_shows("its containers do not start", 1, conditions=[placed, BEHIND], initContainerStatuses=states)
 
 
 def fails(world: World, **status: Any) -> None:
@@ -111,7 +111,7 @@ def test_a_gpu_of_a_node_is_broken(world: World) -> None:
     measuring(world, "latency")
     bad = pod_under_way(world)["spec"]["nodeName"]
     ended = {"exitCode": 1, "message": ECC}
-    fails(world, containerStatuses=[{"name": "server", "state": {"terminated": ended}}])
+    fails(world, initContainerStatuses=[{"name": "arm-baseline", "state": {"terminated": ended}}])
     world.until_wake()
     for _ in range(3):
         world.round_ends()

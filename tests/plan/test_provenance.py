@@ -59,7 +59,7 @@ def pod(name: str, gpus: int = 0, ended: str = "") -> dict[str, Any]:
         "status": {
             "startTime": BEGAN,
             "phase": "Succeeded" if ended else "Running",
-            "containerStatuses": [{"state": state}],
+            "containerStatuses": [{"name": "server", "state": state}],
         },
     }
 

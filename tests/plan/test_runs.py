@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.answers import half_failed, noisy, shared
+from tests.support.containers import container
 from tests.support.edits import example_run
 from tests.support.messages import Says
 from tests.support.world import World, example
@@ -100,7 +101,7 @@ def test_a_plan_that_cannot_be_read_is_a_failed_round(says: Says) -> None:
     """The Job of another release: it goes, and the round is asked anew."""
     world = by_hand()
     job = job_of(world)
-    (asked,) = (v for c in job["spec"]["template"]["spec"]["containers"] for v in c["env"] if v["name"] == ENVIRONMENT)
+    (asked,) = (one for one in container(job["spec"]["template"], "client")["env"] if one["name"] == ENVIRONMENT)
     asked["value"] = "{}"
     world.settle("another release takes over", 1)
     (record,) = run_of(world)["rounds"]
@@ -111,10 +112,10 @@ def test_a_plan_that_cannot_be_read_is_a_failed_round(says: Says) -> None:
 
 
 def unpullable(world: World) -> None:
-    """The server has no image; the client has waited for it and gone."""
-    pod_of(world)["status"]["containerStatuses"] = [
-        {"name": "client", "state": {"terminated": {"exitCode": 1, "message": "did not start in 1800 s"}}},
-        {"name": "server", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
+    """The first arm has no image."""
+    pod_of(world)["status"]["initContainerStatuses"] = [
+        {"name": "client", "state": {"running": {}}},
+        {"name": "arm-wide", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
     ]
     world.settle("the server's image cannot be pulled", 30)
 
@@ -124,7 +125,8 @@ def test_a_server_that_never_starts_keeps_no_gpu() -> None:
     first = job_of(world)["metadata"]["name"]
     unpullable(world)
     (record,) = run_of(world)["rounds"]
-    assert (record["job"], record["error"]) == (first, "the server never started: ImagePullBackOff: no such image")
+    assert (record["job"], record["reason"]) == (first, "ImagePull")
+    assert "arm-wide never started: ImagePullBackOff: no such image" in record["error"]
     for _ in range(FEW - 1):
         world.until_wake()
         assert job_of(world)["metadata"]["name"] != first
@@ -136,9 +138,9 @@ def test_a_server_that_never_starts_keeps_no_gpu() -> None:
 def test_its_delete_is_lost_and_it_counts_once() -> None:
     world = by_hand()
     world.crash = lambda actions: [one for one in actions if not isinstance(one, Delete)]
-    pod_of(world)["status"]["containerStatuses"] = [
-        {"name": "client", "state": {"waiting": {"reason": "ErrImagePull"}}},
-        {"name": "server", "state": {"terminated": {"exitCode": 70}}},
+    pod_of(world)["status"]["initContainerStatuses"] = [
+        {"name": "client", "state": {"waiting": {"reason": "ErrImageNeverPull"}}},
+        {"name": "arm-wide", "state": {"waiting": {"reason": "PodInitializing"}}},
     ]
     controllers.step(world.cluster)
     for _ in range(3):
@@ -186,20 +188,20 @@ def test_a_pod_that_is_gone_was_taken_away() -> None:
 
 def test_an_out_of_memory_kill_is_not_the_clients_fault() -> None:
     world = by_hand()
-    world.round_dies("throughput", 1, "the server container has exited")
+    world.round_dies("throughput", 1, "the container of arm-wide has exited")
     assert "client" in run_of(world)["rounds"][0]["error"]
     world.until_wake()
     pod = pod_of(world)
     job = job_of(world)
     pod["status"] |= {
-        "containerStatuses": [
-            {"name": "client", "state": {"terminated": {"exitCode": 1, "message": "the server container has exited"}}},
-            {"name": "server", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
+        "initContainerStatuses": [
+            {"name": "client", "state": {"terminated": {"exitCode": 0}}},
+            {"name": "arm-wide", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
         ]
     }
     job["status"] = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
     world.settle("the server was killed", 1)
-    assert run_of(world)["rounds"][1]["error"] == "the server container exited with 137: OOMKilled"
+    assert run_of(world)["rounds"][1]["error"] == "the container arm-wide exited with 137: OOMKilled"
 
 
 def broken_after_the_first_look(world: World) -> None:
@@ -273,7 +275,7 @@ def test_whomever_a_run_names_as_its_owner_its_kernels_are_its_own_namespaces(
 ) -> None:
     """Within it a run may name another's deployment: docs/security.md says what that is worth."""
     world = by_hand(ownerReferences=references)
-    mounts = job_of(world)["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    mounts = container(job_of(world)["spec"]["template"])["volumeMounts"]
     (path,) = (mount["subPath"] for mount in mounts if mount["mountPath"] == "/jit")
     uid = run_of(world)["metadata"]["uid"] if of == "own" else of
     assert path.startswith(f"jit/models/{uid}/")

@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.fault.nature import variable
 from tests.support.answers import HEAD_FACTS, answer, fetched
 from tests.support.campaigns import LATENCY
+from tests.support.containers import containers, statuses
 from tests.support.kubelet import Logs, kubelets
 
 from paceline.core.names import COMPONENT_LABEL, MANAGED_BY, RUN_LABEL
@@ -91,8 +92,8 @@ class Nature:
         what = job["metadata"]["labels"][COMPONENT_LABEL]
         began = now()
         pod = await self.pod(job, f"{job['metadata']['name']}-0", {"job-name": job["metadata"]["name"]})
-        running = {c["name"]: {"running": {"startedAt": began}} for c in pod["spec"]["containers"]}
-        pod = await self.status(pod, POD, of_pod("Running", running, began))
+        running = {c["name"]: {"running": {"startedAt": began}} for c in containers(pod)}
+        pod = await self.status(pod, POD, of_pod(pod, "Running", running, began))
         await self.status(job, JOB, {"startTime": began, "active": 1, "ready": 1})
         await asyncio.sleep(SECONDS[what])
         ended = now()
@@ -109,9 +110,9 @@ class Nature:
                     "finishedAt": ended,
                 }
             }
-            for c in pod["spec"]["containers"]
+            for c in containers(pod)
         }
-        await self.status(pod, POD, of_pod("Succeeded", exits, began))
+        await self.status(pod, POD, of_pod(pod, "Succeeded", exits, began))
         marks = [
             {"type": kind, "status": "True", "reason": "CompletionsReached", "lastTransitionTime": ended}
             for kind in ("SuccessCriteriaMet", "Complete")
@@ -135,8 +136,8 @@ class Nature:
         for number in range(replicas):
             began = now()
             pod = await self.pod(deployment, f"{metadata['name']}-{digest}-{number}", {HASH: digest})
-            states = {c["name"]: {"running": {"startedAt": began}} for c in pod["spec"]["containers"]}
-            await self.status(pod, POD, of_pod("Running", states, began))
+            states = {c["name"]: {"running": {"startedAt": began}} for c in containers(pod)}
+            await self.status(pod, POD, of_pod(pod, "Running", states, began))
         ours = await self.api.list(POD, metadata["namespace"], selector(spec["selector"]["matchLabels"]))
         for pod in ours.items:
             if pod["metadata"]["labels"].get(HASH) != digest:
@@ -183,13 +184,13 @@ class Nature:
             return found  # deleted meanwhile
 
 
-def of_pod(phase: str, states: Mapping[str, Manifest], began: str) -> Manifest:
+def of_pod(pod: Manifest, phase: str, states: Mapping[str, Manifest], began: str) -> Manifest:
     ready = "True" if phase == "Running" else "False"
     marks = [
         {"type": kind, "status": status, "lastTransitionTime": began}
         for kind, status in (("PodScheduled", "True"), ("Ready", ready), ("ContainersReady", ready))
     ]
-    containers = [
+    told = [
         {
             "name": name,
             "image": "image",
@@ -200,7 +201,7 @@ def of_pod(phase: str, states: Mapping[str, Manifest], began: str) -> Manifest:
         }
         for name, state in states.items()
     ]
-    return {"phase": phase, "startTime": began, "conditions": marks, "containerStatuses": containers}
+    return {"phase": phase, "startTime": began, "conditions": marks, **statuses(pod, told)}
 
 
 def what_for(job: Manifest) -> str:

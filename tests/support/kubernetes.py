@@ -133,5 +133,6 @@ def ended(pod: Manifest) -> bool:
 
 
 def gpus_of(pod: Manifest) -> int:
-    limits = (container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"])
-    return sum(int(limit.get(GPU, 0)) for limit in limits)
+    """The containers of a round run one after another."""
+    containers = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
+    return max(int(container.get("resources", {}).get("limits", {}).get(GPU, 0)) for container in containers)

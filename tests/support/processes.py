@@ -5,6 +5,7 @@ import signal
 import time
 from pathlib import Path
 
+from tests.support.containers import status_of
 from tests.support.kubernetes import OPERATOR, Manifest, Namespace
 
 home = Namespace(OPERATOR)
@@ -37,8 +38,7 @@ class Operator:
 
 def process(pod: Manifest, container: str) -> int:
     """Number on this machine of a container's first process, with which all others of it end."""
-    statuses = pod["status"]["containerStatuses"]
-    identity = next(s["containerID"] for s in statuses if s["name"] == container).partition("://")[2]
+    identity = status_of(pod, container)["containerID"].partition("://")[2]
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             inside = identity in (status.parent / "cgroup").read_text()

@@ -21,6 +21,7 @@ import yaml
 from tests.support import admitted
 from tests.support.answers import ALL_ALIKE, HEAD_FACTS, TARGET_FACTS, Lengths, Spoiled, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
+from tests.support.containers import arms_of
 from tests.support.faults import Faults
 from tests.support.passes import Pass, action_text, changed_conditions
 from tests.support.states import as_seen, words
@@ -28,6 +29,7 @@ from tests.support.states import as_seen, words
 from paceline.api.round import with_rounds
 from paceline.core import ModelFacts
 from paceline.core.manifest import Manifest
+from paceline.engines.pod_template import CONCLUDE
 from paceline.fetching import FetchFailure
 from paceline.fetching.failure import ModelPart
 from paceline.kube.difference import needs_status
@@ -209,17 +211,16 @@ class World:
         named in `spoiled` with something else."""
         self._advance(20)
         for job in self._rounds(pools):
-            self._end(job, "client", 0, self._answer(job, truth, spoiled, lengths))
+            self._end(job, CONCLUDE, 0, self._answer(job, truth, spoiled, lengths))
         self.settle(f"a round of {' and '.join(pools) or 'every pool'} has ended{_spoiled(spoiled)}", 0)
 
     def clients_end(self) -> None:
-        """Those of the rounds under way have given their answers; the servers beside them have not ended."""
+        """Those of the rounds under way have given their answers, and their last containers have ended."""
         self._advance(20)
         for job in self._rounds(()):
             (pod,) = self.cluster.owned("Pod", job)
             self.cluster.logs[pod["metadata"]["name"]] = self._answer(job, None, {}, ALL_ALIKE)
-            states = {"client": {"terminated": {"exitCode": 0}}, "server": {"running": {}}}
-            pod["status"]["containerStatuses"] = [{"name": name, "state": state} for name, state in states.items()]
+            pod["status"]["containerStatuses"] = [{"name": CONCLUDE, "state": {"terminated": {"exitCode": 0}}}]
         self.settle("the clients of the rounds are done", 0)
 
     def prefetch_vanishes(self) -> None:
@@ -230,7 +231,7 @@ class World:
         self.settle("the prefetch has ended and its pod is gone", 4)
 
     def round_dies(self, pool: str, code: int, line: str) -> None:
-        self._end(self._rounds([pool])[0], "client", code, line)
+        self._end(self._rounds([pool])[0], CONCLUDE, code, line)
         self.settle(f"the round of {pool} dies", 3)
 
     def round_shows(self, what: str, minutes: int = 0, **status: Any) -> None:
@@ -457,8 +458,9 @@ class World:
     def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
         kubelet.end_job(self.cluster, job, container, code, message)
         if self.image:
-            statuses = self.pod_of(job)["status"]["containerStatuses"]
-            statuses.append({"name": "server", "imageID": self.image, "state": {}})
+            pod = self.pod_of(job)
+            ran = [{"name": one["name"], "imageID": self.image, "state": {}} for one in arms_of(pod)]
+            pod["status"]["initContainerStatuses"] = ran
 
 
 def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:

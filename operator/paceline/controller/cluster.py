@@ -228,10 +228,10 @@ def lean_job(job: Manifest) -> Manifest:
     pod = (spec.get("template") or {}).get("spec") or {}
     containers = [
         {"name": container["name"], "env": [var for var in container.get("env") or () if var["name"] == ENVIRONMENT]}
-        for container in pod.get("containers") or ()
+        for container in pod.get("initContainers") or ()
     ]
     suspend = {"suspend": spec["suspend"]} if "suspend" in spec else {}
-    return lean | {"spec": suspend | {"template": {"spec": {"containers": containers}}}}
+    return lean | {"spec": suspend | {"template": {"spec": {"initContainers": containers}}}}
 
 
 def lean_autoscaler(autoscaler: Manifest) -> Manifest:

@@ -39,6 +39,7 @@ from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec, source_run
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.core.record import kept_status
+from paceline.engines.pod_template import CLIENT, CONCLUDE
 from paceline.kube import UNREAD, ApiError, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
 from paceline.kube.resources import (
     AUTOSCALER,
@@ -240,15 +241,15 @@ async def _missed(cluster: WatchedCluster, run: Manifest, known: set[str]) -> li
 
 
 async def _with_log(cluster: WatchedCluster, round: RoundJob, now: datetime) -> RoundJob:
-    """The round with its client's log, if the client succeeded. If the kubelet cannot be reached, passes retry for a
+    """The round with its client's log, if the round has a result. If the kubelet cannot be reached, passes retry for a
     while from the first failed attempt, so that rounds that ended while the operator was down are not lost at once."""
-    ended = terminated(round.pod, "client") if round.pod else None
+    ended = terminated(round.pod, CONCLUDE) if round.pod else None
     if round.pod is None or ended is None or ended.get("exitCode"):
         return round
     metadata = round.pod["metadata"]
     pod = Ref(POD, metadata["namespace"], metadata["name"])
     try:
-        read = replace(round, log=await cluster.api.log(pod, "client"))
+        read = replace(round, log=await cluster.api.log(pod, CLIENT))
     except NotFound:
         read = round
     except ApiError as error:

@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any
 
 from paceline.core import Server
-from paceline.core.names import FILES, IMAGES, MODELS
+from paceline.core.names import FILES, IMAGES, MODELS, child_name
 from paceline.engines.adapter import Adapter
 from paceline.engines.refusal import Refusal
 
@@ -18,8 +18,8 @@ Fault = tuple[str, str]
 
 SERVER = "server"
 """The container that runs the engine."""
-CLIENT = "client"
-"""The container that measures, in a round's pod."""
+CLIENT, CONCLUDE, ARM = "client", "conclude", "arm"
+"""The containers of a round's pod: the sidecar that measures, the last one, and the prefix of those of the arms."""
 CONTROL = "/ctl"
 OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
 """Volumes in a round's pod. The first two have one writer each: a link that a server wrote where the client writes
@@ -95,6 +95,11 @@ TEXTS = ("metadata.labels", "metadata.annotations")
 """Fields that map strings to strings."""
 LISTS = ("spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
 _NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
+
+
+def arm_container(arm: str) -> str:
+    """Name of the container of an arm, in a round's pod."""
+    return child_name(ARM, arm)
 
 
 def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
@@ -196,7 +201,7 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
     for where, container in _containers(over):
         if where.startswith("spec.containers") and container["name"] == SERVER:
             yield from _server_container(where, container, server, adapter)
-        elif container["name"] in (SERVER, CLIENT):
+        elif container["name"] in (SERVER, CLIENT, CONCLUDE) or container["name"].startswith(f"{ARM}-"):
             yield f"{where}.name", f"{container['name']} is a container of Paceline's own: take another name"
         elif where.startswith("spec.containers") or container.get("restartPolicy") == SIDECAR:
             yield from _accelerators(where, container, server.accelerator.resource_name)

@@ -152,7 +152,7 @@ def _of_the_template(engine: Engine) -> Iterator[Mapping[str, Any]]:
 def as_here(job: Manifest, machine: Machine) -> Manifest:
     """The Job of a round with the plan adapted to this machine. The round is judged by that plan."""
     changed = deepcopy(job)
-    for container in changed["spec"]["template"]["spec"]["containers"]:
+    for container in changed["spec"]["template"]["spec"]["initContainers"]:
         for variable in container.get("env", ()):
             if variable["name"] == ENVIRONMENT:
                 variable["value"] = plan_here(RoundPlan.from_json(variable["value"]), machine).to_json()
@@ -215,10 +215,6 @@ def hidden_variables(machine: Machine, given: Mapping[str, str]) -> dict[str, st
 def expanded(text: str, variables: Mapping[str, str]) -> str:
     """Expand as the kubelet does: $(NAME) is a variable's value if it exists, $$ is $."""
     return VARIABLE.sub(lambda found: variables.get(found[1], found[0]) if found[1] else "$", text)
-
-
-def containers(job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    return {one["name"]: one for one in job["spec"]["template"]["spec"]["containers"]}
 
 
 def left_out(engine: Engine) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""A round's pod on this machine: the wrapper with the engine's servers, and the client, as two processes.
+"""A round's pod on this machine: its containers as processes, the client beside the others, which run in turn.
 
-Neither outlives us: the kernel ends both when we end, by any signal; the wrapper then ends its server.
+None outlives us: the kernel ends them when we end, by any signal; a wrapper then ends its server.
 """
 
 import ctypes
@@ -11,17 +11,18 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from paceline.core.manifest import Manifest
+from paceline.engines.pod_template import CLIENT, CONCLUDE, arm_container
+from paceline.evidence import RoundPlan
 from paceline.measure import devices, status
 from paceline.measure.machine import (
     Machine,
     as_here,
-    containers,
     expanded,
     hidden_variables,
     past_proxies,
@@ -43,15 +44,25 @@ STDERR = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    name: str
+    command: Sequence[str]
+    variables: Mapping[str, str]
+
+
 @dataclass(kw_only=True)
 class Pod:
-    """The processes by name of their container; they write into `folder`."""
+    """`processes` by name of their container, in the order of their start; `waiting` start one after another, each once
+    the one before has ended well. They write into `folder`, and keep `lock` open."""
 
     job: Manifest
     machine: Machine
     folder: Path
     began: datetime
-    processes: Mapping[str, "subprocess.Popen[bytes]"]
+    lock: int
+    waiting: list[Container]
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     beside: tuple[str, ...] = ()
     """Other programs that used the GPUs when the round began."""
     ended: datetime | None = None
@@ -67,21 +78,37 @@ class Pod:
         if self.ended is None and (now - self.began).total_seconds() > self._deadline:
             self.late = True
             self.stop()
-        if self.ended is None and all(process.poll() is not None for process in self.processes.values()):
+        if self.ended is None and self.is_over():
+            self.stop()
             self.ended = now
         if self.ended is None:
             return status.running_pod(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
-            log = _ending(self.log("client"), LONGEST_CLIENT_LOG)
+            log = _ending(self.log(CLIENT), LONGEST_CLIENT_LOG)
             over = status.over(self.job, self.machine.name, self.began, self.ended, how, log, late=self.late)
             self._seen = replace(over, neighbours=self.beside)
             shutil.rmtree(self.folder / "ctl", ignore_errors=True)
         return self._seen
 
+    def is_over(self) -> bool:
+        """Whether the container whose turn it is was the last, or has failed; starts the next one if it may run."""
+        *_, now = self.processes.values()
+        if len(self.processes) > 1 and (now.poll() is None or now.returncode):
+            return now.poll() is not None
+        if self.waiting:
+            self.start(self.waiting.pop(0))
+            return False
+        return True
+
+    def start(self, container: Container) -> None:
+        log = self.folder / f"{container.name}.log"
+        self.processes[container.name] = run(container.command, container.variables, log, self.lock)
+
     def stop(self) -> None:
-        """End the processes, the client first; the wrapper ends its server. Returns once all are gone."""
-        for process in reversed(tuple(self.processes.values())):
+        """End the processes; a wrapper ends its server. Returns once all are gone."""
+        self.waiting.clear()
+        for process in self.processes.values():
             if process.poll() is None:
                 process.terminate()
         deadline = time.monotonic() + _ENDING_SECONDS
@@ -112,34 +139,49 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     plan = RoundJob(job=job, pod=None).plan
     folder = machine.folder / f"round-{plan.round}-{plan.try_}"
     shutil.rmtree(folder, ignore_errors=True)
-    for side in ("in", "out"):
-        (folder / "ctl" / side).mkdir(parents=True)
+    (folder / "ctl" / "in").mkdir(parents=True)
     for path, text in files_in(job["spec"]["template"]).items():
         place = Path(machine.here(path))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
     uid = str(uuid.uuid4())
-    pod = {"uid": uid, "name": job["metadata"]["name"], "node": machine.name}
-    parts = containers(job)
-    commands, given = {}, {**environ, **machine.env}
-    for part, more in {"server": of_servers(machine, environ), "client": {"PYTHONUNBUFFERED": "1"}}.items():
-        variables = process_environment(parts[part], machine, given, pod)
-        if part == "client":
-            variables |= hidden_variables(machine, given)
-        own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{part}.message")}
-        command = [expanded(word, variables) for word in parts[part]["command"]]
-        commands[part] = command, {**environ, **variables, **more, **own}
-    return Pod(
+    fields = {"uid": uid, "name": job["metadata"]["name"], "node": machine.name}
+    pod = Pod(
         job={**job, "metadata": {**job["metadata"], "uid": uid, "creationTimestamp": timestamp(now)}},
         machine=machine,
         folder=folder,
         began=parse_time(timestamp(now)),
+        lock=lock,
+        waiting=list(_containers(job, plan, machine, environ, folder, fields)),
         beside=devices.other_programs(machine.devices),
-        processes={
-            part: run(command, variables, folder / f"{part}.log", lock)
-            for part, (command, variables) in commands.items()
-        },
     )
+    pod.start(pod.waiting.pop(0))
+    return pod
+
+
+def _containers(
+    job: Manifest,
+    plan: RoundPlan,
+    machine: Machine,
+    environ: Mapping[str, str],
+    folder: Path,
+    fields: Mapping[str, str],
+) -> Iterator[Container]:
+    """The client, those of the arms, and the last one. The user's own init containers do not run here."""
+    spec = job["spec"]["template"]["spec"]
+    parts = {one["name"]: one for one in (*spec["initContainers"], *spec["containers"])}
+    outs = {arm_container(arm.name): folder / "ctl" / "out" / arm.name for arm in plan.arms}
+    given = {**environ, **machine.env}
+    for name in (CLIENT, *outs, CONCLUDE):
+        variables = process_environment(parts[name], machine, given, fields)
+        own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{name}.message")}
+        if name in outs:
+            outs[name].mkdir(parents=True)
+            more = {**of_servers(machine, environ), "PACELINE_OUT": str(outs[name])}
+        else:
+            more = {"PYTHONUNBUFFERED": "1", **(hidden_variables(machine, given) if name == CLIENT else {})}
+        command = [expanded(word, variables) for word in parts[name]["command"]]
+        yield Container(name=name, command=command, variables={**environ, **variables, **more, **own})
 
 
 def of_servers(machine: Machine, environ: Mapping[str, str]) -> Mapping[str, str]:

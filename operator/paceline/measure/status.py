@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.core.manifest import Manifest
+from paceline.engines.pod_template import CONCLUDE
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import timestamp
 
@@ -21,12 +22,12 @@ class ContainerEnd:
 
 
 def running_pod(job: Manifest, node: str, began: datetime) -> RoundJob:
-    """The round while its containers run."""
-    names = [container["name"] for container in job["spec"]["template"]["spec"]["containers"]]
+    """The round while its arms run."""
+    names = [container["name"] for container in job["spec"]["template"]["spec"]["initContainers"]]
     running = {"running": {"startedAt": timestamp(began)}}
     status = {
-        "phase": "Running",
-        "containerStatuses": [{"name": name, "state": running} for name in names],
+        "phase": "Pending",
+        "initContainerStatuses": [{"name": name, "state": running} for name in names],
         **_placed(began),
     }
     return RoundJob(job={**job, "status": {}}, pod=_pod(job, node, status))
@@ -43,12 +44,13 @@ def over(
     late: bool = False,
 ) -> RoundJob:
     """The round after its containers have ended. `log` is the client's; `late`: activeDeadlineSeconds had passed."""
-    good = not late and not any(one.code for one in how.values())
+    good = not late and CONCLUDE in how and not how[CONCLUDE].code
     outcome = {"type": "Complete"} if good else {"type": "Failed", **(_LATE if late else FAILED_CONDITION)}
     states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]
     status = {
         "phase": "Succeeded" if good else "Failed",
-        "containerStatuses": states,
+        "initContainerStatuses": [state for state in states if state["name"] != CONCLUDE],
+        "containerStatuses": [state for state in states if state["name"] == CONCLUDE],
         **_placed(began),
         **(_LATE if late else {}),
     }

@@ -16,6 +16,7 @@ from paceline.core import CapacityPolicy, Workload, source_run
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.core.record import from_status
+from paceline.engines.pod_template import CONCLUDE
 from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, EvidenceCost, RoundCost
 from paceline.plan.deployment.loan import LOAN_PATIENCE
@@ -176,8 +177,8 @@ def _with_room(_owner: Object, pod: Manifest) -> Manifest:
     """Admit a round's pod without accelerators."""
     if not is_round(pod):
         return pod
-    containers = [{**container, "resources": {}} for container in pod["spec"]["containers"]]
-    return {**pod, "spec": {**pod["spec"], "containers": containers, "resourceClaims": []}}
+    arms = [{**container, "resources": {}} for container in pod["spec"]["initContainers"]]
+    return {**pod, "spec": {**pod["spec"], "initContainers": arms, "resourceClaims": []}}
 
 
 def _pools(manifest: Object) -> list[str]:
@@ -332,7 +333,7 @@ def _round_ends(simulation: Simulation) -> bool:
     cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
     assumed = simulation.assumptions
     result = round_result(plan, speed, assumed.start_seconds, began, cluster.now.timestamp(), spread=assumed.spread)
-    kubelet.end_job(cluster, job, "client", 0, encode(result))
+    kubelet.end_job(cluster, job, CONCLUDE, 0, encode(result))
     return True
 
 

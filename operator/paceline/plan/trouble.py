@@ -165,8 +165,7 @@ def held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
 
 def container(pod: Object, name: str) -> Mapping[str, Any]:
     """The status of one container: image, imageID, state. Empty if it has none yet."""
-    statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("containerStatuses", ())
-    return next((status for status in statuses if status["name"] == name), {})
+    return next((status for status, _ in _statuses(pod) if status["name"] == name), {})
 
 
 def terminated(pod: Object, name: str) -> Mapping[str, Any] | None:
@@ -175,25 +174,10 @@ def terminated(pod: Object, name: str) -> Mapping[str, Any] | None:
     return ended
 
 
-def failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
-    """The first init container that failed: its name and its `terminated` state."""
-    statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("initContainerStatuses", ())
-    ends = ((status["name"], status.get("state", {}).get("terminated") or {}) for status in statuses)
-    return next(((name, ended) for name, ended in ends if ended.get("exitCode")), None)
-
-
 def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for others."""
     waiting: Mapping[str, Any] = status.get("state", {}).get("waiting") or {}
     return waiting if waiting.get("reason", _ON_ITS_WAY[0]) not in _ON_ITS_WAY else {}
-
-
-def not_started(pod: Object) -> bool:
-    """Whether the pod has a node, but none of its containers has ever run."""
-    status = pod.get("status", {})
-    containers = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
-    ran = any({"running", "terminated"} & each.get("state", {}).keys() or each.get("lastState") for each in containers)
-    return bool(pod["spec"].get("nodeName")) and status.get("phase", "Pending") == "Pending" and not ran
 
 
 def last_line(message: str, limit: int = LONGEST_TAIL) -> str:
@@ -215,7 +199,7 @@ def exit_text(container: str, ended: Mapping[str, Any]) -> str:
 
 def _statuses(pod: Object) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """The status of each container, including the user's init containers, and whether it is meant to end."""
-    status, forever = pod.get("status", {}), pod["spec"].get("restartPolicy") != "Never"
+    status, forever = pod.get("status", {}), pod.get("spec", {}).get("restartPolicy") != "Never"
     yield from ((container, True) for container in status.get("initContainerStatuses", ()))
     yield from ((container, not forever) for container in status.get("containerStatuses", ()))
 

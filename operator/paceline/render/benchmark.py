@@ -19,7 +19,7 @@ from paceline.core.names import (
 )
 from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
-from paceline.engines.pod_template import CONTROL
+from paceline.engines.pod_template import CLIENT, CONCLUDE, CONTROL, SIDECAR, arm_container
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
@@ -32,9 +32,10 @@ from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
 from paceline.render.where import Where, affinity
 
 FROM_CLIENT, FROM_SERVER = f"{CONTROL}/in", f"{CONTROL}/out"
-"""Two directions, each written by one container and read-only in the other (0037)."""
+"""Two directions: one is written by the client alone, the other has a directory that an arm's container alone mounts
+(0037)."""
 MOST_FROM_SERVER = "2Gi"
-"""Room for a server's whole log. A server that writes more is broken, and must not fill the node's disk."""
+"""Room for the servers' logs. A server that writes more is broken, and must not fill the node's disk."""
 _RESULTS = f"{MODELS}/.paceline/results"
 
 # In addition to starts and workloads: scheduling, image pulls, the client's own start.
@@ -127,10 +128,12 @@ def round_job(
     where: Where,
     settings: Settings,
 ) -> Manifest:
-    """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod that equals a
-    serving one wherever that matters.
+    """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod whose servers equal
+    serving ones wherever that matters.
 
-    The Job has its pods' labels, too: a queue reads its name from them. Kueue's own field is only on the Job.
+    An arm is an init container: the kubelet starts one after another, and gives all of them the same devices. The
+    client runs beside them, as a sidecar. The Job has its pods' labels, too: a queue reads its name from them. Kueue's
+    own field is only on the Job.
     """
     labels = {
         **run.pod_labels,
@@ -161,7 +164,7 @@ def round_job(
                     "fsGroupChangePolicy": "OnRootMismatch",
                     **settings.server_pod_security,
                 },
-                "containers": [_server(owner, run, files, images, settings), _client(run, plan, settings)],
+                "containers": [_server(owner, run, files, images, settings)],
                 "volumes": [
                     *volumes(run.server, files, images),
                     *prompt_volumes(run),
@@ -178,12 +181,35 @@ def round_job(
         },
         in_a_round(over),
     )
+    spec = pod["spec"]
+    (server,) = spec["containers"]
+    spec["initContainers"] = [*spec.get("initContainers", ()), _client(run, plan, settings), *_arms(server, plan)]
+    spec["containers"] = [_conclude(settings)]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata(round_name(plan.run, plan.round, plan.try_), owner, labels | queue),
         "spec": {"backoffLimit": 0, "template": pod},
     }
+
+
+def _arms(server: Mapping[str, Any], plan: RoundPlan) -> list[Manifest]:
+    """A container for each arm, in the order of the round."""
+    script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
+    return [
+        {
+            **{key: value for key, value in server.items() if key != "ports"},
+            "name": arm_container(arm.name),
+            "command": ["sh", "-c", as_it_is(script)],
+            "env": [*server.get("env", ()), {"name": "PACELINE_ARM", "value": arm.name}],
+            "volumeMounts": [
+                *server["volumeMounts"],
+                {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
+                {"name": "ctl-out", "mountPath": FROM_SERVER, "subPath": arm.name},
+            ],
+        }
+        for arm in plan.arms
+    ]
 
 
 def round_claims(owner: Owner, run: RunSpec) -> tuple[Manifest, ...]:
@@ -201,13 +227,7 @@ def _deadline(plan: RoundPlan) -> int:
 
 
 def _server(owner: Owner, run: RunSpec, files: Files, images: tuple[str, ...], settings: Settings) -> Manifest:
-    script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], files, settings, images)
-    container["volumeMounts"] += [
-        {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
-        {"name": "ctl-out", "mountPath": FROM_SERVER},
-    ]
-    return container
+    return server_container(owner, run.server, [], files, settings, images)
 
 
 def as_it_is(script: str) -> str:
@@ -219,16 +239,10 @@ def as_it_is(script: str) -> str:
 def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
     variables = [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}]
     return {
-        "name": "client",
-        "image": settings.image,
-        "imagePullPolicy": settings.image_pull_policy,
-        "command": ["python", "-m", "paceline.pods.round"],
+        **_ours(CLIENT, "paceline.pods.round", settings),
+        "restartPolicy": SIDECAR,
         "env": [*variables, *map(dict, (*keys.env(run.server), *keys.to_hide(run.server)))],
         **({"envFrom": list(map(dict, whole))} if (whole := keys.all_to_hide(run.server)) else {}),
-        **of_ours("client", settings),
-        # A killed container cannot write its own message.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": restricted(),
         "volumeMounts": [
             {"name": "ctl-in", "mountPath": FROM_CLIENT},
             {"name": "ctl-out", "mountPath": FROM_SERVER, "readOnly": True},
@@ -236,4 +250,25 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
             {"name": "tmp", "mountPath": "/tmp"},
             *prompt_mounts(run),
         ],
+    }
+
+
+def _conclude(settings: Settings) -> Manifest:
+    return {
+        **_ours(CONCLUDE, "paceline.pods.round.conclude", settings),
+        "volumeMounts": [{"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True}],
+    }
+
+
+def _ours(name: str, module: str, settings: Settings) -> Manifest:
+    """A container of Paceline's image."""
+    return {
+        "name": name,
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "command": ["python", "-m", module],
+        **of_ours(CLIENT, settings),
+        # A killed container cannot write its own message.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": restricted(),
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 from tests.cluster.chaos.story import NAME, BrokenError, Story, converged, gone, honest, whole
 from tests.cluster.example import small
+from tests.support.containers import status_of
 from tests.support.kubernetes import GPU, Manifest, ended, gpus_of, kubectl, listed, run
 from tests.support.processes import kill, process
 from tests.support.queries import name_of
@@ -223,7 +224,16 @@ def answers_late(story: Story) -> None:
 def told(story: Story, pod: Manifest, **words: float) -> None:
     """The server of the round, where one listens just now."""
     curl = ["curl", "--silent", "--fail", "--json", json.dumps(words), f"localhost:{ROUND_PORT}/emulate"]
-    command = ("--namespace", story.here.name, "exec", name_of(pod), "--container", "server", "--", *curl)
+    command = (
+        "--namespace",
+        story.here.name,
+        "exec",
+        name_of(pod),
+        "--container",
+        status_of(pod, "server")["name"],
+        "--",
+        *curl,
+    )
     deadline = time.monotonic() + 6
     while (done := run(*command)).returncode and time.monotonic() < deadline:
         time.sleep(0.3)
@@ -232,8 +242,7 @@ def told(story: Story, pod: Manifest, **words: float) -> None:
 
 def engine(pod: Manifest) -> int:
     """The process of a pod's engine; 0 while there is none."""
-    statuses = pod["status"]["containerStatuses"]
-    identity = next(s.get("containerID", "") for s in statuses if s["name"] == "server").partition("://")[2]
+    identity = status_of(pod, "server").get("containerID", "").partition("://")[2]
     if not identity:
         return 0
     for place in Path("/proc").glob("[0-9]*"):

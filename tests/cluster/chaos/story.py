@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tests.cluster.chaos.view import View
 from tests.cluster.example import small
+from tests.support.containers import status_of
 from tests.support.kubernetes import Manifest, Namespace, condition, ended, gpus_of, labels_of
 from tests.support.processes import Operator
 from tests.support.queries import RUN, complete, name_of, pool_of, uid_of
@@ -81,8 +82,7 @@ class Story:
         """The pod of that round, once its client runs."""
         for pod in self.pods("round"):
             job = labels_of(pod).get("batch.kubernetes.io/job-name", "--")
-            states = {one["name"]: one["state"] for one in pod["status"].get("containerStatuses", ())}
-            running = all("running" in states.get(name, {}) for name in ("client", "server"))
+            running = all("running" in status_of(pod, name).get("state", {}) for name in ("client", "server"))
             if job.split("-")[-2] == str(number) and running and "deletionTimestamp" not in pod["metadata"]:
                 return pod
         return None

@@ -17,6 +17,7 @@ from typing import Any
 from tests.fault.nature import TRUTHS, variable, what
 from tests.fault.real.history import History, Past, plain
 from tests.support.answers import HEAD_FACTS, answer, fetched
+from tests.support.containers import containers, statuses
 from tests.support.kubelet import Logs
 from tests.support.memory.controllers import _condition, _liking, _mark, _surged
 
@@ -198,12 +199,12 @@ class Nature:
             kind = what(pod)
             began = land.started.setdefault(uid, time.monotonic())
             if kind == "server" or phase != "Running":
-                states = {c["name"]: {"running": {"startedAt": now()}} for c in pod["spec"]["containers"]}
+                states = {c["name"]: {"running": {"startedAt": now()}} for c in containers(pod)}
                 ready = kind != "server" or land.ready(pod)
                 if phase != "Running" or (_condition(pod, "Ready") == "True") is not ready:
                     await self._status(land, pod, of_pod(pod, "Running", states, ready))
             elif time.monotonic() >= began + SECONDS[kind] and (land.released or not land.holds(pod)):
-                ended = {c["name"]: {"terminated": self._end(pod, c["name"])} for c in pod["spec"]["containers"]}
+                ended = {c["name"]: {"terminated": self._end(pod, c["name"])} for c in containers(pod)}
                 await self._status(land, pod, of_pod(pod, "Succeeded", ended, False))
 
     def _end(self, pod: Manifest, container: str) -> Manifest:
@@ -272,8 +273,8 @@ def owned(past: Past, resource: Resource, uid: str) -> list[Manifest]:
 def of_pod(pod: Manifest, phase: str, states: Mapping[str, Any], ready: bool) -> Manifest:
     scheduled = _mark(pod, "PodScheduled", True, "", now())
     marks = [scheduled, *(_mark(pod, kind, ready, "", now()) for kind in ("Ready", "ContainersReady"))]
-    images = {c["name"]: c["image"] for c in pod["spec"]["containers"]}
-    containers = [
+    images = {c["name"]: c["image"] for c in containers(pod)}
+    told = [
         {
             "name": name,
             "image": images[name],
@@ -285,7 +286,7 @@ def of_pod(pod: Manifest, phase: str, states: Mapping[str, Any], ready: bool) ->
         for name, state in states.items()
     ]
     began = (pod.get("status") or {}).get("startTime") or now()
-    return {"phase": phase, "startTime": began, "conditions": marks, "containerStatuses": containers}
+    return {"phase": phase, "startTime": began, "conditions": marks, **statuses(pod, told)}
 
 
 def round_says(pod: Manifest) -> str:

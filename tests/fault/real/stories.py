@@ -10,6 +10,7 @@ from tests.fault.real.history import Past
 from tests.fault.scenarios import SCENARIOS
 from tests.fault.stories import another_image, example, too_strict
 from tests.fault.test_borrow import borrowing
+from tests.support.containers import arms_of
 
 from paceline.core import BASELINE
 from paceline.kube import Manifest
@@ -57,7 +58,7 @@ def is_round(pod: Manifest) -> bool:
 
 def of_the_published_image(pod: Manifest) -> bool:
     image = example()["spec"]["engine"]["image"]
-    return is_round(pod) and any(container["image"] == image for container in pod["spec"]["containers"])
+    return is_round(pod) and any(container["image"] == image for container in arms_of(pod))
 
 
 def measures(past: Past) -> bool:

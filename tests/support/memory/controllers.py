@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from tests.support.containers import containers, statuses
 from tests.support.memory.cluster import Cluster
 
 from paceline.kube import Manifest, Ref, ref_of
@@ -194,8 +195,10 @@ class Controllers:
         return used + self._gpus(pod) <= int(node["status"]["allocatable"].get(self.gpu, 0))
 
     def _gpus(self, pod: Manifest) -> int:
-        containers = pod["spec"]["containers"]
-        return sum(int(c.get("resources", {}).get("limits", {}).get(self.gpu, 0)) for c in containers)
+        """Of one after another, and of others side by side."""
+        each = [int(c.get("resources", {}).get("limits", {}).get(self.gpu, 0)) for c in containers(pod)]
+        beside = len(pod["spec"]["containers"])
+        return max(sum(each[-beside:]), *each[:-beside], 0)
 
     def _run_pods(self) -> None:
         for pod in self._all(POD):
@@ -209,10 +212,10 @@ class Controllers:
             if ends is None:
                 marks = [_mark(pod, kind, self.ready(pod), "", self._time()) for kind in ("Ready", "ContainersReady")]
                 states: dict[str, Any] = {
-                    c["name"]: {"running": {"startedAt": _text(started)}} for c in pod["spec"]["containers"]
+                    c["name"]: {"running": {"startedAt": _text(started)}} for c in containers(pod)
                 }
             else:
-                exits = {c["name"]: ends.get(c["name"], Exit()) for c in pod["spec"]["containers"]}
+                exits = {c["name"]: ends.get(c["name"], Exit()) for c in containers(pod)}
                 written = "".join(end.log for end in exits.values())
                 self.cluster.logs[pod["metadata"]["namespace"], pod["metadata"]["name"]] = written
                 status["phase"] = "Failed" if any(end.code for end in exits.values()) else "Succeeded"
@@ -220,7 +223,7 @@ class Controllers:
                 states = {name: {"terminated": self._terminated(end, started)} for name, end in exits.items()}
             scheduled = [mark for mark in status.get("conditions", ()) if mark["type"] == "PodScheduled"]
             status["conditions"] = [*scheduled, *marks]
-            status["containerStatuses"] = [self._container(pod, name, state) for name, state in states.items()]
+            status |= statuses(pod, (self._container(pod, name, state) for name, state in states.items()))
             self.cluster.set_status(pod, status)
 
     def _terminated(self, end: Exit, started: datetime) -> Mapping[str, Any]:
@@ -233,7 +236,7 @@ class Controllers:
         }
 
     def _container(self, pod: Manifest, name: str, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        image = next(c.get("image", "") for c in pod["spec"]["containers"] if c["name"] == name)
+        image = next(c.get("image", "") for c in containers(pod) if c["name"] == name)
         digest = hashlib.sha256(image.encode()).hexdigest()
         ready = "running" in state and self.ready(pod)
         return {"name": name, "image": image, "imageID": f"{image}@sha256:{digest}", "ready": ready, "state": state}

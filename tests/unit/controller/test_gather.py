@@ -88,7 +88,7 @@ async def test_a_log_is_given_up_ten_minutes_after_it_was_first_asked_for_in_vai
     api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     await ended_round(api, cluster)
-    ended = {"name": "client", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-21T08:00:00Z"}}}
+    ended = {"name": "conclude", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-21T08:00:00Z"}}}
     (made,) = (await api.list(POD, "models", f"{RUN_LABEL}=mine")).items
     cluster.saw(made | {"status": {"phase": "Succeeded", "containerStatuses": [ended]}})
     given_up = []

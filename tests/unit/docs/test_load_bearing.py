@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from tests.support.answers import died, half_failed
+from tests.support.containers import arms_of, container
 from tests.support.world import World
 from tests.support.world import example as with_pools
 
@@ -89,14 +90,16 @@ def test_what_is_measured_is_what_is_served() -> None:
     for pool in example():
         run = pool.run_spec
         plan = round_plan(OWNER, run, run.arms, 0, 0)
-        measured, client = round_job(OWNER, run, plan, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]["containers"]
-        asked = RoundPlan.from_json(next(v["value"] for v in client["env"] if v["name"] == ENVIRONMENT))
-        for arm, command in zip(pool.spec.arms, asked.arms, strict=True):
+        job = round_job(OWNER, run, plan, ANYWHERE, SETTINGS)["spec"]["template"]
+        variables = container(job, "client")["env"]
+        asked = RoundPlan.from_json(next(v["value"] for v in variables if v["name"] == ENVIRONMENT))
+        for arm, command, measured in zip(pool.spec.arms, asked.arms, arms_of(job), strict=True):
             pod = template(OWNER, pool.name, pool.server, arm, pool.revision(arm), SETTINGS)["spec"]
             (served,) = pod["containers"]
             assert tuple(served["command"]) == command.argv
-            for field in ("env", "image", "resources", "ports"):
+            for field in ("image", "resources"):
                 assert served[field] == measured[field]
+            assert measured["env"] == [*served["env"], {"name": "PACELINE_ARM", "value": arm.name}]
 
 
 def test_a_kept_rendering_is_served_whatever_would_be_rendered_today() -> None:
@@ -117,7 +120,7 @@ def test_a_round_is_judged_by_what_its_own_job_was_asked() -> None:
     world.prefetch_ends()
     world.servers_ready()
     (job,) = world.under_way("round")
-    (asked,) = (v for c in job["spec"]["template"]["spec"]["containers"] for v in c["env"] if v["name"] == ENVIRONMENT)
+    (asked,) = (one for one in container(job["spec"]["template"], "client")["env"] if one["name"] == ENVIRONMENT)
     plan = RoundPlan.from_json(asked["value"])
     asked["value"] = dataclasses.replace(plan, workloads=plan.workloads[:1]).to_json()
     world.round_ends()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.containers import container
 from tests.support.edits import GONE, Change, changed
 from tests.support.messages import Says
 from tests.support.running import free_port
@@ -103,8 +104,7 @@ def test_it_is_measured(tmp_path: Path) -> None:
     printed, code = paceline("render", [RUN], tmp_path)
     assert code == 0, printed
     job = yaml.safe_load(printed)
-    containers = {each["name"]: each for each in job["spec"]["template"]["spec"]["containers"]}
-    environment = {each["name"]: each.get("value") for each in containers["client"]["env"]}
+    environment = {each["name"]: each.get("value") for each in container(job["spec"]["template"], "client")["env"]}
     rendered, port = RoundPlan.from_json(environment[ENVIRONMENT]), free_port()
     arms = tuple(
         dataclasses.replace(arm, argv=tuple(str(port) if word == str(PORT) else word for word in arm.argv))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.containers import container
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.core import Cache, Dataset, RunSpec, Server, Tree
@@ -91,12 +92,9 @@ def test_kernels_that_others_have_compiled_are_loaded_by_nobody() -> None:
     """They are code. A deployment's rounds and servers share them, or each would be started cold."""
 
     def compiled(job: dict[str, Any]) -> str:
-        (path,) = (mount["subPath"] for mount in container_of(job)["volumeMounts"] if mount["mountPath"] == "/jit")
+        mounts = container(job["spec"]["template"])["volumeMounts"]
+        (path,) = (mount["subPath"] for mount in mounts if mount["mountPath"] == "/jit")
         return str(path)
-
-    def container_of(job: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = job["spec"]["template"]["spec"]["containers"][0]
-        return found
 
     asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     kinds = [replace(RUN, deployment=uid, namespace=n) for uid, n in (("a", "x"), ("b", "x"), ("a", "y"), ("", "x"))]
@@ -258,12 +256,13 @@ def test_what_client_and_servers_tell_each_other_has_one_writer_each_way() -> No
     asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     pod = round_job(RUN, run(), asked, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]
     writers = [
-        (mount["mountPath"], container["name"])
-        for container in pod["containers"]
-        for mount in container["volumeMounts"]
+        (mount["mountPath"], mount.get("subPath", ""), one["name"])
+        for one in (*pod["initContainers"], *pod["containers"])
+        for mount in one["volumeMounts"]
         if mount["mountPath"].startswith("/ctl") and not mount.get("readOnly")
     ]
-    assert sorted(writers) == [("/ctl/in", "client"), ("/ctl/out", "server")]
+    arms = [("/ctl/out", arm.name, f"arm-{arm.name}") for arm in asked.arms]
+    assert writers == [("/ctl/in", "", "client"), *arms]
     assert not pod.get("shareProcessNamespace")
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.containers import container
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, run, server
 
 from paceline.core import Model
@@ -46,13 +47,13 @@ def fetched() -> Manifest:
 
 
 def of(pod: Manifest, name: str) -> Manifest:
-    return next(one for one in pod["containers"] if one["name"] == name)
+    return container({"spec": pod}, name)
 
 
 def test_no_container_that_we_make_is_without_requests() -> None:
     """A busy node starves those first, and a quota refuses them."""
     for pod in (served(), measured(), fetched()):
-        assert all("requests" in container["resources"] for container in pod["containers"])
+        assert all("requests" in one["resources"] for one in (*pod.get("initContainers", ()), *pod["containers"]))
     for pod, name in ((measured(), "client"), (fetched(), "fetch")):
         assert of(pod, name)["resources"]["limits"] == {"memory": "4Gi"}
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support import example, several_nodes
+from tests.support.containers import container
 from tests.support.example import DEPLOYED, RUN, SETTINGS
 
 from paceline.core import Arm, Depth, Server
@@ -25,10 +26,9 @@ def scheduled(name: str, *falling: tuple[int, int]) -> Arm:
 FALLS, SLOWER = scheduled("falls", (1, 5), (8, 1), (32, 0)), scheduled("slower", (1, 3), (32, 0))
 
 
-def seen(pod: dict[str, Any], container: str = "server") -> dict[str, str]:
+def seen(pod: dict[str, Any], name: str = "server") -> dict[str, str]:
     """The files of a container that a kubelet makes of its pod's annotations."""
-    (one,) = (found for found in pod["spec"]["containers"] if found["name"] == container)
-    mounted = {mount["name"]: mount["mountPath"] for mount in one["volumeMounts"]}
+    mounted = {mount["name"]: mount["mountPath"] for mount in container(pod, name)["volumeMounts"]}
     fields = {f"metadata.annotations['{key}']": v for key, v in pod["metadata"].get("annotations", {}).items()}
     return {
         f"{mounted[volume['name']]}/{item['path']}": fields[item["fieldRef"]["fieldPath"]]
@@ -56,8 +56,9 @@ def named(argv: Any) -> str:
 def test_the_file_that_is_served_is_the_one_that_was_measured() -> None:
     serving, measuring = served(FALLS)["template"], measured(FALLS, SLOWER)
     path = named(serving["spec"]["containers"][0]["command"])
-    plan = RoundPlan.from_json(measuring["spec"]["containers"][1]["env"][0]["value"])
-    assert measuring["spec"]["containers"][1]["env"][0]["name"] == ENVIRONMENT
+    question = container(measuring, "client")["env"][0]
+    plan = RoundPlan.from_json(question["value"])
+    assert question["name"] == ENVIRONMENT
     paths = {command.name: named(command.argv) for command in plan.arms if command.candidate}
     assert paths["falls"] == path != paths["slower"]
     text = seen(serving)[path]

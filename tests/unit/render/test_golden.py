@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import golden
+from tests.support.containers import arms_of, container
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.evidence import ENVIRONMENT, RoundPlan
@@ -44,10 +45,6 @@ def measured() -> tuple[RoundPlan, dict[str, Any]]:
     return asked, round_job(RUN, run(), asked, where=Where(avoid=("gpu-1",), namespaces=("others",)), settings=SETTINGS)
 
 
-def container(pod: Any, name: str) -> dict[str, Any]:
-    return next(found for found in pod["spec"]["containers"] if found["name"] == name)
-
-
 def test_deployment() -> None:
     golden.check(GOLDEN / "deployment.yaml", served("wide"))
 
@@ -75,12 +72,12 @@ def started(word: str, environment: dict[str, str]) -> str:
 def test_round_job() -> None:
     _, job = measured()
     pod = job["spec"]["template"]
-    wrapper, question = container(pod, "server"), container(pod, "client")["env"][0]
+    question = container(pod, "client")["env"][0]
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    assert started(wrapper["command"][2], {"members": "true", "now": "true"}) == script
     assert question["name"] == ENVIRONMENT
-
-    wrapper["command"][2] = "render/wrapper.sh, the whole of it"
+    for one in arms_of(pod):
+        assert started(one["command"][2], {"members": "true", "now": "true"}) == script
+        one["command"][2] = "render/wrapper.sh, the whole of it"
     question["value"] = json.loads(question["value"])
     golden.check(GOLDEN / "round.yaml", job)
 
@@ -112,8 +109,9 @@ def test_a_round_runs_in_the_container_that_serves() -> None:
     _, job = measured()
     measuring = container(job["spec"]["template"], "server")
     serving = container(served("wide")["spec"]["template"], "server")
-    for key in ("image", "env", "ports", "resources", "terminationMessagePolicy"):
+    for key in ("image", "resources", "terminationMessagePolicy"):
         assert measuring[key] == serving[key]
+    assert measuring["env"] == [*serving["env"], {"name": "PACELINE_ARM", "value": "baseline"}]
     assert [mount for mount in measuring["volumeMounts"] if not mount["name"].startswith("ctl")] == serving[
         "volumeMounts"
     ]

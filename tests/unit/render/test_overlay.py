@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import golden
+from tests.support.containers import container
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 from tests.support.pod_templates import OVERLAY, with_overlay
 
@@ -36,11 +37,6 @@ def measured(over: Mapping[str, Any], where: Where = ANYWHERE) -> dict[str, Any]
     return found
 
 
-def container(pod: Mapping[str, Any], name: str = "server") -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in pod["spec"]["containers"] if one["name"] == name)
-    return found
-
-
 def refused(over: Mapping[str, Any]) -> list[str]:
     return [refusal.path for refusal in refusals(with_overlay(over), ENGINES["SGLang"])]
 
@@ -53,13 +49,17 @@ def test_a_served_pod_with_all_of_it() -> None:
 def test_a_round_runs_where_the_servers_run_and_in_the_same_container() -> None:
     """But without labels, or a Service of the user's would find it; without sidecars, probes and the priority."""
     serving, round_ = served(OVERLAY), measured(OVERLAY)
-    for field in ("nodeSelector", "tolerations", "runtimeClassName", "imagePullSecrets", "initContainers"):
+    for field in ("nodeSelector", "tolerations", "runtimeClassName", "imagePullSecrets"):
         assert round_["spec"][field] == serving["spec"][field]
-    for field in ("env", "resources", "securityContext", "image"):
+    for field in ("resources", "securityContext", "image"):
         assert container(round_)[field] == container(serving)[field]
+    assert container(round_)["env"][:-1] == container(serving)["env"]
     assert {"name": "tuning", "mountPath": "/tuning"} in container(round_)["volumeMounts"]
     assert "startupProbe" not in container(round_)
-    assert {one["name"] for one in round_["spec"]["containers"]} == {"server", "client"}
+    first = serving["spec"]["initContainers"]
+    assert round_["spec"]["initContainers"][: len(first)] == first
+    names = [one["name"] for one in (*round_["spec"]["initContainers"][len(first) :], *round_["spec"]["containers"])]
+    assert names == ["client", "arm-baseline", "arm-wide", "conclude"]
     assert [volume["name"] for volume in round_["spec"]["volumes"]] == [
         "models",
         "shm",
@@ -87,7 +87,7 @@ def test_an_init_container_that_goes_on_is_a_sidecar() -> None:
     goes_on = {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}
     over = {"spec": {"initContainers": [goes_on]}}
     assert served(over)["spec"]["initContainers"] == [goes_on]
-    assert "initContainers" not in measured(over)["spec"]
+    assert "mesh" not in {one["name"] for one in measured(over)["spec"]["initContainers"]}
 
 
 def test_the_prefetch_goes_where_the_servers_go() -> None:

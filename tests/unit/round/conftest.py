@@ -50,11 +50,12 @@ def wrap(tmp_path: Path) -> Iterator[Wrap]:
 
     def start(*, alone: tuple[str, ...] = (), **env: str) -> Wrapped:
         ctl = tmp_path / "ctl"
-        for side in ("in", "out"):
+        for side in ("in/arm", "out"):
             (ctl / side).mkdir(parents=True)
-        environment: Mapping[str, str] = {**os.environ, **QUICK, "PACELINE_CTL": str(ctl), **env}
-        out = (tmp_path / "stdout").open("wb")
-        process = subprocess.Popen([*alone, "dash", "-c", WRAPPER.read_text()], env=environment, stdout=out, stderr=out)
+        out = {"PACELINE_CTL": str(ctl), "PACELINE_OUT": str(ctl / "out")}
+        environment: Mapping[str, str] = {**os.environ, **QUICK, **out, **env}
+        log = (tmp_path / "stdout").open("wb")
+        process = subprocess.Popen([*alone, "dash", "-c", WRAPPER.read_text()], env=environment, stdout=log, stderr=log)
         made.append(Wrapped(process, ctl))
         return made[-1]
 
@@ -62,5 +63,5 @@ def wrap(tmp_path: Path) -> Iterator[Wrap]:
     for one in made:
         one.process.kill()
         one.process.wait()
-        for pid in filter(alive, one.seen):
-            os.killpg(pid, signal.SIGKILL)
+        if one.seen and alive(one.seen):
+            os.killpg(one.seen, signal.SIGKILL)

@@ -1,13 +1,14 @@
-"""A pod of a round, as two processes and a directory, and what came of it."""
+"""A pod of a round, as processes and a directory, and what came of it."""
 
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.running import HEAD, TARGET
@@ -70,44 +71,77 @@ class Outcome:
         return {(one.arm, one.workload): one for one in judge_points(self.plan, self.result)}
 
 
+Run = Callable[..., "subprocess.Popen[bytes]"]
+
+
 @dataclass
 class Pod:
-    """A pod of a round, as two processes and a directory."""
+    """A pod of a round: the client, and as a kubelet does, a container for each arm in turn, and the last one."""
 
     directory: Path
-    server: "subprocess.Popen[bytes]"
     client: "subprocess.Popen[bytes]"
     plan: RoundPlan
+    container: Run
+    alone: bool
+    ended: list[int] = field(default_factory=list)
+    """Exit codes of the containers of arms, and of the last one."""
+    now: "subprocess.Popen[bytes] | None" = None
+    stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.turns = threading.Thread(target=self._turns, daemon=True)
+        self.turns.start()
+
+    def _turns(self) -> None:
+        for arm in self.plan.arms:
+            out = self.directory / "ctl" / "out" / arm.name
+            out.mkdir()
+            wrapper = (*(ALONE if self.alone else ()), "dash", "-c", WRAPPER.read_text())
+            if not self._run("server", *wrapper, PACELINE_ARM=arm.name, PACELINE_OUT=str(out)):
+                return
+        self._run("conclude", sys.executable, "-m", "paceline.pods.round.conclude")
+
+    def _run(self, name: str, *argv: str, **env: str) -> bool:
+        if not self.stopped:
+            self.now = self.container(name, *argv, **env)
+            self.ended.append(self.now.wait())
+        return not self.stopped and not self.ended[-1]
 
     def finish(self, patience: float = PATIENCE) -> Outcome:
-        client, wrapper = self.client.wait(patience), self.server.wait(patience)
+        self.turns.join(patience)
+        assert not self.turns.is_alive(), "the round did not end"
+        self.client.terminate()
+        assert self.client.wait(patience) == 0
+        *wrappers, last = self.ended if len(self.ended) > len(self.plan.arms) else (*self.ended, 1)
         message = self.directory / "message"
         log = (self.directory / "client.log").read_text()
-        return Outcome(self.plan, client, wrapper, message.read_text() if message.exists() else "", log)
+        return Outcome(self.plan, last, max(wrappers), message.read_text() if message.exists() else "", log)
 
     def end(self) -> None:
-        for process in (self.client, self.server):
-            if process.poll() is None:
+        self.stopped = True
+        for process in (self.client, self.now):
+            if process and process.poll() is None:
                 process.terminate()  # the wrapper takes its server along
                 process.wait(PATIENCE)
+        self.turns.join(PATIENCE)
 
     def server_pid(self) -> int:
         """Of the arm's server, once it is there."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            with suppress(FileNotFoundError, ValueError):
-                return int((self.directory / "ctl" / "out" / "pid").read_text())
+            with suppress(FileNotFoundError, StopIteration, ValueError):
+                return int(next(self.directory.glob("ctl/out/*/pid")).read_text())
             time.sleep(0.05)
         raise AssertionError("no server was started")
 
 
 def told(directory: Path, keys: Keys = NO_KEYS) -> Control:
-    """The client's side, of a wrapper that has said what it says before a server runs."""
-    for side in ("in", "out"):
-        (directory / side).mkdir(parents=True)
-    for name, said in {"alive": "", "gpus": "GPU-0\n", "seals": "one\ntwo\n"}.items():
-        (directory / "out" / name).write_text(said)
-    control = Control(directory, keys)
+    """The client's side, of a wrapper that has said what it says before its server runs."""
+    (directory / "in").mkdir(parents=True)
+    (directory / "out" / "arm").mkdir(parents=True)
+    for name, said in {"alive": "", "gpus": "GPU-0\n", "ready": "1\n"}.items():
+        (directory / "out" / "arm" / name).write_text(said)
+    control = Control(directory, "arm", keys)
     control.wait_for_wrapper(1.0)
     return control
 
@@ -134,7 +168,7 @@ def begin(
     alone: bool = False,
     **env: str,
 ) -> Pod:
-    """Start a round's two containers, with all that they write in `models`. `alone`: the server's has its own PIDs."""
+    """Start a round's containers, with all that they write in `models`. `alone`: an arm's has its own PIDs."""
     plan = RoundPlan(
         run="pair-latency-0123456789-1",
         round=2,
@@ -163,9 +197,8 @@ def begin(
         **env,
     }
 
-    def container(name: str, *argv: str) -> "subprocess.Popen[bytes]":
-        with (models / f"{name}.log").open("wb") as log:
-            return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
+    def container(name: str, *argv: str, **env: str) -> "subprocess.Popen[bytes]":
+        with (models / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(argv, env={**environment, **env}, stdout=log, stderr=log)
 
-    server = container("server", *(ALONE if alone else ()), "dash", "-c", WRAPPER.read_text())
-    return Pod(models, server, container("client", sys.executable, "-m", "paceline.pods.round"), plan)
+    return Pod(models, container("client", sys.executable, "-m", "paceline.pods.round"), plan, container, alone)

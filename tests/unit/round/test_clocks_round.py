@@ -49,8 +49,8 @@ def test_a_round_that_is_throttled_says_so(start: Start, models: Path, port: int
     (note,) = [note for note in kept["notes"] if note.startswith("throttled")]
     assert note.startswith("throttled: SwPowerCap on code@1 of baseline (100 % of the time), SwPowerCap on chat@8 of")
 
-    # Once to see what it can be asked, then before and after each of the four loads: not once beside one.
-    assert len(calls.read_text().splitlines()) == 1 + 2 * 4
+    # Once by each arm to see what it can be asked, then before and after each of the four loads: not once beside one.
+    assert len(calls.read_text().splitlines()) == 2 + 2 * 4
     with gzip.open(models / "results" / "2-0.jsonl.gz", "rt") as lines:
         looks = [line["gpus"] for line in map(json.loads, lines) if "report" in line]
     assert [[(one["uuid"], one["watts"]) for one in moment] for moment in looks[0]] == [

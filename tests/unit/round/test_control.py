@@ -21,25 +21,26 @@ def test_a_wrapper_that_stands_still_is_gone(tmp_path: Path, monkeypatch: pytest
     room.start(("server",))
     assert not room.has_exited()
     time.sleep(0.5)
-    os.utime(tmp_path / "out" / "alive")  # late, but it lives
+    os.utime(tmp_path / "out" / "arm" / "alive")  # late, but it lives
     assert not room.has_exited()
     before = time.monotonic()
-    with pytest.raises(WrapperError, match="the server container has exited"):
+    with pytest.raises(WrapperError, match="the container of arm has exited"):
         room.stop()
     assert time.monotonic() - before < 5
 
 
 def test_a_container_that_is_not_up_yet_has_the_start_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "ALIVE_SECONDS", 0.1)
+    (tmp_path / "in").mkdir()
     with pytest.raises(WrapperError, match="1 s"):
-        Control(tmp_path).wait_for_wrapper(1.0)
+        Control(tmp_path, "arm").wait_for_wrapper(1.0)
 
 
 def test_the_last_words_of_a_server_are_its_reason(tmp_path: Path) -> None:
     """Of a capture: the real one ends with what its parent says of the signal."""
     log = (CAPTURES / "sglang_jax" / "refused_fp8.log").read_text()
     room = told(tmp_path)
-    (tmp_path / "out" / "log").write_text(log)
+    (tmp_path / "out" / "arm" / "log").write_text(log)
     assert log.rstrip().endswith("Received sigquit from a child process. It usually means the child failed.")
     assert room.last_words() == "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."
 
@@ -56,8 +57,8 @@ def elsewhere(tmp_path: Path) -> Path:
 def test_a_link_leads_nowhere(tmp_path: Path, elsewhere: Path) -> None:
     room = told(tmp_path)
     room.start(("server",))
-    for name in ("exit.1", "log", "clocks.1"):
-        (tmp_path / "out" / name).symlink_to(elsewhere)
+    for name in ("exit", "log", "clocks.1"):
+        (tmp_path / "out" / "arm" / name).symlink_to(elsewhere)
     elsewhere.write_text("one 0")
     assert not room.has_exited()
     assert room.log() == room.last_words() == ""
@@ -68,10 +69,10 @@ def test_nobody_waits_at_a_pipe(tmp_path: Path) -> None:
     room = told(tmp_path)
     room.machine = dataclasses.replace(room.machine, driver="570.1")
     room.start(("server",))
-    for name in ("exit.1", "log", "clocks.1"):
-        os.mkfifo(tmp_path / "out" / name)
-    (tmp_path / "out" / "alive").unlink()
-    os.mkfifo(tmp_path / "out" / "alive")
+    for name in ("exit", "log", "clocks.1"):
+        os.mkfifo(tmp_path / "out" / "arm" / name)
+    (tmp_path / "out" / "arm" / "alive").unlink()
+    os.mkfifo(tmp_path / "out" / "arm" / "alive")
     before = time.monotonic()
     assert not room.has_exited()
     assert room.log() == room.last_words() == ""
@@ -83,7 +84,7 @@ def test_nobody_waits_at_a_pipe(tmp_path: Path) -> None:
 def test_only_so_much_of_a_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "LONGEST_LOG", 1 << 20)
     room = told(tmp_path)
-    with (tmp_path / "out" / "log").open("wb") as log:
+    with (tmp_path / "out" / "arm" / "log").open("wb") as log:
         log.truncate(1 << 34)  # it takes no room on a disk
         log.seek(0, os.SEEK_END)
         log.write(b"\nRuntimeError: CUDA error\n")
@@ -92,20 +93,32 @@ def test_only_so_much_of_a_log_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert room.last_words() == "RuntimeError: CUDA error"
 
 
-def test_a_server_cannot_say_that_it_has_ended(tmp_path: Path) -> None:
-    """It would be taken for the next one, which starts only when it is gone."""
+@pytest.mark.parametrize("forged", ["words", "", "0 and more", "-9"])
+def test_what_a_server_says_of_its_own_end_only_ends_its_arm(tmp_path: Path, forged: str) -> None:
     room = told(tmp_path)
     room.start(("server",))
-    for forged in ("0", "0 stopped", "two 0", " 0"):
-        (tmp_path / "out" / "exit.1").write_text(forged)
+    (tmp_path / "out" / "arm" / "exit").write_text(f"{forged}\n")
+    if forged:
+        assert room.stop().exit_code in (None, 0)
+    else:
         assert not room.has_exited()
-    (tmp_path / "out" / "exit.1").write_text("one 0")
-    assert room.has_exited()
-    assert room.stop().exit_code == 0
+
+
+def test_an_arm_waits_until_the_gpus_are_as_empty_as_before_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "MEMORY_SECONDS", 0.3)
+    room = told(tmp_path)
+    for used, before in (("900", None), ("", 100), ("1124", 100)):
+        (tmp_path / "out" / "arm" / "memory").write_text(used)
+        room.wait_for_memory(before)
+    (tmp_path / "out" / "arm" / "memory").write_text("70000")
+    with pytest.raises(WrapperError, match="arm finds 70000 MiB of a GPU used, the first arm found 100"):
+        room.wait_for_memory(100)
 
 
 def test_what_the_machine_is_was_said_before_any_server_ran(tmp_path: Path) -> None:
     room = told(tmp_path)
     room.start(("server",))
-    (tmp_path / "out" / "gpus").write_text("GPU-other")
+    (tmp_path / "out" / "arm" / "gpus").write_text("GPU-other")
     assert room.machine.gpus == ("GPU-0",)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.containers import arms_of, container
 from tests.support.example import RUN, SETTINGS, run
 from tests.unit.round.pod import CODE_1, Arms, Start, told
 from tests.unit.round.test_round import emulated
@@ -40,10 +41,10 @@ def test_a_server_with_keys_is_measured(start: Start, pair: Arms, models: Path) 
 
     of_the_server = (
         models / "server.log",
-        models / "ctl" / "out" / "log",
+        *(models / "ctl" / "out").glob("*/log"),
     )  # SGLang prints its arguments, and we cannot help it
     written = [path for path in models.rglob("*") if path.is_file() and path not in of_the_server]
-    assert {"start.1", "client.log", "2-0.jsonl.gz"} <= {path.name for path in written}
+    assert {"start", "client.log", "2-0.jsonl.gz"} <= {path.name for path in written}
     for path in written:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         assert KEY.encode() not in content, path
@@ -56,7 +57,7 @@ def test_the_key_arrives_as_the_kubelet_would_fill_it_in(tmp_path: Path, key: st
     words = ("--api-key", f"$({API_KEY})", "$(HOME)", f"x$({API_KEY})", "--served-model-name", f"$({API_KEY})")
     told(tmp_path).start((*echo, *words))
     ran = subprocess.run(
-        ["dash", str(tmp_path / "in" / "start.1")], env={API_KEY: key}, capture_output=True, text=True, check=True
+        ["dash", str(tmp_path / "in" / "arm" / "start")], env={API_KEY: key}, capture_output=True, text=True, check=True
     )
     # Behind its flag alone: a model of that name would tell the key to whoever asks for the models.
     assert json.loads(ran.stdout) == ["--api-key", key, *words[2:]]
@@ -64,7 +65,9 @@ def test_the_key_arrives_as_the_kubelet_would_fill_it_in(tmp_path: Path, key: st
 
 def test_what_a_server_prints_of_its_arguments_has_no_key(tmp_path: Path) -> None:
     room = told(tmp_path, read_keys({API_KEY: KEY, ADMIN_KEY: ADMIN}))
-    (tmp_path / "out" / "log").write_text(f"error: server_args=ServerArgs(api_key='{KEY}', admin_api_key='{ADMIN}')\n")
+    (tmp_path / "out" / "arm" / "log").write_text(
+        f"error: server_args=ServerArgs(api_key='{KEY}', admin_api_key='{ADMIN}')\n"
+    )
     assert room.last_words() == "error: server_args=ServerArgs(api_key='***', admin_api_key='***')"
 
 
@@ -75,7 +78,7 @@ def test_an_administrators_key_is_the_one_that_empties_a_cache() -> None:
     assert KEY not in repr(Keys(api=KEY))
 
 
-def test_both_containers_of_a_round_read_the_secret() -> None:
+def test_the_client_and_every_arm_of_a_round_read_the_secret() -> None:
     """What is rendered names it; the plan that the client is given holds the words that the shell fills in."""
     asked = run()
     keys = {"api_key": SecretKey(name="keys", key="api"), "admin_key": SecretKey(name="keys", key="admin")}
@@ -84,8 +87,9 @@ def test_both_containers_of_a_round_read_the_secret() -> None:
     )
     plan = round_plan(RUN, locked, locked.arms, 0, 0)
     job = round_job(RUN, locked, plan, ANYWHERE, SETTINGS)
-    for container in job["spec"]["template"]["spec"]["containers"]:
-        assert {one["name"]: one["valueFrom"] for one in container["env"] if "valueFrom" in one} == {
+    pod = job["spec"]["template"]
+    for reader in (container(pod, "client"), *arms_of(pod)):
+        assert {one["name"]: one["valueFrom"] for one in reader["env"] if "valueFrom" in one} == {
             API_KEY: {"secretKeyRef": {"name": "keys", "key": "api"}},
             ADMIN_KEY: {"secretKeyRef": {"name": "keys", "key": "admin"}},
         }
@@ -104,8 +108,7 @@ def test_the_client_has_what_the_servers_environment_has_from_secrets_to_hide_it
     )
     told_all = dataclasses.replace(asked, server=dataclasses.replace(asked.server, engine=engine))
     plan = round_plan(RUN, told_all, told_all.arms, 0, 0)
-    containers = round_job(RUN, told_all, plan, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]["containers"]
-    (client,) = (one for one in containers if one["name"] == "client")
+    client = container(round_job(RUN, told_all, plan, ANYWHERE, SETTINGS)["spec"]["template"], "client")
     given = {one["name"]: one["valueFrom"] for one in client["env"] if "valueFrom" in one}
     optional = {"secretKeyRef": {"name": "database", "key": "url", "optional": True}}
     assert given == {"PACELINE_HIDE_PROXY": optional, "PACELINE_HIDE_DATABASE": optional}

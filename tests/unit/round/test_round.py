@@ -150,7 +150,7 @@ def test_a_daemon_of_one_arm_is_not_beside_the_next(start: Start, port: int, mod
     outcome = start(arms, CODE_1, alone=True).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.message
     assert [one.error for one in outcome.result.replicates] == ["", ""]
-    assert sign.stat().st_mtime < (models / "ctl" / "in" / "start.2").stat().st_mtime
+    assert sign.stat().st_mtime < (models / "ctl" / "in" / "wide" / "start").stat().st_mtime
 
 
 def test_an_arm_that_does_not_start(start: Start, port: int) -> None:
@@ -176,7 +176,8 @@ def test_a_client_that_is_killed_gives_the_gpus_back(start: Start, port: int) ->
     server = pod.server_pid()
     pod.client.send_signal(signal.SIGKILL)
     killed = time.monotonic()
-    assert pod.server.wait(60) == 70
+    pod.turns.join(60)
+    assert pod.ended == [70]
     assert time.monotonic() - killed < 20
     assert not Path(f"/proc/{server}").exists()
     assert not (pod.directory / "message").exists()

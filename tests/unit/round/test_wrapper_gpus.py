@@ -1,7 +1,6 @@
-"""The GPUs of a round's server container, as its wrapper asks the driver for them."""
+"""The GPUs of an arm's container, as its wrapper asks the driver for them."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -25,23 +24,19 @@ def driver(directory: Path, nvidia_smi: str) -> str:
     return f"{program.parent}:{os.environ['PATH']}"
 
 
-def test_gpus_are_named_and_waited_for(wrap: Wrap, tmp_path: Path) -> None:
+def test_gpus_are_named_and_their_memory_is_told_at_each_look(wrap: Wrap, tmp_path: Path) -> None:
     """The next arm must not meet memory that the last one still holds."""
     memory = tmp_path / "memory"
     memory.write_text("12\n4\n")
-    wrapped = wrap(PATH=driver(tmp_path, NVIDIA_SMI.format(memory=memory)), NVIDIA_VISIBLE_DEVICES="GPU-a,GPU-b",
-                   PACELINE_GPU_SECONDS="60")  # fmt: skip
-    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    wrapped = wrap(PATH=driver(tmp_path, NVIDIA_SMI.format(memory=memory)), NVIDIA_VISIBLE_DEVICES="GPU-a,GPU-b")
+    wrapped.until((wrapped.out / "ready").exists)
     assert wrapped.said("driver") == "550.127.08\n"
     assert wrapped.said("gpus") == "GPU-a,GPU-b\n"
-    wrapped.start("sleep", "60")
+    assert wrapped.said("memory") == "12\n"
     memory.write_text("4\n70000\n")
-    wrapped.stop()
-    then = time.monotonic() + 2
-    wrapped.until(lambda: time.monotonic() > then)
-    assert not wrapped.has_exited()
-    memory.write_text("4\n12\n")
-    assert wrapped.exit() == "143 stopped"
+    wrapped.tell("arm/look.1")
+    wrapped.until((wrapped.out / "clocks.1").exists)
+    assert wrapped.said("memory") == "70000\n"
 
 
 @pytest.mark.parametrize("handed", ["", "all", "void"])
@@ -50,24 +45,23 @@ def test_gpus_that_nobody_names_are_asked_for(wrap: Wrap, tmp_path: Path, handed
     memory = tmp_path / "memory"
     memory.write_text("12\n")
     wrapped = wrap(PATH=driver(tmp_path, NVIDIA_SMI.format(memory=memory)), NVIDIA_VISIBLE_DEVICES=handed)
-    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    wrapped.until((wrapped.out / "ready").exists)
     assert wrapped.said("gpus") == "GPU-a,GPU-b\n"
 
 
 def test_where_nobody_knows_the_gpus_there_are_none(wrap: Wrap) -> None:
     wrapped = wrap(NVIDIA_VISIBLE_DEVICES="void")
-    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    wrapped.until((wrapped.out / "ready").exists)
     assert wrapped.said("gpus") == "\n"
 
 
 @pytest.mark.parametrize("unknown", ["[N/A]", "[Not Supported]", ""])
-def test_a_driver_that_gives_no_number_is_not_waited_for(wrap: Wrap, tmp_path: Path, unknown: str) -> None:
+def test_a_driver_that_gives_no_number_gives_none(wrap: Wrap, tmp_path: Path, unknown: str) -> None:
     memory = tmp_path / "memory"
     memory.write_text(f"{unknown}\n")
-    wrapped = wrap(PATH=driver(tmp_path, NVIDIA_SMI.format(memory=memory)), PACELINE_GPU_SECONDS="60")
-    wrapped.start("sleep", "60")
-    wrapped.stop()
-    assert wrapped.exit() == "143 stopped"
+    wrapped = wrap(PATH=driver(tmp_path, NVIDIA_SMI.format(memory=memory)))
+    wrapped.until((wrapped.out / "ready").exists)
+    assert wrapped.said("memory") == "\n"
 
 
 COUNTERS = ("sw_power_cap", "sync_boost", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
@@ -94,10 +88,10 @@ case $1 in *clocks.sm*) echo "GPU-a, 100$(cat "{tmp_path}/looks"), 1980, and mor
 """
     (tmp_path / "looks").write_text("1")
     wrapped = wrap(PATH=driver(tmp_path, script))
-    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    wrapped.until((wrapped.out / "ready").exists)
     assert not wrapped.said("clocks.1")  # nobody has looked
     for look in (1, 2):
         (tmp_path / "looks").write_text(str(look))
-        wrapped.tell(f"look.{look}")
-        wrapped.until((wrapped.ctl / "out" / f"clocks.{look}").exists)
+        wrapped.tell(f"arm/look.{look}")
+        wrapped.until((wrapped.out / f"clocks.{look}").exists)
         assert wrapped.said(f"clocks.{look}") == f"{fields}\nGPU-a, {1000 + look}, 1980, and more\n"

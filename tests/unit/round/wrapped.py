@@ -1,10 +1,10 @@
-"""The wrapper of a round's server container at work, and what a client does to it."""
+"""The wrapper of an arm's container at work, and what a client does to it."""
 
 import shlex
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from paceline import render
@@ -14,7 +14,7 @@ QUICK = {
     "PACELINE_HEARTBEAT_SECONDS": "2",
     "PACELINE_CLIENT_SECONDS": "4",
     "PACELINE_GRACE_SECONDS": "1",
-    "PACELINE_GPU_SECONDS": "3",
+    "PACELINE_ARM": "arm",
 }
 
 
@@ -23,15 +23,19 @@ class Wrapped:
     process: "subprocess.Popen[bytes]"
     ctl: Path
     beats: int = 0
-    server: int = 0
-    seals: list[str] = field(default_factory=list)
-    seen: list[int] = field(default_factory=list)
+    seen: int = 0
+    """The server's pid."""
+
+    @property
+    def out(self) -> Path:
+        return self.ctl / "out"
 
     def tell(self, name: str, text: str = "") -> None:
         """As the client writes: under another name, then renamed."""
-        hidden = self.ctl / "in" / f".{name}"
+        path = self.ctl / "in" / name
+        hidden = path.with_name(f".{path.name}")
         hidden.write_text(text)
-        hidden.rename(self.ctl / "in" / name)
+        hidden.rename(path)
 
     def until(self, ready: Callable[[], object], *, beating: bool = True, seconds: float = 15) -> None:
         """Wait, with a heartbeat."""
@@ -44,34 +48,30 @@ class Wrapped:
             time.sleep(0.05)
 
     def start(self, *argv: str) -> int:
-        """Start a server; its pid, or 0 if it has ended already."""
-        self.until((self.ctl / "out" / "seals").exists if not self.server else lambda: True)
-        self.seals = self.seals or (self.ctl / "out" / "seals").read_text().split()
-        self.server += 1
-        self.tell(f"start.{self.server}", f"exec {shlex.join(argv)}\n")
-        self.until(lambda: self.said("pid") or self.has_exited())
-        self.seen.append(int(self.said("pid") or 0))
-        return self.seen[-1]
+        """Start the server; its pid."""
+        self.until((self.out / "ready").exists)
+        self.tell("arm/start", f"exec {shlex.join(argv)}\n")
+        self.until(lambda: self.said("pid"))
+        self.seen = int(self.said("pid"))
+        return self.seen
 
     def stop(self) -> None:
-        self.tell(f"stop.{self.server}")
+        self.tell("arm/stop")
 
     def said(self, name: str) -> str:
         """By the wrapper; nothing as long as there is nothing."""
         try:
-            return (self.ctl / "out" / name).read_text()
+            return (self.out / name).read_text()
         except FileNotFoundError:
             return ""
 
     def has_exited(self) -> bool:
-        return bool(self.said(f"exit.{self.server}"))
+        return bool(self.said("exit"))
 
     def exit(self) -> str:
         """How the server ended, once it has."""
         self.until(self.has_exited)
-        seal, _, how = self.said(f"exit.{self.server}").strip().partition(" ")
-        assert seal == self.seals[self.server - 1]
-        return how
+        return self.said("exit").strip()
 
     def log(self) -> str:
         """What the server has said so far."""

@@ -7,12 +7,13 @@ from typing import Any
 
 from paceline.core.manifest import Object
 from paceline.engines.log_tail import failure_line
-from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
+from paceline.engines.pod_template import ARM, CLIENT, CONCLUDE
+from paceline.evidence.failures import MEMORY, Failure
 from paceline.plan.objects import condition
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
-from paceline.plan.trouble import exit_text, failed_before, last_line, not_startable, terminated
+from paceline.plan.trouble import exit_text, last_line, not_startable, terminated
 
 HEARTBEAT_LOST = 70
 """The wrapper's exit code if the client's heartbeat stops."""
@@ -44,20 +45,30 @@ def end_of(round: RoundJob, unread: str) -> End:
     late = "DeadlineExceeded" in (failed.get("reason"), pod.get("status", {}).get("reason"))
     if late:  # its containers' exit codes only show that they were killed
         return End(failure=Failure.TimedOut, line=job_failed or str(pod.get("status", {}).get("message", "")))
-    if first := failed_before(pod):  # the other containers never started
+    if first := _failed_before(pod):  # later containers never started
         name, ended = first
+        if name.startswith(f"{ARM}-") and ended["exitCode"] == HEARTBEAT_LOST:
+            line = "the client stopped responding and the wrapper stopped the server"
+            return End(failure=Failure.ClientFailed, line=line)
         failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
-        return End(failure=failure, line=exit_text(f"init container {name}", ended))
-    server, client = (terminated(pod, name) or {} for name in ("server", "client"))
-    if server.get("exitCode", 0) not in (0, HEARTBEAT_LOST):  # the client only noticed that its server was gone
-        return End(failure=_failure_of(server), line=exit_text("server container", server))
-    if client.get("exitCode"):
-        return End(failure=Failure.ClientFailed, line=exit_text("client", client))
-    if server.get("exitCode") == HEARTBEAT_LOST:
-        return End(
-            failure=Failure.ClientFailed, line="the client stopped responding and the wrapper stopped the server"
-        )
+        return End(failure=failure, line=exit_text(_container(name), ended))
+    concluded = terminated(pod, CONCLUDE) or {}
+    if concluded.get("exitCode"):
+        return End(failure=Failure.ClientFailed, line=exit_text(CLIENT, concluded))
     return End(failure=Failure.Unreadable, line=job_failed or unread)
+
+
+def _failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
+    """The first init container that failed: its name and its `terminated` state. The client's end is known by others:
+    the kubelet restarts it, and in the end kills it."""
+    statuses = pod.get("status", {}).get("initContainerStatuses", ())
+    ends = ((status["name"], status.get("state", {}).get("terminated") or {}) for status in statuses)
+    return next(((name, ended) for name, ended in ends if ended.get("exitCode") and name != CLIENT), None)
+
+
+def _container(name: str) -> str:
+    """What a person calls the init container."""
+    return name if name == CLIENT else f"container {name}" if name.startswith(f"{ARM}-") else f"init container {name}"
 
 
 def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:
@@ -75,7 +86,7 @@ def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:
 def deadlines(round: RoundJob) -> tuple[datetime, ...]:
     """Times at which a round that does not start becomes hopeless."""
     pod = round.pod or {}
-    began = placed_since(pod)
+    began = _waits_since(pod)
     pulled_by = began + PULL_PATIENCE if began and any(_waiting(pod)) else None
     return tuple(time for time in (pulled_by, gives_up(round)) if time)
 
@@ -87,7 +98,7 @@ def held_seconds(round: RoundJob, now: datetime) -> int | None:
     if began is None:
         return None
     statuses = pod["status"].get("containerStatuses", ())
-    first = failed_before(pod)
+    first = _failed_before(pod)
     last = [first[1]] if first else [status.get("state", {}).get("terminated", {}) for status in statuses]
     ends = [parse_time(ended["finishedAt"]) for ended in last if "finishedAt" in ended]
     over = max(ends) if ends and len(ends) == len(last) else now
@@ -114,15 +125,10 @@ def _refused(status: Mapping[str, Any]) -> Failure | None:
     """A kubelet that refuses a pod ends it before any container runs. Each release adds names for that:
     UnexpectedAdmissionError, OutOfnvidia.com/gpu, TopologyAffinityError, NodeAffinity, …"""
     not_refused = not status.get("reason") or status["reason"] == "DeadlineExceeded"
-    if status.get("phase") != "Failed" or not_refused or status.get("containerStatuses"):
+    began = status.get("containerStatuses") or status.get("initContainerStatuses")
+    if status.get("phase") != "Failed" or not_refused or began:
         return None
     return Failure.NodeRefused
-
-
-def _failure_of(ended: Mapping[str, Any]) -> Failure:
-    if _no_memory(ended):
-        return Failure.OutOfMemory
-    return Failure.ServerArguments if ended.get("exitCode") == ARGUMENTS else Failure.ServerCrashed
 
 
 def _no_memory(ended: Mapping[str, Any]) -> bool:
@@ -132,20 +138,24 @@ def _no_memory(ended: Mapping[str, Any]) -> bool:
 def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
     """Container → why it cannot be started. A pod with a waiting init container holds accelerators, too."""
     status = pod.get("status", {})
-    init = ((f"init container {container['name']}", container) for container in status.get("initContainerStatuses", ()))
+    init = ((_container(container["name"]), container) for container in status.get("initContainerStatuses", ()))
     others = ((container["name"], container) for container in status.get("containerStatuses", ()))
     return {name: waiting for name, container in (*init, *others) if (waiting := not_startable(container))}
 
 
 def _unpulled(pod: Object, now: datetime) -> End | None:
-    """A container that cannot be started, given up once the other container has ended or PULL_PATIENCE is over; the pod
-    would stay Pending."""
-    statuses = pod.get("status", {}).get("containerStatuses", ())
-    left_alone = any("terminated" in status.get("state", {}) for status in statuses)
-    began = placed_since(pod)
+    """A container that cannot be started, given up once PULL_PATIENCE is over; the pod would stay Pending."""
+    began = _waits_since(pod)
     too_long = began is not None and now - began >= PULL_PATIENCE
     for name, waiting in _waiting(pod).items():
-        if left_alone or too_long or waiting["reason"] in NEVER_PULLED:
+        if too_long or waiting["reason"] in NEVER_PULLED:
             line = f"the {name} never started: {waiting['reason']}: {last_line(waiting.get('message', ''))}"
             return End(failure=Failure.ImagePull, line=line.removesuffix(": "))
     return None
+
+
+def _waits_since(pod: Object) -> datetime | None:
+    """Since when the container whose turn it is could have run: when the one before ended, or the pod was placed."""
+    statuses = pod.get("status", {}).get("initContainerStatuses", ())
+    ends = [status.get("state", {}).get("terminated", {}).get("finishedAt") for status in statuses]
+    return max(map(parse_time, filter(None, ends)), default=placed_since(pod))

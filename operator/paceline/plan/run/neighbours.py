@@ -34,8 +34,13 @@ def _holds(pod: Object, resource: str) -> str:
 
 
 def _accelerators(pod: Object, resource: str) -> int:
-    containers = pod.get("spec", {}).get("containers", ())
-    return sum(int(container.get("resources", {}).get("limits", {}).get(resource, 0)) for container in containers)
+    """As the scheduler counts: its containers hold them side by side, its init containers one after another."""
+    spec = pod.get("spec", {})
+    beside, before = (
+        [int(container.get("resources", {}).get("limits", {}).get(resource, 0)) for container in spec.get(kind, ())]
+        for kind in ("containers", "initContainers")
+    )
+    return max(sum(beside), *before, 0)
 
 
 def _ended_before(pod: Object, began: str | None) -> bool:
@@ -55,7 +60,8 @@ def _begins_after(pod: Object, ended: datetime | None) -> bool:
 
 
 def _ends(pod: Object) -> Iterator[str]:
-    for status in pod.get("status", {}).get("containerStatuses", ()):
-        state: Mapping[str, Any] = status.get("state", {}).get("terminated") or {}
+    status = pod.get("status", {})
+    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        state: Mapping[str, Any] = one.get("state", {}).get("terminated") or {}
         if "finishedAt" in state:
             yield state["finishedAt"]

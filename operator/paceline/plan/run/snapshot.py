@@ -10,6 +10,7 @@ from paceline.core import RunSpec
 from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
 from paceline.core.record import kept_status
+from paceline.engines.pod_template import CLIENT, arm_container
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import trouble
 from paceline.plan.objects import aborted, finished, opens_at, superseded
@@ -52,8 +53,15 @@ class RoundJob:
 
     @property
     def waits_to_start(self) -> bool:
-        """Its pod exists, and none of its containers has ever run."""
-        return not self.ended and self.pod is not None and trouble.not_started(self.pod)
+        """Its pod has a node, but no container except the client's has ever run."""
+        status = (self.pod or {}).get("status", {})
+        statuses = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        ran = (
+            {"running", "terminated"} & each.get("state", {}).keys() or each.get("lastState")
+            for each in statuses
+            if each["name"] != CLIENT
+        )
+        return not self.ended and bool(self.node) and not any(ran)
 
     @property
     def plan(self) -> RoundPlan:
@@ -70,13 +78,22 @@ class RoundJob:
             return str(error)
         return ""
 
-    def image(self, name: str) -> str:
-        """Digest of the image that this container ran; "" if the kubelet does not report it."""
-        return str(trouble.container(self.pod or {}, name).get("imageID", ""))
+    @property
+    def server_image(self) -> str:
+        """Digest of the image that its servers ran; "" if the kubelet does not report it."""
+        images = (self.image(arm_container(arm.name)) for arm in self.plan.arms)
+        return next((image for image in images if image), "")
+
+    @property
+    def client_image(self) -> str:
+        return self.image(CLIENT)
+
+    def image(self, container: str) -> str:
+        return str(trouble.container(self.pod or {}, container).get("imageID", ""))
 
 
 def _plan_of(job: Object) -> RoundPlan:
-    for container in job["spec"]["template"]["spec"]["containers"]:
+    for container in job["spec"]["template"]["spec"].get("initContainers", ()):
         for variable in container.get("env", ()):
             if variable["name"] == ENVIRONMENT:
                 return RoundPlan.from_json(variable["value"])

@@ -1,6 +1,7 @@
 """A simulated node's reports on its pods: running, ready or ended."""
 
 from paceline.core.manifest import Manifest
+from paceline.engines.pod_template import CONCLUDE
 from paceline.plan.objects import finished
 from paceline.plan.simulation.cluster import Cluster
 from paceline.plan.simulation.scheduler import is_round
@@ -19,9 +20,8 @@ def start_rounds(cluster: Cluster) -> bool:
     ]
     for pod in starting:
         running = {"running": {"startedAt": timestamp(cluster.now)}}
-        names = [container["name"] for container in pod["spec"]["containers"]]
-        pod["status"]["phase"] = "Running"
-        pod["status"]["containerStatuses"] = [{"name": name, "state": running} for name in names]
+        client, first, *_ = (container["name"] for container in pod["spec"]["initContainers"])
+        pod["status"]["initContainerStatuses"] = [{"name": name, "state": running} for name in (client, first)]
     return bool(starting)
 
 
@@ -50,16 +50,15 @@ def mark_ready(pod: Manifest) -> None:
 
 
 def end_job(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
-    """End the Job and its pod, with the termination message of the decisive container; a successful client's message is
-    its log."""
+    """End the Job and its pod, with the termination message of the decisive container; of a successful round `message`
+    is the client's log."""
     (pod,) = cluster.owned("Pod", job)
-    if container == "client" and not exit_code:
+    if container == CONCLUDE and not exit_code:
         cluster.logs[pod["metadata"]["name"]], message = message, ""
     state = {"terminated": {"exitCode": exit_code, "message": message}}
-    pod["status"] |= {
-        "phase": "Failed" if exit_code else "Succeeded",
-        "containerStatuses": [{"name": container, "state": state}],
-    }
+    before = [one["name"] for one in pod["spec"].get("initContainers", ())]
+    kind = "initContainerStatuses" if container in before else "containerStatuses"
+    pod["status"] |= {"phase": "Failed" if exit_code else "Succeeded", kind: [{"name": container, "state": state}]}
     failed = {
         "type": "Failed",
         "reason": "BackoffLimitExceeded",

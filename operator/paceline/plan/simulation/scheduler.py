@@ -41,7 +41,9 @@ def _lacking(pod: Object) -> str:
 
 
 def _limits(pod: Object) -> dict[str, int]:
-    limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
+    """The containers of a round's pod run one after another, and hold the same devices."""
+    containers = (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])
+    limits = [container.get("resources", {}).get("limits", {}) for container in containers]
     return {name: int(count) for limit in limits for name, count in limit.items() if "/" in name}
 
 

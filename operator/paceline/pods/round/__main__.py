@@ -1,7 +1,7 @@
-"""`python -m paceline.pods.round`: run the round in PACELINE_ROUND.
+"""`python -m paceline.pods.round`: run the round in PACELINE_ROUND, beside the containers of its arms.
 
-Exit code 0: the log has a result, even if every arm failed. 1: the termination message is a sentence about the failure
-of the round itself.
+The log has the result, even if every arm failed; or `conclude` ends with 1 and a sentence about the failure of the
+round itself. This process goes on until SIGTERM: the kubelet would restart a sidecar that ends.
 """
 
 import os
@@ -14,36 +14,32 @@ from typing import NoReturn
 from paceline.core import Arrivals
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan, encode
-from paceline.pods.round import keys, load
-from paceline.pods.round.control import Control, keep_beating
+from paceline.pods.round import control, keys, load
 from paceline.pods.round.runner import Runner, say
 
 CONTROL_DIRECTORY = "PACELINE_CTL"
-_MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
-LONGEST_SENTENCE = 2048
-"""Bytes; the kubelet keeps 12 KiB of a pod's messages."""
 
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
     server_keys = keys.read_keys(os.environ)
-    control = Control(Path(os.environ.get(CONTROL_DIRECTORY, "/ctl")), server_keys)
-    message = Path(os.environ.get(_MESSAGE_PATH, "/dev/termination-log"))
+    directory = Path(os.environ.get(CONTROL_DIRECTORY, "/ctl"))
+    code, message = 0, ""
     try:
-        keep_beating(control)
+        if not control.begin(directory):
+            raise RuntimeError("its client has ended, and was started again")
         plan = RoundPlan.from_json(os.environ[ENVIRONMENT])
         check_arms(plan)
-        control.wait_for_wrapper(plan.start_timeout_seconds)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
-            say(encode(Runner(plan, control, Path(scratch)).run()))
+            say(encode(Runner(plan, directory, server_keys, Path(scratch)).run()))
     except Exception as error:  # any failure must leave a message for the operator
-        text = server_keys.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
-        say(text)
-        message.write_bytes(text.encode()[:LONGEST_SENTENCE])
-        return 1
-    finally:
-        control.done()
-    return 0
+        message = server_keys.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
+        say(message)
+        code = 1
+    control.end_round(directory, code, message)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    while True:
+        signal.pause()
 
 
 def check_arms(plan: RoundPlan) -> None:

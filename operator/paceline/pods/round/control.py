@@ -1,9 +1,10 @@
-"""The client's side of /ctl. The other side, and the meaning of each file, is in `render/wrapper.sh`.
+"""The client's side of /ctl. An arm's side, and the meaning of each file, is in `render/wrapper.sh`.
 
 A server may have written the files there. Only regular files are opened, never through a link and never in a way that
 blocks, and every read has a limit.
 """
 
+import json
 import os
 import shlex
 import threading
@@ -23,8 +24,15 @@ from paceline.pods.round.steps import ServerEnd, ServerFailed
 
 HEARTBEAT_SECONDS = 3.0
 _POLL_SECONDS = 0.1
-STOP_SECONDS = 300.0
-"""More than the wrapper needs for its grace periods and for the GPUs' memory to be freed."""
+STOP_SECONDS = 120.0
+"""More than the wrapper needs for its grace periods."""
+MEMORY_SECONDS = 120.0
+"""Time for the driver to free the GPU memory of the arm before."""
+MEMORY_MIB = 1024
+"""GPU memory by which an arm may find more used than the first arm found."""
+END = "end"
+"""The file in `in` with the round's end: exit code and message of its last container."""
+_BEGUN = "begun"
 ALIVE_SECONDS = 30.0
 """The wrapper writes `alive` at least every second, and every 10 while the driver does not respond."""
 CLOCKS_SECONDS = 15.0
@@ -45,81 +53,86 @@ class WrapperError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineReport:
-    """The wrapper's report from before the first server, which no server can have changed. Each server's exit status
-    has the next of the `seals`."""
+    """The wrapper's report from before its server, which the server cannot have changed. `memory`: MiB used on the
+    fullest GPU."""
 
     gpus: tuple[str, ...] = ()
     model: str | None = None
     driver: str | None = None
-    seals: tuple[str, ...] = ()
+    memory: int | None = None
 
 
 @dataclass(slots=True)
 class Control:
-    """The directory with `in` and `out`; the number of servers started and of clock readings requested; the open
-    `alive`, its last write, and when we first saw that (monotonic)."""
+    """The directory with `in` and `out`, and the arm; the number of clock readings requested; the open `alive`, its
+    last write, and when we first saw that (monotonic)."""
 
     directory: Path
+    arm: str
     keys: Keys = NO_KEYS
     machine: MachineReport = MachineReport()
-    _server: int = 0
     _look: int = 0
     _pulse: int | None = None
     _alive: int = 0
     _seen: float = 0.0
 
     def wait_for_wrapper(self, seconds: float) -> None:
-        """Wait for the server's container, which may start long after the client's, because its image is large."""
-        self._await("seals", seconds, "the server's container did not start")
+        """Wait for the arm's container, which may start long after the client's, because its image is large."""
+        (self.directory / "in" / self.arm).mkdir(exist_ok=True)
+        self._await("ready", seconds, f"the container of {self.arm} did not start")
         self.machine = MachineReport(
             gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
             model=printable(self._read("model")) or None,
             driver=printable(self._read("driver")) or None,
-            seals=tuple(self._read("seals").split()),
+            memory=self._memory(),
         )
 
+    def wait_for_memory(self, before: int | None) -> None:
+        """Wait until the GPUs are as empty as `before`: what the arm before held is freed after its end."""
+        deadline = time.monotonic() + MEMORY_SECONDS
+        while before is not None and (used := self._memory()) is not None and used > before + MEMORY_MIB:
+            message = f"{self.arm} finds {used} MiB of a GPU used, the first arm found {before}; it is still so"
+            _pause(deadline, f"{message} after {MEMORY_SECONDS:.0f} s: another program uses the GPU")
+            self.clocks()
+
     def start(self, argv: Sequence[str]) -> None:
-        """Ask for a server."""
-        if self._server == len(self.machine.seals):
-            raise WrapperError(
-                f"the server's container gave {self._server} seals, but one more server is to be started"
-            )
-        self._server += 1
-        self._write(f"start.{self._server}", f"exec {' '.join(_words(argv))}\n")
+        """Ask for the server."""
+        self._write("start", f"exec {' '.join(_words(argv))}\n")
 
     def has_exited(self) -> bool:
-        """Whether the last server has ended, for any reason. Raises WrapperError if its container is gone."""
+        """Whether the server has ended, for any reason. Raises WrapperError if its container is gone."""
         self.check_wrapper()
-        return self._exit() is not None
+        return bool(self._read("exit"))
 
     def check_wrapper(self) -> None:
         """Raises WrapperError if `alive` is no longer written; a missing file means that the wrapper has not begun. It
         stays open, so a server cannot replace it."""
         if self._pulse is None:
             with suppress(FileNotFoundError):
-                self._pulse = os.open(self.directory / "out" / "alive", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                self._pulse = os.open(self._out / "alive", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             return
         written = os.fstat(self._pulse).st_mtime_ns
         if written != self._alive:
             self._alive, self._seen = written, time.monotonic()
         elif time.monotonic() - self._seen > ALIVE_SECONDS:
-            raise WrapperError("the server container has exited")
+            raise WrapperError(f"the container of {self.arm} has exited")
 
     def stop(self) -> ServerEnd:
         """End the server, wait until all of its processes are gone, and return how it ended."""
         if not self.has_exited():
-            self._write(f"stop.{self._server}", "")
+            self._write("stop", "")
             deadline = time.monotonic() + STOP_SECONDS
             while not self.has_exited():
                 _pause(deadline, f"the server could not be stopped in {STOP_SECONDS:.0f} s")
-        code, _, how = (self._exit() or "").partition(" ")
-        return ServerEnd(None if how == "stopped" else int(code), self.last_words())
+        code, _, how = self._read("exit").partition(" ")
+        return ServerEnd(int(code) if code.isdigit() and how != "stopped" else None, self.last_words())
 
-    def done(self) -> None:
-        self._write("done", "")
-
-    def beat(self, count: int) -> None:
-        self._write("heartbeat", str(count))
+    def end(self) -> None:
+        """Let the arm's container end, so that the next one starts."""
+        self._write("end", "")
+        if self._pulse is not None:
+            os.close(self._pulse)
+            self._pulse = None
 
     def clocks(self) -> tuple[Reading, ...]:
         """The current reading of each GPU; empty without a driver, or if it does not answer."""
@@ -132,7 +145,7 @@ class Control:
         return read_clocks(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
-        """The last server's log since its start, without its keys."""
+        """The server's log, without its keys."""
         if len(log := self._bytes("log", LONGEST_LOG + 1)) > LONGEST_LOG:
             raise ServerFailed(f"the server has logged more than {LONGEST_LOG >> 20} MiB: lower its log level")
         return self.keys.hidden_in(log.decode(errors="replace").strip())
@@ -142,22 +155,23 @@ class Control:
         ending = self._bytes("log", LONGEST_ENDING, from_the_end=True).decode(errors="replace")
         return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), _LONGEST_LINE))
 
-    def _exit(self) -> str | None:
-        """Exit status and manner of the end; None until they arrive with this server's seal."""
-        seal, _, how = self._read(f"exit.{self._server}").partition(" ")
-        return how if self._server and seal == self.machine.seals[self._server - 1] else None
+    @property
+    def _out(self) -> Path:
+        return self.directory / "out" / self.arm
+
+    def _memory(self) -> int | None:
+        used = self._read("memory")
+        return int(used) if used.isdigit() else None
 
     def _write(self, name: str, text: str) -> None:
-        hidden = self.directory / "in" / f".{name}"
-        hidden.write_text(text)
-        hidden.rename(self.directory / "in" / name)
+        _write(self.directory / "in" / self.arm / name, text)
 
     def _read(self, name: str) -> str:
         return self._bytes(name, LONGEST_FILE).decode(errors="replace").strip()
 
     def _bytes(self, name: str, most: int, *, from_the_end: bool = False) -> bytes:
         """The file's content; empty unless it is a regular file."""
-        with opened(self.directory / "out" / name) as file:
+        with opened(self._out / name) as file:
             if file is None:
                 return b""
             if from_the_end:
@@ -171,7 +185,7 @@ class Control:
             _pause(deadline, f"{otherwise} in {seconds:.0f} s", error)
 
     def _is_there(self, name: str) -> bool:
-        with opened(self.directory / "out" / name) as file:
+        with opened(self._out / name) as file:
             return file is not None
 
 
@@ -188,14 +202,30 @@ def _pause(deadline: float, otherwise: str, error: type[Exception] = WrapperErro
     time.sleep(_POLL_SECONDS)
 
 
-def keep_beating(control: Control) -> None:
-    """Writes a heartbeat from a thread while this process lives."""
+def begin(directory: Path) -> bool:
+    """Writes a heartbeat from a thread while this process lives. False if another client has begun this round."""
+    begun = directory / "in" / _BEGUN
+    first = not begun.exists()
+    begun.touch()
 
     def beat() -> None:
         count = 0
         while True:
             count += 1
-            control.beat(count)
+            _write(directory / "in" / "heartbeat", f"{os.getpid()} {count}")
             time.sleep(HEARTBEAT_SECONDS)
 
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+    return first
+
+
+def end_round(directory: Path, code: int, message: str) -> None:
+    """Let every container of the round end, the last one with this code and message."""
+    _write(directory / "in" / END, json.dumps({"code": code, "message": message}))
+    _write(directory / "in" / "done", "")
+
+
+def _write(path: Path, text: str) -> None:
+    hidden = path.with_name(f".{path.name}")
+    hidden.write_text(text)
+    hidden.rename(path)

@@ -17,7 +17,8 @@ from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, Scalar, arm_line
 from paceline.evidence.arguments import differences
 from paceline.pods.round import load, parity, positions, requests, server, watch
-from paceline.pods.round.control import Control
+from paceline.pods.round.control import Control, MachineReport, WrapperError
+from paceline.pods.round.keys import Keys
 from paceline.pods.round.steps import (
     ArmResult,
     Ask,
@@ -43,11 +44,15 @@ _EMULATED = "emulated"
 
 @dataclass(slots=True)
 class Runner:
-    """A round's plan, the wrapper, a scratch directory; seconds spent starting and measuring so far."""
+    """A round's plan, the directory shared with its arms' containers, the servers' keys, a scratch directory; seconds
+    spent starting and measuring so far; the arm under way, and what the first one found."""
 
     plan: RoundPlan
-    control: Control
+    directory: Path
+    keys: Keys
     scratch: Path
+    control: Control = field(init=False)
+    machine: MachineReport | None = field(default=None, init=False)
     useful_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -68,13 +73,14 @@ class Runner:
         results = [self.told(self.drive(arm), known) for arm in self.plan.arms]
         versions = [one.version for one in results if one.version]
         digest, length = self.lines_digest()
+        machine = self.machine or MachineReport()
         result = RoundResult(
             round=self.plan.round,
             try_=self.plan.try_,
             replicates=self.compared(results),
-            gpus=self.control.machine.gpus,
-            gpu_model=self.control.machine.model,
-            driver=self.control.machine.driver,
+            gpus=machine.gpus,
+            gpu_model=machine.model,
+            driver=machine.driver,
             datasets=load.digests(self.plan),
             prompts=load.usable_prompts(self.plan),
             engine_version=versions[0] if versions else "",
@@ -87,11 +93,11 @@ class Runner:
             lines_bytes=length,
             notes=tuple(self.notes),
         )
-        return self.control.keys.masked(result, known)
+        return self.keys.masked(result, known)
 
     def told(self, result: ArmResult, known: set[Scalar]) -> ArmResult:
         """Logs an arm's result when it ends, whatever happens to the others."""
-        say(arm_line(self.control.keys.masked_replicate(result.replicate, known)))
+        say(arm_line(self.keys.masked_replicate(result.replicate, known)))
         return result
 
     def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
@@ -111,7 +117,26 @@ class Runner:
         return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
     def drive(self, arm: ArmCommand) -> ArmResult:
-        """Runs the protocol of one arm to its end."""
+        """Runs the protocol of one arm to its end, in its container."""
+        self.control = Control(self.directory, arm.name, self.keys)
+        self.control.wait_for_wrapper(self.plan.start_timeout_seconds)
+        self.check_devices()
+        result = self.protocol(arm)
+        self.control.end()
+        return result
+
+    def check_devices(self) -> None:
+        """Every arm runs on the first one's GPUs, and finds them as empty."""
+        found, first = self.control.machine, self.machine or self.control.machine
+        self.machine = first
+        if not (found.gpus and first.gpus):
+            self.note("devices were not compared: an arm's container does not name its GPUs")
+        elif set(found.gpus) != set(first.gpus):
+            here, there = ", ".join(found.gpus), ", ".join(first.gpus)
+            raise WrapperError(f"{self.control.arm} was given the GPUs {here}, the first arm {there}")
+        self.control.wait_for_memory(first.memory)
+
+    def protocol(self, arm: ArmCommand) -> ArmResult:
         steps = replicate(self.plan, arm)
         step = next(steps)
         while True:
@@ -125,7 +150,7 @@ class Runner:
                     step = steps.send(answer)
             except StopIteration as end:
                 result: ArmResult = end.value
-                say(f"{arm.name}: {self.control.keys.fit_to_show(result.replicate.error) or 'done'}")
+                say(f"{arm.name}: {self.keys.fit_to_show(result.replicate.error) or 'done'}")
                 return result
 
     def perform(self, step: Instruction) -> Any:
@@ -133,11 +158,11 @@ class Runner:
             case Start(arm):
                 return self.start(arm)
             case Get(path):
-                return server.get(self.url, path, self.control.keys.api)
+                return server.get(self.url, path, self.keys.api)
             case Log():
                 return self.control.log()
             case Flush(path):
-                return server.flush(self.url, path, self.control.keys.administration)
+                return server.flush(self.url, path, self.keys.administration)
             case SendLoad():
                 return self.load(step)
             case ReadClocks():
@@ -174,7 +199,7 @@ class Runner:
 
     def load(self, step: SendLoad) -> Loaded:
         try:
-            key = self.control.keys.api
+            key = self.keys.api
             with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
                 loaded = load.send_load(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
             loaded = replace(loaded, draft_tokens=depths.mean)
@@ -194,7 +219,7 @@ class Runner:
     def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:
         began = time.monotonic()
         body = load.parity_question(self.plan, arm, prompt)
-        found = server.ask_server(self.url, body, self.control.keys.api, self.plan.workload_timeout_seconds)
+        found = server.ask_server(self.url, body, self.keys.api, self.plan.workload_timeout_seconds)
         self.useful_seconds += time.monotonic() - began
         return found
 
@@ -205,7 +230,7 @@ class Runner:
 
         def ask(body: Mapping[str, Any]) -> Mapping[str, Any] | str:
             try:
-                return server.ask_server(self.url, body, self.control.keys.api, positions.SECONDS)
+                return server.ask_server(self.url, body, self.keys.api, positions.SECONDS)
             except ServerFailed as failed:
                 return str(failed)
 
@@ -230,7 +255,7 @@ class Runner:
         path = Path(self.plan.lines_path)
         try:
             with gzip.open(path, "at") as lines:
-                lines.write(json.dumps(in_all_texts(line, self.control.keys.hidden_anyway)) + "\n")
+                lines.write(json.dumps(in_all_texts(line, self.keys.hidden_anyway)) + "\n")
         except (OSError, RecursionError) as error:
             self.note_unsaved(error)
 
@@ -244,6 +269,10 @@ class Runner:
             return "", 0
         return hashlib.sha256(content).hexdigest() if content else "", len(content)
 
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
     def note_unsaved(self, error: OSError | RecursionError) -> None:
         note = f"results not kept: {error}"
         if not any(said.startswith("results not kept") for said in self.notes):
@@ -251,7 +280,7 @@ class Runner:
 
     def note_failed(self, where: str, errors: Sequence[str]) -> None:
         """Notes the first error. Every arm may get the same one: it is noted once."""
-        first = self.control.keys.fit_to_show(errors[0])
+        first = self.keys.fit_to_show(errors[0])
         said = f"{where}: {len(errors)} requests failed, the first: {first}"
         say(said)
         if not any(note.endswith(first) for note in self.notes):

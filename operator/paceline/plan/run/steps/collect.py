@@ -63,7 +63,7 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
         result = decode(round.log)
     except AnswerError as error:
         return _lost(round, end or end_of(round, round.unread or str(error)), before, now)
-    image = round.image("server")
+    image = round.server_image
     if message := image_moved(image, before):
         return _lost(round, End(failure=Failure.ImageMoved, line=message), before, now)
     record = round_record(
@@ -74,7 +74,7 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
         round.node,
         image,
         held_seconds(round, now),
-        round.image("client"),
+        round.client_image,
     )
     return replace(record, neighbours=round.neighbours)
 

@@ -1,0 +1,42 @@
+"""`python -m paceline.pods.round.conclude`: the round's last container, after those of all arms.
+
+It waits for the client, and ends with the client's exit code and message: of a pod's sidecars nobody asks how they
+ended.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from paceline.pods.round.control import END
+
+CLIENT_SECONDS = 300.0
+"""More than the client needs after the last arm, to compare answers and to write the result."""
+LONGEST_SENTENCE = 2048
+"""Bytes; the kubelet keeps 12 KiB of a pod's messages."""
+
+
+def main() -> int:
+    end = Path(os.environ.get("PACELINE_CTL", "/ctl")) / "in" / END
+    deadline = time.monotonic() + CLIENT_SECONDS
+    while not end.exists():
+        if time.monotonic() > deadline:
+            return concluded(
+                1, f"the round failed: its client did not end in {CLIENT_SECONDS:.0f} s after the last arm"
+            )
+        time.sleep(0.1)
+    said = json.loads(end.read_text())
+    return concluded(said["code"], said["message"])
+
+
+def concluded(code: int, message: str) -> int:
+    path = Path(os.environ.get("PACELINE_TERMINATION_LOG", "/dev/termination-log"))
+    path.write_bytes(message.encode()[:LONGEST_SENTENCE])
+    print(message or "done", flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
