@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from tests.support.containers import arms_of, container
 from tests.support.example import RUN, SETTINGS, pool, run
 
 from paceline.core import Dataset, RunSpec, Workload
@@ -23,11 +24,10 @@ def of(**sources: str) -> RunSpec:
 def rendered(asked: RunSpec) -> tuple[RoundPlan, dict[str, Any], dict[str, Any]]:
     """The plan, and what belongs to prompts of the pod's volumes and of its client's mounts, by name."""
     plan = round_plan(RUN, asked, pool().spec.arms, number=0, try_=0)
-    pod = round_job(RUN, asked, plan, where=ANYWHERE, settings=SETTINGS)["spec"]["template"]["spec"]
-    server, client = pod["containers"]
-    assert not any("prompts" in mount["name"] for mount in server["volumeMounts"])
-    volumes = {one.pop("name"): one for one in pod["volumes"] if "prompts" in one["name"]}
-    mounts = {one.pop("name"): one for one in client["volumeMounts"] if "prompts" in one["name"]}
+    pod = round_job(RUN, asked, plan, where=ANYWHERE, settings=SETTINGS)["spec"]["template"]
+    assert not any("prompts" in mount["name"] for arm in arms_of(pod) for mount in arm["volumeMounts"])
+    volumes = {one.pop("name"): one for one in pod["spec"]["volumes"] if "prompts" in one["name"]}
+    mounts = {one.pop("name"): one for one in container(pod, "client")["volumeMounts"] if "prompts" in one["name"]}
     return plan, volumes, mounts
 
 
