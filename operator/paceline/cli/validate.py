@@ -180,7 +180,7 @@ def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> C
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
     checked = _of_text(one.file, one.text, models, profiles)
     if one.named and not checked.found and not checked.kinds:
-        print(f"{one.file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
+        print(f"{one.file}: it has no {', '.join(_READ)} or {PROFILE}: nothing in it was checked", file=sys.stderr)
     return checked
 
 
