@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import Any
 
-from paceline.core.text import count
 from paceline.engines import Work
 from paceline.evidence import Point
 
@@ -78,8 +77,7 @@ def _served_by_another(point: Point, work: Work) -> str:
     """vLLM does not count a request whose client disconnects before its end."""
     if work.requests is None or work.requests == point.completed:
         return ""
-    answers, requests = count(point.completed, "answer"), count(work.requests, "request")
-    counted = f"{point.workload}: {answers}, but the server counted {requests}"
+    counted = f"{point.workload}: {point.completed} requests were answered, but the server counted {work.requests}"
     if work.requests < point.completed:
         return f"{counted}: it was restarted, or another server answered"
     return f"{counted}: it received other requests"
