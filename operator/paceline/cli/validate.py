@@ -23,7 +23,6 @@ from paceline.core.text import printable
 from paceline.engines import refusals_of_spec
 
 SUFFIXES = (".json", ".yaml", ".yml")
-NOTHING = "it has neither a SpeculativeDeployment nor a BenchmarkRun"
 _READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,

@@ -3,8 +3,6 @@
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.core.text import count
-
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 """The variable by which users of a shared machine keep to their own GPUs."""
 ORDERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -21,19 +19,19 @@ class DevicesError(LookupError):
     """The machine lacks the requested GPUs; the text says what to do."""
 
 
-def chosen(named: Sequence[str], wanted: int, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Numbers of the GPUs to use: `named`, else the first `wanted` of those that the environment leaves visible. Empty
+def chosen(named: Sequence[str], count: int, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Numbers of the GPUs to use: `named`, else the first `count` of those that the environment leaves visible. Empty
     without a driver, or if the environment leaves none. A server gets as many as in a pod."""
     there = _gpus()
-    if named and len(named) != wanted:
-        raise DevicesError(f"--devices: names {len(named)}, but spec.accelerator.count is {wanted}: name as many")
+    if named and len(named) != count:
+        raise DevicesError(f"--devices: names {len(named)}, but spec.accelerator.count is {count}: name as many")
     if unknown := [device for device in named if device not in there]:
         raise DevicesError(f"--devices: the driver has no {', '.join(unknown)}; it has {', '.join(there) or 'none'}")
     left = tuple(visible(environ.get(VISIBLE), there))
-    if not named and left and len(left) < wanted:
+    if not named and left and len(left) < count:
         whose = f"{VISIBLE} leaves" if VISIBLE in environ else "the driver has"
-        raise DevicesError(f"spec.accelerator.count is {wanted}, but {whose} {count(len(left), 'GPU')}")
-    return tuple(named) or left[:wanted]
+        raise DevicesError(f"spec.accelerator.count is {count}, but {whose} only {len(left)}")
+    return tuple(named) or left[:count]
 
 
 def visible(said: str | None, there: Mapping[str, str]) -> Iterator[str]:
