@@ -141,7 +141,7 @@ class Reason(Enum):
     RunError = ReasonRow("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
     ImportNotAllowed = ReasonRow("Failed", True, "evidence that was measured without a cluster is not allowed here")
     ImportRefused = ReasonRow("Failed", True, "results measured without a cluster are no evidence here")
-    RunRefused = ReasonRow("Complete", False, "the cluster refuses a round's pod", "PodRefused")
+    RunRefused = ReasonRow("Complete", False, "the cluster refuses what the run needs", "PodRefused")
     RunWaiting = ReasonRow("Complete", False, "a round has to wait", "WaitingForCapacity")
     RunOutsideWindow = ReasonRow(
         "Complete", False, "its deployment's benchmark.window is closed, so no round starts", "WaitingForWindow"

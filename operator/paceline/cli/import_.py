@@ -16,7 +16,7 @@ from paceline.cli.importing.hidden import masked
 from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
 from paceline.cli.render import Plain
 from paceline.cli.validate import read_file
-from paceline.core.text import printable
+from paceline.core.text import error_text, printable
 from paceline.engines.importing import Note, UnansweredError
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def run(args: argparse.Namespace) -> int:
         helm = "it looks like a Helm template: helm template … | paceline import -"
         return _failed(args.file, helm if "{{" in given else " ".join(str(error).split()))
     except (OSError, ValueError, RecursionError) as error:
-        return _failed(args.file, " ".join(str(error).split()))
+        return _failed(args.file, error_text(error))
     except (AttributeError, KeyError, TypeError) as error:
-        return _failed(args.file, f"has a Deployment that is not as kubectl prints it: {error!r:.200}")
+        return _failed(args.file, f"has a Deployment that is not as kubectl prints it: {error_text(error)}")
     if not engines:
         others = ", ".join(sorted({str(one.get("kind")) for one in documents(given)} - {"Deployment"}))
         kinds = "no Deployment" + (f", only {others}; {NODES}" if others else "")

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from paceline.cli.manifests import RUN
 from paceline.core.manifest import Manifest
+from paceline.core.text import count
 from paceline.core.window import Window
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, forecast
@@ -29,7 +30,7 @@ def interruptions(
     )
     if not least:
         return
-    room = "room for everything" if free is None else f"{free} GPUs free"
+    room = "room for everything" if free is None else f"{count(free, 'GPU')} free"
     yield f"\nInterruptions once its servers serve, with {room} besides them:"
     for quick, slow in zip(least, most, strict=False):
         yield f"  {quick.pool:<16} {quick.what}: {_away(quick, slow)}"

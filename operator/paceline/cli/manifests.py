@@ -8,7 +8,7 @@ from paceline import api
 from paceline.api.text import documents
 from paceline.cli.options import reason
 from paceline.cli.profiles import DEPLOYMENT_KIND, PROFILE, is_a, naming, profile_for, resolved_profile
-from paceline.cli.validate import NOTHING, line, of_text, read_file, wrong
+from paceline.cli.validate import line, of_text, read_file, wrong
 from paceline.core.manifest import Manifest
 
 RUN = "BenchmarkRun"
@@ -41,7 +41,7 @@ def everything(file: str, beside: Collection[Any] = ()) -> tuple[Manifest, ...]:
         raise RefusedError("\n".join(problems))
     manifests = tuple(documents(text))
     if not any(is_deployment_or_run(one) or (beside and is_a(PROFILE, one)) for one in manifests):
-        raise RefusedError(f"{file}: {NOTHING}")
+        raise RefusedError(f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun")
     objects = [*manifests, *beside]
     return tuple(_as_stored(file, one, objects) if is_deployment_or_run(one) else one for one in manifests)
 

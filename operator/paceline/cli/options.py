@@ -3,6 +3,8 @@
 import argparse
 import re
 
+from paceline.core.text import error_text
+
 DURATION = re.compile(r"(?=.)([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?")
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """Outcome of a verdict → exit code of `gate` and `measure`."""
@@ -41,7 +43,7 @@ def reason(error: Exception) -> str:
         return "no such file"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    return " ".join(str(error).split())
+    return error_text(error)
 
 
 def add_kubectls(parser: argparse.ArgumentParser) -> None:

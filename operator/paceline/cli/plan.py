@@ -38,6 +38,7 @@ from paceline.core import (
     source_run,
 )
 from paceline.core.manifest import Manifest
+from paceline.core.text import count
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, forecast
 from paceline.plan.run.next_requests import by_noise, with_enough_requests
@@ -286,10 +287,10 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
     if manifest["kind"] == RUN and not largest:
         return
     if manifest["kind"] == RUN:
-        yield f"\nA round takes {largest} GPUs on one node."
+        yield f"\nA round takes {count(largest, 'GPU')} on one node."
     else:
         beside = f", a round takes {largest} on one node besides them" if largest else ""
-        yield f"\nServers take {_servers(spec)} GPUs in all{beside}."
+        yield f"\nServers take {count(_servers(spec), 'GPU')} in all{beside}."
     if crowded is None:
         return
     yield f"With {free} free:"
@@ -331,7 +332,7 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
             yield f"    {pool.name:<16} {workload.name:<16} {load}: {minutes} min{again}"
     if parity:
         minutes = cost_span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
-        load = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
+        load = f"{count(parity.samples, 'prompt')}, one after another, of at most {parity.max_tokens} tokens"
         yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
 

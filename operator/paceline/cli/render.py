@@ -21,6 +21,7 @@ from paceline.cli.manifests import RUN, RefusedError, ours
 from paceline.cli.profiles import DEPLOYMENT_KIND
 from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
 from paceline.core.manifest import Manifest
+from paceline.core.text import count
 from paceline.plan.deployment.companions import routes
 from paceline.plan.deployment.models import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
@@ -43,7 +44,6 @@ from paceline.render import (
 )
 from paceline.render.benchmark import NO_CELLS, round_plan
 from paceline.render.where import ANYWHERE
-from paceline.report.text import count
 
 _UNKNOWN = "0" * 40
 _SETTINGS = Settings(image="paceline")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from paceline.cli import options, report_source
 from paceline.cli.live import report_page
+from paceline.core.text import error_text
 from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, build_report, runs
 
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except _ODD as error:
-        why = f"{', '.join(args.names)}: holds a value that the API server never stores ({error!r:.200})"
+        why = f"{', '.join(args.names)}: holds a value that the API server never stores ({error_text(error)})"
         print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
         return 1
     return 0

@@ -22,7 +22,7 @@ from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_ROUND, BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.manifest import Manifest
 from paceline.core.names import DEPLOYMENT_LABEL, RUN_LABEL
-from paceline.core.text import in_all_texts, printable_lines
+from paceline.core.text import error_text, in_all_texts, printable_lines
 from paceline.kube import ApiError, Forbidden, Ref, Resource, Transport, selector
 from paceline.kube.resources import REVISION
 from paceline.render.serving import REVISION_LABEL
@@ -76,7 +76,7 @@ def of_file(name: str) -> ReportSources:
     try:
         documents = [json.loads(text)] if text.lstrip().startswith("{") else of_yaml(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise ValueError(f"{name}: {error_text(error)}") from error
     objects = [one for document in documents for one in items(document) if isinstance(one, dict)]
     runs, rounds, deployments, revisions = (
         [one for one in objects if one.get("kind") == kind]
@@ -85,7 +85,8 @@ def of_file(name: str) -> ReportSources:
     try:
         runs = [with_rounds(run, rounds) for run in runs]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{name}: its runs and rounds are not as the API server stores them: {error!r}") from error
+        why = f"its runs and rounds are not as the API server stores them: {error_text(error)}"
+        raise ValueError(f"{name}: {why}") from error
     served = [_of_a_file(one, runs, revisions) for one in deployments]
     theirs = [run for one in served for run in one.runs]
     return ReportSources(deployments=tuple(served), runs=tuple(run for run in runs if run not in theirs))
@@ -136,9 +137,8 @@ async def source_named(api: Transport, namespace: str, name: str, interval: floa
         if manifest:
             return ReportSources(deployments=(await _served(api, namespace, bare, interval),))
     kinds = " or ".join(resource.kind for resource in _KINDS[kind.lower()])
-    raise ValueError(
-        f"{bare}: is not a file, and namespace {namespace} has no {kinds} of that name: see kubectl get bench"
-    )
+    no_file, listing = ("", kind) if kind else ("is not a file, and ", "bench,specdep")
+    raise ValueError(f"{name}: {no_file}namespace {namespace} has no {kinds} of that name: see kubectl get {listing}")
 
 
 async def _served(api: Transport, namespace: str, name: str, interval: float) -> Served:

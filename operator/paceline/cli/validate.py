@@ -23,7 +23,6 @@ from paceline.core.text import printable
 from paceline.engines import refusals_of_spec
 
 SUFFIXES = (".json", ".yaml", ".yml")
-NOTHING = "it has neither a SpeculativeDeployment nor a BenchmarkRun"
 _READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
@@ -180,7 +179,7 @@ def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> C
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
     checked = _of_text(one.file, one.text, models, profiles)
     if one.named and not checked.found and not checked.kinds:
-        print(f"{one.file}: {NOTHING}: nothing in it was checked", file=sys.stderr)
+        print(f"{one.file}: it has no {', '.join(_READ)} or {PROFILE}: nothing in it was checked", file=sys.stderr)
     return checked
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from paceline.core.text import error_text
+
 TYPES = ("json_object", "json_schema")
 DEEPEST_SCHEMA = 50
 """Levels of lists and objects in a schema: the library uses several calls per level, and Python allows 1,000 nested
@@ -41,7 +43,7 @@ def problem_of_text(text: str) -> str:
     try:
         format = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return f"must be JSON, as in a request: {error}"
+        return f"must be JSON, as in a request: {error_text(error)}"
     return problem(format)
 
 

@@ -40,6 +40,25 @@ def in_all_texts(value: T, change: Callable[[str], str]) -> T:
     return changed  # type: ignore[no-any-return]
 
 
+def count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def error_text(error: Exception) -> str:
+    """Why foreign text or data cannot be read, without the words of Python; one line."""
+    match error:
+        case KeyError(args=(name,)):
+            return printable(f"{name} is missing")
+        case RecursionError():
+            return "it is nested too deep"
+        case TypeError() | AttributeError() | LookupError() | ArithmeticError():
+            return "unexpected form"
+        case _ if "set_int_max_str_digits" in str(error):
+            return "a number has too many digits"
+        case _:
+            return " ".join(str(error).split())
+
+
 def fraction(text: str) -> float:
     """Parses a percentage or a decimal."""
     return float(Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1))
@@ -72,7 +91,7 @@ def duration_text(seconds: float) -> str:
     left, text = round(1000 * seconds), ""
     for unit, size in _UNITS.items():
         while left >= size:
-            count = min(left // size, _MOST)
-            left -= count * size
-            text += f"{count}{unit}"
+            number = min(left // size, _MOST)
+            left -= number * size
+            text += f"{number}{unit}"
     return text or "0s"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from paceline.core import Dataset, Scheme, Server, Workload
+from paceline.core.text import count
 from paceline.engines import rules
 from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.refusal import Refusal
@@ -77,9 +78,9 @@ def _all(bound: Bound, load: Workload) -> str:
             f"{_and_prompts(load.dataset)} for each request that may be under way, or leave it out"
         )
     return (
-        f"{bound.flag} is too few for {load.name}: {load.concurrency} requests at a time, {_of(load.dataset)}; write "
-        f"at least {load.concurrency * _tokens(load.dataset, FEWEST_CHARACTERS)}{_and_prompts(load.dataset)}, lower "
-        "maxTokens or the concurrency, or leave it out"
+        f"{bound.flag} is too few for {load.name}: {count(load.concurrency, 'request')} at a time, {_of(load.dataset)}"
+        f"; write at least {load.concurrency * _tokens(load.dataset, FEWEST_CHARACTERS)}{_and_prompts(load.dataset)}, "
+        "lower maxTokens or the concurrency, or leave it out"
     )
 
 

@@ -101,7 +101,9 @@ def layers_outside(pair: PairFacts) -> Iterator[ModelFinding]:
     """Layers named by a head that its target does not have."""
     named, layers = pair.head.aux_layers or pair.head.aux_layers_beside, pair.target.num_hidden_layers or 0
     if layers and (outside := [layer for layer in named if not 0 <= layer < layers]):
-        problem = f"{pair.name} reads layers {listed(outside)} of a target that has 0 to {layers - 1}"
+        problem = (
+            f"{pair.name} reads layers that its target does not have: {listed(outside)} (it has 0 to {layers - 1})"
+        )
         yield of_head(pair, "source", problem, TRAINED_FOR_LAYERS)
 
 

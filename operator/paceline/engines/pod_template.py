@@ -42,7 +42,7 @@ PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", 
 _POD: Mapping[str, str] = {
     "restartPolicy": "a server that exits is always restarted, a round never: leave it out",
     "activeDeadlineSeconds": "would stop a server that serves: leave it out",
-    "automountServiceAccountToken": "no server speaks to the API server, so it stays false: leave it out",
+    "automountServiceAccountToken": "no server speaks to the API server: leave it out",
     "serviceAccount": "write serviceAccountName",
     "enableServiceLinks": "stays false, or variables of Services would be read as the engine's: leave it out",
     "hostPID": "a round stops all processes of an arm, and the node's are not the arm's: leave it out",

@@ -94,8 +94,9 @@ def reserved_variables(names: Mapping[str, str]) -> Callable[[Configuration], It
 def _stray(configuration: Configuration) -> Iterator[Refusal]:
     """Words before the first flag, and a flag and its value in one word."""
     for parsed in configuration.all:
-        if whole := one_word("=".join((parsed.written, *parsed.values[: parsed.glued]))):
-            yield parsed.refused(f"{parsed.written} is one argument with a space; split it: {whole}")
+        given = "=".join((parsed.written, *parsed.values[: parsed.glued]))
+        if whole := one_word(given):
+            yield parsed.refused(f"{given} is one argument with a space; split it: {whole}")
         for index, word in () if parsed.written else parsed.words:
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
 

@@ -96,7 +96,7 @@ def _shape_of(name: str, ngram: Mapping[str, str], said: Said) -> tuple[Mapping[
     steps, top = _number(said, STEPS, GUESSED_STEPS), _number(said, TOP_K, 1)
     tree = {"numSteps": steps, "topK": top, "numDraftTokens": _number(said, TOKENS, (steps + 1) * min(top, 2))}
     whole = {STEPS, TOP_K} <= set(said) and (TOKENS in said or top == 1)
-    notes = [] if whole else [_guess(str(tree))]
+    notes = [] if whole else [_guess(", ".join(f"{field} {value}" for field, value in tree.items()))]
     if top == 1 and tree["numDraftTokens"] != steps + 1:
         text = f"becomes numDraftTokens {steps + 1}: a chain (topK 1) has numSteps + 1, as the engine sets it, too"
         notes.append(Note(path=text_of(said[TOKENS]), text=text))
@@ -107,10 +107,10 @@ def _shape_of(name: str, ngram: Mapping[str, str], said: Said) -> tuple[Mapping[
 def _number(said: Said, flag: str, otherwise: int = 0) -> int:
     text = said[flag].value if flag in said else str(otherwise)
     if not text.isdecimal():
-        raise UnansweredError(f"{flag} {text}: is not a number: write the number into the Deployment's arguments")
+        raise UnansweredError(f"{flag} {text} is not a number; write the number into the Deployment's arguments")
     return int(text)
 
 
 def _guess(what: str) -> Note:
-    text = f"{what} is a guess: the running server shows its own in /server_info (speculative_num_steps and its"
+    text = f"{what}: a guess; the running server shows its own in /server_info (speculative_num_steps and its"
     return Note(path="candidates", text=f"{text} neighbours)")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core.manifest import Object
+from paceline.core.text import count
 from paceline.evidence.fingerprint import ENOUGH, WHY
 
 _WORDS = {
@@ -31,7 +32,7 @@ def summary(then: Object, now: Object) -> str:
     """One line with the first changes and the number of the others."""
     listed = list(changes(then, now))
     more = len(listed) - _MOST
-    return "; ".join([*listed[:_MOST], *([f"and {more} more changes"] if more > 0 else [])])
+    return "; ".join([*listed[:_MOST], *([f"and {count(more, 'more change')}"] if more > 0 else [])])
 
 
 def changes(then: Object, now: Object) -> Iterator[str]:

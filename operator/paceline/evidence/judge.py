@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from paceline.core import Workload
+from paceline.core.text import count
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand, RoundPlan
@@ -174,7 +175,7 @@ def all_completed(_: Case, point: Point) -> Objection | None:
 
 
 def no_errors(_: Case, point: Point) -> Objection | None:
-    return Objection(Failure.RequestsFailed, f"{point.errors} requests failed") if point.errors else None
+    return Objection(Failure.RequestsFailed, f"{count(point.errors, 'request')} failed") if point.errors else None
 
 
 def first_token_took_time(_: Case, point: Point) -> Objection | None:
@@ -247,7 +248,9 @@ def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
 def only_candidates_speculate(case: Case, point: Point) -> Objection | None:
     base = case.baseline_point
     if base and (base.verify_calls or base.accept_length is not None):
-        return _unmeasured(f"speculation was running on the baseline: {base.verify_calls} verify calls")
+        calls, length = base.verify_calls, base.accept_length
+        told = count(calls, "verify call") if calls else f"acceptance length {length}"
+        return _unmeasured(f"speculation was running on the baseline: {told}")
     return None
 
 
@@ -282,7 +285,7 @@ def none_retracted(case: Case, point: Point) -> Objection | None:
     if point.retractions is None:
         return None if "retractions" in case.unseen else _unmeasured("retractions unknown")
     if point.retractions > case.retractions:
-        return Objection(Failure.Retracted, f"{point.retractions} requests were retracted")
+        return Objection(Failure.Retracted, f"the server retracted {count(point.retractions, 'request')}")
     return None
 
 

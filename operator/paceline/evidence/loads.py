@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from paceline.core import Workload
+from paceline.core.text import count
 from paceline.evidence.judge import Judged
 from paceline.evidence.result import Point
 from paceline.evidence.round_plan import RoundPlan
@@ -53,4 +54,4 @@ def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def _others(points: int) -> str:
-    return f" (and {points - 1} more points)" if points > 2 else " (and one more point)" if points == 2 else ""
+    return f" (and {count(points - 1, 'more point')})" if points > 1 else ""

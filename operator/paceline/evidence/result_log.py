@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from paceline.core.text import in_all_texts, printable
+from paceline.core.text import error_text, in_all_texts, printable
 from paceline.evidence.result import Point, Replicate, RoundResult
 
 PREFIX = "paceline2 "
@@ -63,7 +63,9 @@ def decode(log: str) -> RoundResult:
         believed = {**whole, "replicates": [_believed(replicate) for replicate in whole["replicates"]]}
         return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(believed), printable)), strict=True))
     except (ValidationError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise AnswerError(f"the client's log holds no result of this version: {str(error)[:_LONGEST_ERROR]}") from error
+        raise AnswerError(
+            f"the client's log holds no result of this version: {error_text(error)[:_LONGEST_ERROR]}"
+        ) from error
 
 
 def _line(text: bytes) -> str:

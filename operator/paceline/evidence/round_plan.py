@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.core import Arrivals, Dataset, Parity, Slo, Workload
 from paceline.core.manifest import Scalar
-from paceline.core.text import printable
+from paceline.core.text import error_text, printable
 
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
@@ -164,7 +164,7 @@ class RoundPlan:
             raw["parity"] = Parity(**_declared(Parity, raw["parity"])) if raw.get("parity") else None
             return cls(**_declared(cls, raw))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error
+            raise ValueError(f"not a round's plan: {error_text(error)}") from error
 
 
 def _dataset(raw: Mapping[str, Any]) -> Dataset:

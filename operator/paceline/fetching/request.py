@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.core import Scheme, Source
 from paceline.core.names import MODELS
+from paceline.core.text import error_text
 
 FETCH_VARIABLE = "PACELINE_FETCH"
 """The variable of the prefetch's container with `FetchRequest.to_json()`."""
@@ -96,7 +97,7 @@ class FetchRequest:
                 "trust_remote_code": bool(value.get("trustRemoteCode", False)),
             }
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(f"{FETCH_VARIABLE} is not a request: {error!r}") from error
+            raise ValueError(f"{FETCH_VARIABLE} is not a request: {error_text(error)}") from error
         models, datasets = (tuple(_artifact(kind, *entry) for entry in entries[kind]) for kind in FETCHABLE)
         return cls(models=models, datasets=datasets, **options)
 

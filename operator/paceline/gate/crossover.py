@@ -163,14 +163,14 @@ def _sentence(crossover: Crossover) -> str:
         Crossing.BASELINE_TAKES_OVER: f"speculate up to {low}, not at {slower}: the baseline takes over {between}",
         Crossing.SPECULATION_TAKES_OVER: f"speculate at {faster}, not up to {low}: speculation takes over {between}",
         Crossing.CROSSES_TWICE: f"speculate at {faster}, not at {slower}: the faster side changes more than once",
-        Crossing.SPECULATION_FASTER: f"speculate at {faster}: the baseline is shown to be faster at no concurrency",
+        Crossing.SPECULATION_FASTER: f"speculate at {faster}: the baseline is not shown to be faster anywhere",
         Crossing.BASELINE_FASTER: f"do not speculate at {slower}: no candidate is shown to be faster anywhere",
         Crossing.NOT_SHOWN: "no difference is shown: use more rounds or longer answers",
     }[crossover.crossing]
 
 
 def _open(results: Sequence[ConcurrencyResult]) -> str:
-    unknown = _at(results, Pace.OPEN)
+    unknown = _at([result for result in results if result.effects], Pace.OPEN)
     return f"at {_named(unknown)} neither is shown to be faster" if unknown else ""
 
 

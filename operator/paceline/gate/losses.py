@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.core import ArmOutcome, ArmVerdict
+from paceline.core.text import count
 from paceline.gate.findings import Finding
 from paceline.gate.rounds import Rounds, usable
 from paceline.gate.server_failures import DEATHS, FAILED, MALFORMED, RETRACTED, excused
@@ -75,7 +76,7 @@ def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -
         before,
         outcome=ArmOutcome.REJECTED,
         reason=Finding.UNRELIABLE.value,
-        message=f"its own server failed in {len(failures)} rounds in which the baseline's did not: {each}",
+        message=f"its own server failed in {count(len(failures), 'round')} in which the baseline's did not: {each}",
         rounds=before.rounds or sum(number < since for number in rounds.complete(candidate)),
     )
 

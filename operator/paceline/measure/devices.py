@@ -30,7 +30,7 @@ def chosen(named: Sequence[str], count: int, environ: Mapping[str, str]) -> tupl
     left = tuple(visible(environ.get(VISIBLE), there))
     if not named and left and len(left) < count:
         whose = f"{VISIBLE} leaves" if VISIBLE in environ else "the driver has"
-        raise DevicesError(f"spec.accelerator.count is {count}, but {whose} {len(left)} GPUs")
+        raise DevicesError(f"spec.accelerator.count is {count}, but {whose} only {len(left)}")
     return tuple(named) or left[:count]
 
 

@@ -17,6 +17,7 @@ from paceline.api.text import of_yaml
 from paceline.core import Purpose, purpose_of
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import RUN_LABEL, round_name
+from paceline.core.text import error_text
 from paceline.evidence import question
 from paceline.plan.objects import brings_rounds, finished
 
@@ -48,7 +49,7 @@ def load_run(file: Path) -> Manifest | None:
         runs, rounds = (_of_kind(documents, kind) for kind in ("BenchmarkRun", ROUND_KIND))
         stored = runs[0] if len(runs) == 1 and len(documents) == 1 + len(rounds) else None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
+        raise RecordError(f"{file}: {error_text(error)}") from error
     if stored is None or "spec" not in stored:
         raise RecordError(f"{file}: it is not a BenchmarkRun; name another file with -o")
     if wrong := next(_out_of_shape(stored, rounds), ""):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Scheme, Source
+from paceline.core.text import error_text
 from paceline.pods.conversation import DatasetError, conversation
 from paceline.pods.prompt_table import READERS, conversation_columns
 
@@ -74,7 +75,7 @@ def _entries(text: str, source: Source) -> Iterator[Any]:
         try:
             yield from json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise DatasetError(f"{source}: no JSON: {error}") from error
+            raise DatasetError(f"{source}: no JSON: {error_text(error)}") from error
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
@@ -82,5 +83,5 @@ def _entries(text: str, source: Source) -> Iterator[Any]:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise DatasetError(
-                    f"{source}: line {number} is not JSON: {error}; write one object per line"
+                    f"{source}: line {number} is not JSON: {error_text(error)}; write one object per line"
                 ) from error

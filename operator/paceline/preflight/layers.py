@@ -25,7 +25,7 @@ def aux_layers_attend(pair: PairFacts) -> Iterator[ModelFinding]:
     linear = [layer for layer in named if layer not in attention]
     if linear and any(layer + 1 not in attention for layer in named):
         problem = (
-            f"{pair.name} reads layers {listed(linear)} of the target, which have no attention (those with: "
+            f"{pair.name} reads layers of the target that have no attention: {listed(linear)} (those with: "
             f"{listed(attention)})"
         )
         yield of_head(pair, "source", problem, "no change is needed if it was trained on these layers", blocks=False)

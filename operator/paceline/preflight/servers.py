@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from paceline.core import Arm, Server
+from paceline.core.text import count
 from paceline.engines import ENGINES
 from paceline.engines.arguments import flag_value
 from paceline.engines.model_rules import ModelFinding, ModelRule, PoolFacts, listed
@@ -48,7 +49,7 @@ def heads_divide(pool: PoolFacts) -> Iterator[ModelFinding]:
         if heads and heads % size:
             problem = f"{heads} attention heads{whose} on {size} GPUs"
         elif keys and keys % size and size % keys and model.kv_lora_rank is None:
-            problem = f"{keys} key-value heads{whose} on {size} GPUs"
+            problem = f"{count(keys, 'key-value head')}{whose} on {size} GPUs"
         else:
             continue
         yield ModelFinding(path=TENSOR_PARALLEL, problem=problem, fix=f"set it to a divisor of {heads or keys}")

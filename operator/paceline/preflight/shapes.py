@@ -7,6 +7,7 @@ difference ends the server after the weights were read (SGLang 0.5.23, `layers/v
 from collections.abc import Iterator
 
 from paceline.core import ModelFacts
+from paceline.core.text import count
 from paceline.engines.model_rules import (
     AUX_STATES,
     AUX_STATES_WHY,
@@ -69,11 +70,12 @@ def layers_are_in_the_files(pair: PairFacts) -> Iterator[ModelFinding]:
     announced, there = target.nextn_layers, target.has_nextn
     if announced and there is False:
         problem = (
-            f"config.json of {source} announces {announced} layers for further tokens, but none of its files has one"
+            f"config.json of {source} announces {count(announced, 'layer')} for further tokens, but none of its "
+            "files has one"
         )
         fix = "name a checkpoint that kept them, or a head in source, or use another algorithm"
     elif there is False or (there is None and announced == 0):
-        problem = f"{pair.draft.algorithm} without a source, but {source} has no such layers"
+        problem = f"{pair.draft.algorithm} drafts with layers for further tokens, but {source} has none"
         fix = "name a head in source, or use another algorithm"
     else:
         return

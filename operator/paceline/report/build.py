@@ -8,14 +8,14 @@ from paceline.api.run_status import BenchmarkRunStatus, CandidateVerdict, Result
 from paceline.api.status import Condition
 from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
-from paceline.core.text import in_all_texts, printable_lines
+from paceline.core.text import count, error_text, in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
 from paceline.report.crossover import crossover_view
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Report, RunView, Shown
 from paceline.report.outputs import outputs_view
 from paceline.report.over_loads import over_loads
-from paceline.report.text import capital, count, interval_text, ratio_text
+from paceline.report.text import capital, interval_text, ratio_text
 from paceline.report.trade_off import trade_offs
 from paceline.report.under_way import provisional
 
@@ -39,7 +39,7 @@ def _read(manifest: Object) -> RunView:
         return run(manifest)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         name = manifest["metadata"]["name"]
-        raise ValueError(f"{name}: is not as the API server stores a BenchmarkRun: {error!r}") from error
+        raise ValueError(f"{name}: is not as the API server stores a BenchmarkRun: {error_text(error)}") from error
 
 
 def run(manifest: Object) -> RunView:
@@ -204,7 +204,7 @@ def _found(status: BenchmarkRunStatus, candidates: Sequence[CandidateView], told
         return f"{'' if verdict.winner else f'{best.name} '}{_speed(best)}."
     if verdict.outcome:
         whys = [f"{one.name}: {one.reason}" for one in candidates if one.reason]
-        return f"{'; '.join(whys) or verdict.message or 'after ' + count(verdict.rounds or 0, 'round')}."
+        return f"{'; '.join(whys) or verdict.message or count(verdict.rounds or 0, 'round') + ' measured'}."
     if ended := next(_ended(status), None):
         return ended.message or ended.reason
     after = count((status.progress or RunProgress()).round or 0, "round")

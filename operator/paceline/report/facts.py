@@ -13,10 +13,10 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.manifest import Object
 from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
+from paceline.core.text import count
 from paceline.engines import ENGINES
 from paceline.report.model import ConfigurationView, CostView, DifferenceView
 from paceline.report.read import model_name, named_workload
-from paceline.report.text import count
 
 ABSENT = ""
 

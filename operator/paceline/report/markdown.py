@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from paceline.core.text import count
 from paceline.report import deployment_tables, tables
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import Report, RunView
 from paceline.report.sections import sections
 from paceline.report.tables import HtmlTable
-from paceline.report.text import EMULATED_NOTICE, count, key_figures, not_measured, schedules
+from paceline.report.text import EMULATED_NOTICE, key_figures, not_measured, schedules
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 

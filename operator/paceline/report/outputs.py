@@ -7,8 +7,8 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.manifest import Object
 from paceline.core.outputs import NEAR_TIE
 from paceline.core.record import finite
+from paceline.core.text import count
 from paceline.report.model import ArmOutputs, OutputsView
-from paceline.report.text import count
 
 NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer alike."
 

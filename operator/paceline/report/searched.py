@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from paceline.api.run_status import BenchmarkRunStatus, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.core.manifest import Object
+from paceline.core.text import count
 from paceline.report import read
 from paceline.report.search_model import SearchArm, SearchView
-from paceline.report.text import count, interval_text, ratio_text
+from paceline.report.text import interval_text, ratio_text
 
 _COMPARED = 8
 """Maximum arms whose settings fit side by side on a page."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paceline.core import Bounds
+from paceline.core.text import count
 from paceline.evidence.round_status import METRICS
 from paceline.report.model import MEANS, RunView
 from paceline.report.search_model import SearchView, Threshold, Throughput
@@ -69,10 +70,6 @@ def change(value: float | None) -> str:
         return ""
     text = f"{100 * value:+.1f} %"
     return "±0.0 %" if text[1:] == "0.0 %" else text.replace("-", "−")
-
-
-def count(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
 def capital(text: str) -> str:

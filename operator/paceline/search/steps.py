@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.core import Tree
+from paceline.core.text import count
 from paceline.search.belief import Array, Belief, places
 from paceline.search.found import best_found, nothing
 from paceline.search.question import ArmOnWorkload, Measure, NextStep, Observation, Question
@@ -118,7 +119,8 @@ def _affordable(table: Table, now: Standing | None, step: Measure) -> NextStep:
 def _spent(table: Table) -> str:
     limits = {"points": table.question.limits.points, "server starts": table.question.limits.starts}
     budget = " and ".join(f"{limit} {of}" for of, limit in limits.items() if limit is not None)
-    return f"the budget of {budget} is spent after {table.points} points and {table.starts} server starts"
+    spent = f"{count(table.points, 'point')} and {count(table.starts, 'server start')}"
+    return f"the budget of {budget} is spent after {spent}"
 
 
 @dataclass(frozen=True, slots=True)

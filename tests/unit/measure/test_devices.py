@@ -73,7 +73,7 @@ def test_the_first_that_are_left_to_us(
 
 def test_others_are_not_taken_where_too_few_are_left(driver: Driver) -> None:
     driver("")
-    with pytest.raises(DevicesError, match=r"count is 2, .*CUDA_VISIBLE_DEVICES .*1 "):
+    with pytest.raises(DevicesError, match=r"count is 2, .*CUDA_VISIBLE_DEVICES .*1$"):
         chosen((), 2, {"CUDA_VISIBLE_DEVICES": "3"})
 
 

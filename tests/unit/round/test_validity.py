@@ -39,7 +39,7 @@ LOST = {
     "every_second_request_fails": "2 of 4 requests completed",
     "no_such_page": "0 of 4 requests completed",
     "shorter_answers": "48 output tokens, but 96 on the baseline: in 4 answers they may differ by 60%",
-    "retractions": "4 requests were retracted",
+    "retractions": "the server retracted 4 requests",
 }
 NUMBERS = {
     "no_verify_calls": "no speculation was running: no verify calls",

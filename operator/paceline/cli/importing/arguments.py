@@ -84,7 +84,7 @@ def carried_arguments(engine: str, version: str, args: Sequence[str], target: st
     parallel = _value(fields, "tensor_parallel") or "1"
     if not parallel.isdecimal():
         written = fields["tensor_parallel"].written
-        questions.append(f"{written} {parallel}: is not a number: write the number into the Deployment's arguments")
+        questions.append(f"{written} {parallel} is not a number; write the number into the Deployment's arguments")
     rest = [parsed for name, parsed in last.items() if name not in _FIELDS]
     prefixes = ENGINES[engine].importing.speculative
     speculative = tuple(parsed for parsed in rest if parsed.name.startswith(prefixes) or flags.is_own(parsed))

@@ -9,6 +9,7 @@ from paceline.api.run_status import BenchmarkRunStatus, RunCost, RunProgress, Se
 from paceline.cli.live.wording import gpu_hours, marked, span_text, time_of
 from paceline.core import Purpose, purpose_of
 from paceline.core.record import from_status
+from paceline.core.text import count
 from paceline.plan import objects
 from paceline.report import read
 
@@ -91,11 +92,12 @@ def _left(rounds: int, each: int | None, spent: int) -> int | None:
 
 def rounds(progress: Progress) -> str:
     """The current position, like "round 2 of 3, 5 or 8". A search does not know how many rounds it needs."""
+    done = count(progress.rounds, "round")
     if not progress.looks:
-        return f"round {progress.rounds + 1} of a search" if progress.going_on else f"{progress.rounds} rounds searched"
+        return f"round {progress.rounds + 1} of a search" if progress.going_on else f"{done} searched"
     looks = [str(look) for look in progress.looks]
     of = f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
-    return f"round {progress.rounds + 1} of {of}" if progress.going_on else f"{progress.rounds} rounds measured of {of}"
+    return f"round {progress.rounds + 1} of {of}" if progress.going_on else f"{done} measured of {of}"
 
 
 def cells(progress: Progress) -> str:

@@ -15,10 +15,10 @@ from paceline.cli.live.wording import hold_text, when
 from paceline.core import BASELINE, Purpose, purpose_of
 from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
+from paceline.core.text import count
 from paceline.report import deployment_model as said
 from paceline.report import read
 from paceline.report.model import RunView
-from paceline.report.text import count
 
 GOOD, BAD, OPEN = "good", "bad", "open"
 FAVOURABLE = {"Ready": "True", "CacheReady": "True", "Reconciling": "False", "Stalled": "False"} | {

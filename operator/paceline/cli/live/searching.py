@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from paceline.api.run_status import SearchedArm, SearchProgress
 from paceline.core import BASELINE, Bounds
+from paceline.core.text import count
 from paceline.report import read
-from paceline.report.text import change, count, interval_text, ratio_text
+from paceline.report.text import change, interval_text, ratio_text
 
 BEST, OPEN, BEHIND, FEW, FAILED = "best", "may be best", "behind", "too few points", "failed"
 """The values of `paceline.search.so_far.State`, which needs numpy."""

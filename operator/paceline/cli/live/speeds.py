@@ -8,7 +8,8 @@ from rich.text import Text
 
 from paceline.cli.live.traffic import Speed, Traffic
 from paceline.cli.live.wording import marked
-from paceline.report.text import count, significant
+from paceline.core.text import count
+from paceline.report.text import significant
 
 _COLUMNS = ("pool", "", "requests", "tokens/s", "acceptance", "TTFT", "per token")
 _NONE = "–"

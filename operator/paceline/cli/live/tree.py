@@ -14,7 +14,7 @@ from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.searching import standing_lines
 from paceline.cli.live.table import change_line
 from paceline.cli.live.wording import faster, hold_text, marked, since_text, span_text, time_of
-from paceline.report.text import count
+from paceline.core.text import count
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
 
@@ -109,7 +109,7 @@ Lines = Iterator[tuple[str, str]]
 
 def _serves(deployment: ObservedDeployment, pool: ObservedPool, now: datetime) -> Lines:
     serving, ready = pool.status.serving, pool.status.ready_replicas or 0
-    asked = f"{ready} of {pool.asked} servers ready" if pool.asked is not None else f"{ready} servers ready"
+    asked = f"{ready} of {pool.asked} servers ready" if pool.asked is not None else f"{count(ready, 'server')} ready"
     if serving is None or not serving.revision:
         yield f"nothing yet; {asked}", BUSY
         return

@@ -13,9 +13,10 @@ from paceline.cli.live.wording import faster, hold_text, marked, since_text
 from paceline.cli.validate import wrong
 from paceline.core import BASELINE
 from paceline.core.record import finite
+from paceline.core.text import count
 from paceline.engines import ENGINES, known_problems
 from paceline.plan.deployment.holds import BY_A_PERSON
-from paceline.report.text import capital, count
+from paceline.report.text import capital
 
 Sentences = Iterator[str]
 

@@ -17,7 +17,7 @@ from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates
 from paceline.engines.sglang.flags import Spans, flags, is_in
 
-MLA, GQA = "latent attention (MLA)", "heads of its own (GQA)"
+MLA, GQA = "latent attention (MLA)", "multi-head attention (MHA or GQA)"
 BOTH = frozenset({MLA, GQA})
 _NONE: frozenset[str] = frozenset()
 FIRST_READ = "0.5.5"
@@ -181,7 +181,7 @@ def draft_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
                 arm=pair.arm.name,
                 path="args",
                 problem=f"{pair.name} has {_kind(pair.head)}, which {backend} cannot compute"
-                + ("" if named else ", which its drafts run on like the target"),
+                + ("" if named else "; its drafts run on the target's backend"),
                 fix=f"take {OF_THE_DRAFT}=triton" if named else _on_triton(pair.server.engine.version),
             )
 

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from paceline.core.text import count
 from paceline.engines.arguments import UNLISTED
 from paceline.engines.model_rules import (
     AUX_LAYERS,
@@ -44,7 +45,7 @@ def aux_layers_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
 
 def _not_these(state: Captured, layers: int) -> str:
     if state.lost:
-        return f", of which a target of {layers} layers has no {listed(state.lost)}"
+        return f", of which a target of {count(layers, 'layer')} has no {listed(state.lost)}"
     return f" and, left over from its CUDA graphs, before {listed(state.extra)}"
 
 

@@ -23,6 +23,7 @@ class ReadBy:
     until: str
     source: str
     instead: str = "remove it"
+    """The way out, in a release after them if they ended."""
 
     def by(self, version: str) -> bool:
         return is_in(version, [[self.since, self.until] if self.until else [self.since]])
@@ -51,14 +52,14 @@ VARIABLES: Mapping[str, ReadBy] = {
     "SGLANG_DISABLE_DRAFT_EXTEND_CUDA_GRAPH": ReadBy("0.5.16", "", "speculative/eagle_worker_v2.py:470"),
     "SGLANG_ENABLE_MTP_BOUNDARY_KV_FIX": ReadBy("0.5.16", "", "speculative/multi_layer_eagle_worker_v2.py:229"),
     "SGLANG_RAGGED_VERIFY_MODE": ReadBy("0.5.16", "", "model_executor/runner/decode_cuda_graph_runner.py:302"),
-    f"{SPARSE}FAST_SAMPLING": ReadBy(
-        "0.5.16", "0.5.21", "speculative/dspark_components/dspark_draft.py:171", "it is always on: environ.py:2258"
+    f"{SPARSE}FAST_SAMPLING": ReadBy(  # environ.py:2258
+        "0.5.16", "0.5.21", "speculative/dspark_components/dspark_draft.py:171", "it is always on"
     ),
     f"{SPARSE}FOLDED_SAMPLING": ReadBy(
         "0.5.17",
         "0.5.21",
         "speculative/dspark_components/dspark_draft_sampler.py:140",
-        f"write {SPARSE}FOLDED_PROPOSAL=0 to keep it off, or remove it: environ.py:2265",
+        f"write {SPARSE}FOLDED_PROPOSAL=0 to keep it off, or remove it",  # environ.py:2265
     ),
     "SGLANG_SPEC_TP_SYNC": ReadBy("0.5.19", "", "speculative/spec_tp_sync.py:80"),
     "SGLANG_ENABLE_PP_SPEC": ReadBy(
@@ -77,7 +78,9 @@ def ignored(server: Server) -> Iterator[tuple[str, str]]:
         read = VARIABLES.get(NEWER + name.removeprefix(OLDER) if name.startswith(OLDER) else name)
         if read and not read.by(engine.version):
             those = f"{read.since} to {read.until} do" if read.until else f"{read.since} and later do"
-            message = f"{name} is not read by SGLang {engine.version} ({those}): {read.instead}"
+            later = not read.until or is_in(engine.version, [[read.until]])
+            instead = read.instead if later else "remove it"
+            message = f"{name} is not read by SGLang {engine.version} ({those}): {instead}"
             yield f"engine.env[{index}].name", message
 
 

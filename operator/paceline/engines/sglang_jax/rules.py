@@ -167,8 +167,9 @@ def _pages(configuration: Configuration) -> Iterator[Refusal]:
     for arm in configuration.arms:
         if arm.draft and arm.draft.algorithm in CHAINED:
             message = (
-                f"write {PAGE_SIZE}=64: with pages of one token, the default, candidate {arm.name} "
-                f"({arm.draft.algorithm}) exits when first idle (memory leak detected), and all arms must run alike"
+                f"write {PAGE_SIZE}=64: with pages of one token{'' if parsed else ', the default'}, candidate "
+                f"{arm.name} ({arm.draft.algorithm}) exits when first idle (memory leak detected), and all arms must "
+                "run alike"
             )
             yield parsed.refused(message) if parsed else Refusal(path="engine.args", message=message)
             return

@@ -61,7 +61,7 @@ def speculating(_version: str, flags: Sequence[ParsedFlag], place: SourceOf, _ta
         )
     if tokens is not None and not isinstance(tokens, int):
         raise UnansweredError(
-            f"num_speculative_tokens {tokens}: is not a number: write the number into the Deployment's arguments"
+            f"num_speculative_tokens {tokens} is not a number; write the number into the Deployment's arguments"
         )
     if tokens is None and algorithm != "NGRAM":
         tokens = GUESSED_STEPS

@@ -117,7 +117,7 @@ def _fault(parsed: ParsedFlag, key: str, earlier: Set[str], arm: Arm) -> str:
     if any(variables(parsed)):
         return f"{parsed.written}={parsed.value}: $(VAR) is not filled in; write the value"
     if "" in key.split("."):
-        return f"{parsed.written} is not a key of it; write {FLAG}.KEY=VALUE"
+        return f"{parsed.written} is not a key of {FLAG}; write {FLAG}.KEY=VALUE"
     if not parsed.values:
         return f"{parsed.written} has no value; write {parsed.written}=VALUE"
     if key in earlier:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from paceline.api.round import Round
 from paceline.core import BASELINE, Accelerator, Measured, RunSpec, Scheme
 from paceline.core.server import GPU_LABEL
-from paceline.core.text import printable
+from paceline.core.text import count, printable
 from paceline.plan.objects import same_release
 from paceline.plan.run.give_up import most_rounds
 from paceline.plan.step import parse_time, timestamp
@@ -36,7 +36,9 @@ def brought(spec: RunSpec, measured: Measured, rounds: Sequence[Round], now: dat
         raise UnfitError(f"its rounds cannot be read ({error}); {DAMAGED}") from error
     if said := tuple(dict.fromkeys(wrong)):
         more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        raise UnfitError("; ".join(said[:MOST_SAID]) + more)
+        listed = "; ".join(said[:MOST_SAID]) + more
+        once = f"; {DAMAGED}" if DAMAGED in listed else ""
+        raise UnfitError(listed.replace(f"; {DAMAGED}", "") + once)
     return tuple(map(of_elsewhere, rounds))
 
 
@@ -60,7 +62,7 @@ def _malformed(spec: RunSpec, results: Sequence[Round], now: datetime) -> Iterat
 
 def _of_round(spec: RunSpec, number: int, result: Round, before: Round | None, now: datetime) -> Iterator[str]:
     if result.round != number:
-        yield f"it is numbered {result.round}; rounds must be in order, each once; {DAMAGED}"
+        yield f"it is numbered {result.round}; {DAMAGED}"
     yield from _of_arms(spec, result)
     started, ended = parse_time(result.start_time), parse_time(result.completion_time)
     if ended < started:
@@ -102,13 +104,11 @@ def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Roun
             yield f"an emulator served, but spec.engine.image is {engine.image}: no engine has its speeds"
     else:
         yield from dict.fromkeys(why for result in results for why in _on_others(spec.server.accelerator, result))
-    for workload in spec.workloads:
-        address = workload.dataset.address
-        if address.scheme not in (Scheme.BUILTIN, Scheme.HUB_DATASET):
-            yield (
-                f"the prompts of {workload.dataset.name} are {address}: this cluster may have different ones; name "
-                "a file of the hub"
-            )
+    addresses = {workload.dataset.name: workload.dataset.address for workload in spec.workloads}
+    anywhere = (Scheme.BUILTIN, Scheme.HUB_DATASET)
+    if local := [f"{name} ({address})" for name, address in addresses.items() if address.scheme not in anywhere]:
+        named = ", ".join(local)
+        yield f"this cluster may have different prompts for {named}; name a file of the hub for each"
 
 
 def is_emulator(image: str) -> bool:
@@ -127,4 +127,4 @@ def _on_others(accelerator: Accelerator, result: Round) -> Iterator[str]:
     elif model.replace(" ", "-") != wanted:
         yield f"it ran on {model}, but spec.accelerator.product is {wanted}"
     if model and len(result.gpus or ()) != accelerator.count:
-        yield f"it ran on {len(result.gpus or ())} GPUs, but spec.accelerator.count is {accelerator.count}"
+        yield f"it ran on {count(len(result.gpus or ()), 'GPU')}, but spec.accelerator.count is {accelerator.count}"

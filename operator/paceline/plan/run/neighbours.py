@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.core.manifest import Object
+from paceline.core.text import count
 from paceline.plan.step import parse_time
 
 _MOST = 16
@@ -23,14 +24,14 @@ def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tup
         for other in pods
         if other["metadata"].get("uid") != own and not _ended_before(other, began) and not _begins_after(other, ended)
     )
-    return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:_MOST])
+    return tuple(sorted(f"{name} ({held})" for name, held in counts if held)[:_MOST])
 
 
 def _holds(pod: Object, resource: str) -> str:
     """The node's devices that the pod holds; "" if none."""
-    count, claims = _accelerators(pod, resource), len(pod.get("spec", {}).get("resourceClaims", ()))
-    claimed = f"{claims} {'claim' if claims == 1 else 'claims'}" if claims else ""
-    return ", ".join(filter(None, (str(count) if count else "", claimed)))
+    held, claims = _accelerators(pod, resource), len(pod.get("spec", {}).get("resourceClaims", ()))
+    claimed = count(claims, "claim") if claims else ""
+    return ", ".join(filter(None, (str(held) if held else "", claimed)))
 
 
 def _accelerators(pod: Object, resource: str) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from paceline.api.round import Round
+from paceline.core.text import count
 from paceline.plan.run.evidence import Evidence
 
 
@@ -14,7 +15,7 @@ def own(records: Iterable[Round]) -> tuple[Round, ...]:
 def without_a_cluster(evidence: Evidence) -> str:
     """For the end of a verdict's message: how many of its rounds were measured without a cluster; "" if none."""
     brought = sum(record.imported for record in evidence.results)
-    return f"{_rounds(brought)} measured without a cluster" if brought else ""
+    return f"{count(brought, 'round')} measured without a cluster" if brought else ""
 
 
 def judged_again(evidence: Evidence) -> str:
@@ -24,9 +25,5 @@ def judged_again(evidence: Evidence) -> str:
         return ""
     measured = sum(1 for record in own(evidence.records) if not record.error)
     names = " and ".join(dict.fromkeys(sources))
-    beside = f", and on {_rounds(measured)} of its own" if measured else "; no further round was measured"
-    return f"judged again on {_rounds(len(sources))} of {names}{beside}"
-
-
-def _rounds(count: int) -> str:
-    return f"{count} round" if count == 1 else f"{count} rounds"
+    beside = f", and on {count(measured, 'round')} of its own" if measured else "; no further round was measured"
+    return f"judged again on {count(len(sources), 'round')} of {names}{beside}"

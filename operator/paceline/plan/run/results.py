@@ -10,6 +10,7 @@ from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, RunCost
 from paceline.core import ArmVerdict, Bounds, Purpose
 from paceline.core.record import finite
+from paceline.core.text import count
 from paceline.evidence import fingerprint
 from paceline.gate import explain
 from paceline.plan.run.evidence import Evidence
@@ -157,7 +158,7 @@ def _round_event(record: Round) -> Event:
     invalid = [point for point in record.points if not point.valid]
     if invalid:
         first = invalid[0]
-        note = f"round {number}: {len(invalid)} points are invalid; {first.arm} on {first.workload}: {first.why}"
+        note = f"round {number}: {count(len(invalid), 'invalid point')}; {first.arm} on {first.workload}: {first.why}"
         return Event(reason="RoundInvalid", note=note, type="Warning")
     arms = ", ".join(replicate.arm for replicate in record.replicates)
     return Event(reason="RoundMeasured", note=f"round {number} on {record.node}: {arms}")

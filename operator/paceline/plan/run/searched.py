@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from paceline.api import Reason
 from paceline.api.run_status import Result, RunVerdict, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Bounds, Outcome
+from paceline.core.text import count
 from paceline.evidence.failures import Failure
 from paceline.evidence.round_status import judged_speed
 from paceline.plan.run.budget import exhausted
@@ -94,7 +95,7 @@ def _told(evidence: Evidence, found: "Found", spent: str) -> str:
 def _took(evidence: Evidence) -> str:
     measured = [arm for arm in evidence.searching.arms_so_far if arm.points and arm.name != BASELINE]
     points = len(evidence.searching.points)
-    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {points} points"
+    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {count(points, 'point')}"
 
 
 def _bounds(bounds: Bounds | None) -> str:

@@ -28,7 +28,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils._http import default_client_factory
 
 from paceline.core import Source
-from paceline.core.text import printable
+from paceline.core.text import error_text, printable
 from paceline.fetching import WHOLE_COMMIT, Artifact, FetchRequest
 from paceline.pods.fetch.request import FetchError, covers
 from paceline.pods.prompt_file import LARGEST_FILE
@@ -245,7 +245,7 @@ def explained(artifact: Artifact) -> Iterator[None]:
     except (OSError, ValueError, httpx2.HTTPError) as error:
         raise _explanation(error, artifact) from error
     except (TypeError, LookupError, AttributeError, RecursionError) as error:  # the client misread the answer
-        sentence = f"{ENDPOINT} does not answer like a hub ({_short(error)})"
+        sentence = f"{ENDPOINT} does not answer like a hub ({error_text(error)})"
         raise FetchError(sentence, final=False, source=artifact.source) from error
 
 

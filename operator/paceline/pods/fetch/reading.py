@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import ModelFacts
+from paceline.core.text import error_text
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import opened, read_at_most, small_file
 from paceline.preflight import model_facts
@@ -31,7 +32,7 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
     try:
         return model_facts(config, found.bytes, found.tensors, found.shapes, has_code=code)
     except _ODD as error:
-        sentence = f"config.json is not a model's: {type(error).__name__}: {error}"
+        sentence = f"config.json is not a model's: {error_text(error)}"
         raise FetchError(sentence, final=True, source=source) from error
 
 
@@ -60,7 +61,7 @@ def weights(source: str, folder: Path) -> Weights:
     except FileNotFoundError:
         pass
     except _ODD as error:
-        raise FetchError(f"{INDEX} names no weights: {error!r:.200}", final=True, source=source) from error
+        raise FetchError(f"{INDEX} names no weights: {error_text(error):.200}", final=True, source=source) from error
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
     headers = {name: entry for path in files for name, entry in _header(source, path).items()}
     size = sum(path.stat().st_size for path in files)
@@ -101,7 +102,7 @@ def _config(source: str, folder: Path) -> Mapping[str, Any]:
     try:
         config = json.loads(_text(source, folder / "config.json", LARGEST_CONFIG))
     except (ValueError, RecursionError) as error:
-        raise FetchError(f"config.json is not JSON: {error}", final=True, source=source) from error
+        raise FetchError(f"config.json is not JSON: {error_text(error)}", final=True, source=source) from error
     return config if isinstance(config, dict) else {}
 
 

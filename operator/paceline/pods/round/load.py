@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.core import Arrivals, Scheme, Workload
+from paceline.core.text import count, error_text
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
@@ -46,8 +47,9 @@ def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     usable, requests = _all(plan, workload).usable, workload.dataset.requests
     if len(usable) < requests and workload.dataset.address.scheme is not Scheme.BUILTIN:
         raise DatasetError(
-            f"{workload.name}: {workload.dataset.source} has {len(usable)} usable prompts, but {requests} requests "
-            "are to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
+            f"{workload.name}: {workload.dataset.source} has {count(len(usable), 'usable prompt')}, but {requests} "
+            "requests are to be sent (requests, or five times the concurrency if that is more): add prompts, or lower "
+            "these"
         )
     if workload.dataset.arrivals == Arrivals.REPLAYED:
         return tuple(usable[place] for place in replay.places_of_round(_times(plan, workload), plan.drawn, requests))
@@ -90,7 +92,7 @@ def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
     usable, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
     if len(usable) < plan.parity.samples:
         raise DatasetError(
-            f"parity: {first.source} has {len(usable)} usable prompts, but {plan.parity.samples} are to be "
+            f"parity: {first.source} has {count(len(usable), 'usable prompt')}, but {plan.parity.samples} are to be "
             "compared: lower parity.samples"
         )
     return usable[: plan.parity.samples]
@@ -255,4 +257,4 @@ def _read_report(file: Path) -> Mapping[str, Any]:
         report: Mapping[str, Any] = json.loads(file.read_text())
         return report
     except (OSError, ValueError, RecursionError) as error:
-        raise LoadError(f"the client left no report: {error}") from error
+        raise LoadError(f"the client left no report: {error_text(error)}") from error

@@ -13,6 +13,7 @@ from typing import Any
 
 from paceline.core import Parity
 from paceline.core.outputs import NEAR_TIE
+from paceline.core.text import error_text
 from paceline.evidence import Outputs
 from paceline.evidence.outputs import DIGEST_DIGITS
 
@@ -86,7 +87,7 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
         text = f"{thought}{message.get('content') or ''}"
         tokens = tuple(map(_token, (choice.get("logprobs") or {}).get("content") or ()))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise Incomparable(f"no answer in the server's response: {error!r}") from error
+        raise Incomparable(f"no answer in the server's response: {error_text(error)}") from error
     if finish not in ("stop", "length"):
         raise Incomparable(f"an answer ended by {finish!r}")
     return Answer(text=text, cut=finish == "length", tokens=tokens)

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from paceline import __version__
 from paceline.core import Workload
-from paceline.core.text import in_all_texts
+from paceline.core.text import count, in_all_texts
 from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, Scalar, arm_line
 from paceline.evidence.arguments import differences
@@ -281,7 +281,7 @@ class Runner:
     def note_failed(self, where: str, errors: Sequence[str]) -> None:
         """Notes the first error. Every arm may get the same one: it is noted once."""
         first = self.keys.fit_to_show(errors[0])
-        said = f"{where}: {len(errors)} requests failed, the first: {first}"
+        said = f"{where}: {count(len(errors), 'request')} failed, the first: {first}"
         say(said)
         if not any(note.endswith(first) for note in self.notes):
             self.notes.append(said)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from paceline.core import Workload
+from paceline.core.text import error_text
 from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json_object
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import arguments_digest, comparable, pick, publishable
@@ -196,7 +197,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     except ProbeError as failed:
         noted["error"] = str(failed)
     except UNREADABLE_PAGE as error:
-        noted["error"] = f"the server's response cannot be read: {type(error).__name__}: {error}"
+        noted["error"] = f"the server's response cannot be read: {error_text(error)}"
     ended: ServerEnd = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}

@@ -6,6 +6,7 @@ from datetime import datetime
 from paceline.api import Reason
 from paceline.api.run_status import RunVerdict
 from paceline.core import ArmOutcome, ArmVerdict, Outcome, Purpose, Verdict
+from paceline.core.text import count
 from paceline.evidence.failures import Failure
 from paceline.gate import explain, undecided
 from paceline.plan.run.budget import exhausted
@@ -59,8 +60,8 @@ def _not_enough(evidence: Evidence) -> Conclusion:
     measured = len(evidence.results)
     look = next((look for look in looks if look > measured), looks[-1])
     message = (
-        f"after its {measured} imported rounds its candidates are undecided, and the gate looks again after {look}: "
-        "let `paceline measure` finish, delete this run, and apply the file again"
+        f"after its {count(measured, 'imported round')} its candidates are undecided, and the gate looks again "
+        f"after {look}: let `paceline measure` finish, delete this run, and apply the file again"
     )
     return Conclusion(reason=Reason.ImportRefused, message=message)
 
