@@ -66,7 +66,7 @@ SERVES = {name: served for name, served in _values(lambda row: row.algorithms).i
 """Engines that do not serve every algorithm."""
 ADAPTS = _values(lambda row: row.adaptive)
 SCHEDULES = _values(lambda row: row.schedule)
-INSTEAD_OF_ADAPTIVE = "name chains of several depths"
+INSTEAD_OF_ADAPTIVE = "name chains of several depths instead"
 
 
 def _serves(name: str, algorithms: Sequence[str]) -> str:
@@ -122,13 +122,13 @@ ARM_RULES = (
     ),
     Rule(
         cel=_offered("adaptive", ADAPTS),
-        message=f"adaptive works only with {_where(ADAPTS)}; leave it out elsewhere: {INSTEAD_OF_ADAPTIVE}; got "
-        f"{{a}} on {{e}}",
+        message=f"adaptive works only with {_where(ADAPTS)}; elsewhere leave it out and {INSTEAD_OF_ADAPTIVE}; got "
+        "{a} on {e}",
         field=".adaptive",
     ),
     Rule(
         cel=_offered("depthByBatchSize", SCHEDULES),
-        message=f"depthByBatchSize works only with {_where(SCHEDULES)}; leave it out elsewhere: "
+        message=f"depthByBatchSize works only with {_where(SCHEDULES)}; elsewhere leave it out and "
         f"{INSTEAD_OF_ADAPTIVE}; got {{a}} on {{e}}",
         field=".depthByBatchSize",
     ),

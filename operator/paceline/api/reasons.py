@@ -30,12 +30,15 @@ class Reason(Enum):
     NameConflict = ReasonRow("Stalled", True, "an object with this name is not managed by Paceline")
     InvalidSpec = ReasonRow("Stalled", True, "the spec cannot be carried out")
     ProfileRequired = ReasonRow(
-        "Stalled", True, "the installation requires a profile in this namespace; running servers stay"
+        "Stalled",
+        True,
+        "every deployment in this namespace must name a BenchmarkProfile (set by the installation); running servers "
+        "keep serving",
     )
     ProfileNotFound = ReasonRow(
-        "Stalled", True, "the profile does not exist; running servers stay, and nothing new is measured"
+        "Stalled", True, "the profile does not exist; running servers keep serving, and nothing new is measured"
     )
-    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; running servers stay")
+    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; running servers keep serving")
     FetchFailed = ReasonRow("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
     PreflightFailed = ReasonRow("Stalled", True, "the models do not match the spec")
     NoResourceClaims = ReasonRow(

@@ -75,9 +75,10 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "plan",
         epilog="To reuse what a cluster already has: kubectl get "
         "specdep,bench,benchround,benchprof,deploy,svc,controllerrevisions,pvc,resourceclaimtemplates -o "
-        "yaml > there.yaml; paceline plan FILE --cluster there.yaml. For a BenchmarkProfile in FILE: the "
-        "pools of all deployments there that name it, and what they would measure. Exit: 0; 1 if FILE is "
-        "refused, or would be Stalled; 3 if something waits for GPUs forever (--gpus-free).",
+        "yaml > there.yaml; paceline plan FILE --cluster there.yaml. If FILE has a BenchmarkProfile, the plan "
+        "also covers every deployment in there.yaml that names it: its pools, and what they would measure. "
+        "Exit: 0; 1 if FILE is refused, or would be Stalled; 3 if something waits for GPUs forever "
+        "(--gpus-free).",
     )
     options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(

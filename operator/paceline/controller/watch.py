@@ -132,7 +132,7 @@ def _ready(pod: Manifest) -> bool:
 
 
 def _told(judgement: Judgement | None) -> JudgementKind:
-    """What the planner sees of a judgement: none yet counts as too little traffic."""
+    """What the planner sees of a judgement; a pool without one yet counts as one with too little traffic."""
     return judgement.kind if judgement else JudgementKind.IDLE
 
 

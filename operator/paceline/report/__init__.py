@@ -3,7 +3,7 @@
     `build_report`  manifests → `Report`, the content as words and numbers (`build`: `measured`, `crossover`, `facts`)
     `FORMATS`       `Report` → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
 
-HTML needs the extra `report` (jinja2 and matplotlib), imported on first use.
+HTML needs the extra `report`: jinja2 and matplotlib, which are imported on first use.
 """
 
 from collections.abc import Callable, Mapping

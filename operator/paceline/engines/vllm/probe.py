@@ -125,7 +125,8 @@ def kv_tokens(scrape: Scrape) -> int | None:
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
-    """A draft is one verify call of one request; every call adds a bonus token to the accepted ones.
+    """vLLM's counter of drafts counts verify calls, each of one request; a call yields the accepted tokens and one
+    bonus token.
 
     Proposed tokens that adaptive verification skips still count as proposed: the device drops them
     (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts its plan.

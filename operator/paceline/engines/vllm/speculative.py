@@ -60,7 +60,8 @@ def method(arm: Arm) -> str | None:
 
 
 def _ranges(arm: Arm, largest: int) -> Iterator[list[int]]:
-    """Inclusive, from 1 without gaps; larger batches use the last depth (`build_dynamic_sd_schedule_lookup`)."""
+    """[first batch size, last, depth]: inclusive, from 1 and without gaps; vLLM uses the last depth for larger batches
+    (`build_dynamic_sd_schedule_lookup`)."""
     starts = [depth.from_batch_size for depth in arm.depth_by_batch_size]
     ends = [*(start - 1 for start in starts[1:]), max(largest, starts[-1])]
     for depth, end in zip(arm.depth_by_batch_size, ends, strict=True):

@@ -1,7 +1,7 @@
 """Reports problems caused by the cluster as Stalled once they have lasted for promotion.progressDeadline.
 
-A quota, an admission policy, a node that does not exist, a volume that cannot be mounted: neither another revision nor
-waiting would help. Lack of capacity is excluded: capacity returns without a person.
+Examples are a quota, an admission policy, a node that does not exist, a volume that cannot be mounted. Neither another
+revision nor waiting helps. Lack of capacity is excluded: capacity returns without a person.
 """
 
 from collections.abc import Mapping
