@@ -20,7 +20,7 @@ KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive", "depthByBatchSize", 
 FIELDS_OF_SHAPE = tuple(to_snake(kind) for kind in KINDS_OF_SHAPE)
 ONE_SHAPE = f"exactly one of {', '.join(KINDS_OF_SHAPE[:-1])} and {KINDS_OF_SHAPE[-1]} must be set"
 COUNT_OF_SHAPES = count_of(KINDS_OF_SHAPE)
-"""CEL for a candidate or an arm."""
+"""CEL: how many shapes a candidate or an arm has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _every(conditions: Iterable[str]) -> str:
 
 
 def _values(ability: Callable[[Capabilities], Any]) -> Mapping[str, Any]:
-    """Engine → what it has of the ability, where it has any."""
+    """Engine → its value of this capability; engines without it are left out."""
     return {name: ability(ENGINES[name].capabilities) for name in engines_with(ability)}
 
 
@@ -139,7 +139,7 @@ ARM_RULES = (
         field=".ngram.breadth",
     ),
 )
-"""Rules on an arm `c`, its algorithm `a`, empty where no draft is named, and the engine `e`."""
+"""Rules about an arm `c`, its algorithm `a` ("" without a draft), and the engine `e`."""
 
 
 def arm_rules(**each: str) -> tuple[Rule, ...]:
@@ -188,4 +188,4 @@ ADMIN_KEY_RULE = Rule(
     field=".adminKeySecretRef",
 )
 ALIASES = {alias: word for adapter in ENGINES.values() for alias, word in adapter.capabilities.aliases.items()}
-"""How engines call algorithms besides, in capitals → the API's word."""
+"""An engine's other name of an algorithm, in capitals → the API's name."""

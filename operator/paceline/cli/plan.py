@@ -56,8 +56,8 @@ NO_ROOM = 3
 
 
 SPREADS = (0.05, None)
-"""Between the baseline's requests, a standard deviation of ln(speed): a guess at which later rounds send fewer
-requests, and None for one so large that they do not."""
+"""Assumed standard deviations of ln(speed) between the baseline's requests: a guess with which later rounds send fewer
+requests; and None, for one so large that they send as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
 
 
 def _in_full(workload: Workload) -> Workload:
-    """With all of its requests in every round."""
+    """The workload with all of its requests in every round."""
     return replace(workload, dataset=replace(workload.dataset, min_requests=None))
 
 
@@ -271,7 +271,7 @@ def _shown(
     existing: Sequence[Manifest],
     spread: float | None,
 ) -> dict[str, Detectable]:
-    """For each pool that is measured for a verdict; not for a Sweep, which has none."""
+    """Pool → the smallest difference that its verdict can show; empty for a Sweep, which has no verdict."""
     if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
     measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
@@ -403,14 +403,14 @@ def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float
 
 
 def _number(text: str) -> int:
-    """argparse's type: allows zero."""
+    """The `type` of an argparse option that may be zero."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number; got {text}")
     return int(text)
 
 
 def _count(text: str) -> int:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"must be a whole number above zero; got {text}")
     return int(text)

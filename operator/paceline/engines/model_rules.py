@@ -81,8 +81,8 @@ class ModelRule(Generic[_Subject]):
     why: str
     check: Callable[[_Subject], Iterator[ModelFinding]]
     each_candidate: bool = False
-    """Whether it depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates
-    share, and check each head once."""
+    """Whether the rule depends on a candidate's shape and arguments. Other rules depend only on the head, which
+    candidates share, and check each head once."""
 
     def findings(self, subject: _Subject) -> Iterator[ModelFinding]:
         return (replace(each, rule=self.id, why=each.why or self.why) for each in self.check(subject))

@@ -19,7 +19,7 @@ _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.A
 
 
 class ProbeError(ValueError):
-    """A page or a log without the expected content; the text is for a person."""
+    """A response or a log lacks the expected content; the text is for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

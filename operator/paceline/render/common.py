@@ -53,7 +53,7 @@ class Owner:
 
     @property
     def reference(self) -> Manifest:
-        """blockOwnerDeletion stays false: it would need rights on the owner's finalizers."""
+        """blockOwnerDeletion stays false, because it needs permission to update the owner's finalizers."""
         return {
             "apiVersion": API_VERSION,
             "kind": self.kind,

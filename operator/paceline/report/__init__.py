@@ -21,6 +21,6 @@ def _html(report: Report) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = {"html": _html, "md": markdown, "json": json}
-"""By file name extension."""
+"""File name extension → writer of that format."""
 
 __all__ = ["FORMATS", "Report", "build_report", "runs"]

@@ -57,7 +57,7 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 
 
 def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[CountsView]:
-    """For every arm on every workload that was measured at all."""
+    """Counts of requests, for every arm on every workload that was measured at all."""
     for workload, arm, points in points_of(arms, workloads, rounds):
         if sent := [point for point in points if point.asked is not None]:
             yield CountsView(

@@ -82,7 +82,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
 
 
 def _left(rounds: int, each: int | None, spent: int) -> int | None:
-    """A round that already exceeds the earlier ones may end at any moment."""
+    """Seconds that `rounds` will still take. A round that already took longer than the mean may end at any moment."""
     return None if each is None else max(0, rounds * each - min(spent, each))
 
 

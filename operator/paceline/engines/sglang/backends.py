@@ -150,7 +150,7 @@ def _on_blackwell(pair: PairFacts) -> bool:
 
 
 def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Concerns all arms; reported once."""
+    """Finds a backend that cannot compute the target's attention; it concerns all arms and is reported once."""
     target = pair.target
     if not target.architectures or target.num_attention_heads is None:
         return

@@ -16,7 +16,8 @@ READ_BY = ("EAGLE", "STANDALONE")
 
 
 def _overlap_unset(configuration: Configuration) -> Iterator[Refusal]:
-    """Trees cannot have it, so with a tree there is no choice."""
+    """Chains without a choice between overlap scheduling and none. A tree cannot have it, so with a tree there is no
+    choice."""
     choosing = [candidate for candidate in candidates(configuration) if _has_a_choice(candidate)]
     off = any(configuration.find("--disable-overlap-schedule"))
     trees = any(candidate.branching > 1 for candidate in choosing)

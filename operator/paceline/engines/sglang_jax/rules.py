@@ -160,7 +160,8 @@ def _recurrent(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _pages(configuration: Configuration) -> Iterator[Refusal]:
-    """Captured at 1 and at 64, and at 1 without the prefix cache: then it frees everything."""
+    """With pages of one token and a prefix cache, a server of these algorithms exits when first idle. Captured at 1 and
+    at 64, and at 1 without the prefix cache, where the server frees everything."""
     if configuration.value(PAGE_SIZE) not in (None, "1") or any(configuration.find(NO_PREFIX_CACHE)):
         return
     parsed = next(configuration.find(PAGE_SIZE), None)
