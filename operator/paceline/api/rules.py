@@ -90,7 +90,7 @@ class DeskRule:
     """A rule that CEL cannot express, or only at a cost that the API server refuses; `paceline validate` checks it."""
 
     message: str
-    """For the reference."""
+    """What the rule demands, for docs/api.md."""
     field: str = ""
     broken: Callable[[Any], Iterable[Violation]]
 

@@ -155,7 +155,7 @@ def _bounds(bounds: core.Bounds) -> dict[str, float | None]:
 
 
 def _finite(value: float | None) -> float | None:
-    """None for infinities, which JSON lacks."""
+    """The number; None for an infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
 
 

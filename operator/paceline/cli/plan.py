@@ -365,7 +365,8 @@ def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
 def _bounds(
     start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], server: Server
 ) -> CostRange:
-    """From the arguments, else from earlier runs, else a guess by the model's size."""
+    """The assumptions of both cases: the arguments, else the numbers of earlier runs, else a guess by the model's
+    size."""
     measured = sorted(
         float(replicate["startSeconds"])
         for stored in existing

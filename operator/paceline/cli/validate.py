@@ -175,7 +175,7 @@ def _profiles(text: str) -> list[Any]:
 
 
 def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> Checked:
-    """For a file that was named, stderr says if nothing in it was checked."""
+    """The findings of a file. If nothing in it was checked, and it was named itself, stderr says so."""
     if one.fault:
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
     checked = _of_text(one.file, one.text, models, profiles)

@@ -43,7 +43,8 @@ async def publish(cluster: WatchedCluster, manifest: Manifest, status: Manifest)
 
 
 async def nothing_to_confirm() -> None:
-    """For use after a status write at the version that was read: it proves that the object was unchanged."""
+    """Confirms nothing. Use it after a status write at the version that was read, which proves that the object was
+    unchanged."""
 
 
 async def execute(

@@ -30,7 +30,7 @@ class OperatorSettings:
     log_level: str = "info"
     log_format: str = "text"
     prometheus: str = ""
-    """URL of the Prometheus server for pools with that guard.source; "": none."""
+    """URL of the Prometheus server for pools with guard.source Prometheus; "": none."""
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:

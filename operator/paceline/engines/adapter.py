@@ -48,7 +48,7 @@ class Emulator:
 
     module: str
     words: tuple[str, ...] = ()
-    """Its first arguments."""
+    """The emulator's first arguments."""
     profiles: str = "paceline_emulator.profile"
     """The module that names a target's profile."""
     releases: tuple[str, ...] = ()

@@ -43,7 +43,7 @@ class PoolFacts:
     arms: tuple[Arm, ...]
     target: ModelFacts
     heads: Mapping[str, ModelFacts]
-    """By source."""
+    """Source of a head → its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ llama_eagle3.py:161; vLLM 0.33.0, llama_eagle3.py:221)."""
 
 
 def aux_states(head: ModelFacts) -> int:
-    """Number of states for which the engine makes room."""
+    """Number of hidden states for which the engine sizes the head's input."""
     return head.num_aux_hidden_states or len(head.aux_layers) or USUAL_STATES
 
 

@@ -141,7 +141,7 @@ def _not_none(*values: int | None) -> list[int]:
 def _throttled(
     workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Iterator[Throttled]:
-    """At most one; none if nothing throttled the clocks."""
+    """What throttled the clocks during the load: at most one `Throttled`, none if nothing did."""
     moments = 0
     for reading in (*before, *after):
         moments |= reading.reasons

@@ -81,7 +81,7 @@ def _measured(spec: Object) -> Object:
 
 
 def _purpose(spec: Object) -> str:
-    """Empty for a gate run; `search: {}` counts as a search although it is empty."""
+    """The run's purpose, "" for a gate run; `search: {}` counts as a search although it is empty."""
     purpose = purpose_of(spec)
     return "" if purpose is Purpose.GATE else purpose
 

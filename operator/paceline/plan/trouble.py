@@ -48,7 +48,7 @@ class Trouble:
     fatal: bool = False
     """A retry changes nothing: a person must act."""
     reason: Reason = Reason.ServersStarting
-    """Its kind, as the reason of Ready."""
+    """The problem's kind, as the reason of Ready."""
     since: datetime | None = None
     """Start time reported by the cluster; None if it does not report one."""
     final: datetime | None = None

@@ -17,7 +17,7 @@ class Settings:
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: tuple[str, ...] = ()
-    """For our image in rounds and in the prefetch, in their namespaces."""
+    """Pull secrets for our image, in the namespaces of rounds and prefetches."""
     server_priority_class: str | None = None
     benchmark_priority_class: str | None = None
     fetch_env: tuple[Mapping[str, Any], ...] = ()

@@ -92,7 +92,7 @@ def node_affinity(over: Mapping[str, Any]) -> Manifest:
 
 
 def _joined(base: Sequence[Any], over: Sequence[Any], key: str, whole: bool) -> list[Any]:
-    """In the order of `base`, followed by items only in `over`."""
+    """The merged list: items of `base` in their order, then items that only `over` has."""
     items = {item[key]: item for item in base}
     for item in over:
         there = items.get(item[key])

@@ -54,7 +54,7 @@ def _on_the_cache(dataset: Dataset) -> str:
 
 
 def _datasets(run: RunSpec) -> tuple[Dataset, ...]:
-    """Without duplicates: a dataset is measured at several concurrencies."""
+    """The datasets without duplicates, because a dataset may be measured at several concurrencies."""
     return tuple({workload.dataset.name: workload.dataset for workload in run.workloads}.values())
 
 

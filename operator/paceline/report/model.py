@@ -348,7 +348,7 @@ class RunView:
     trade_offs: tuple[TradeOff, ...]
     """For datasets that were measured at several concurrencies."""
     over_loads: tuple[Throughput, ...]
-    """For the same datasets."""
+    """For the same datasets: throughput over concurrency."""
     crossover: CrossoverView | None
     search: SearchView | None
     """Set for a run with a search. Its arms are then the measured ones, best first."""

@@ -21,7 +21,7 @@ SIBLINGS = (0.2, 0.4, 0.6, 0.8)
 DECAY = (0.93, 0.97, 1.01)
 """Factor of a guess's probability of being right, from one level to the next."""
 EVEN_SIBLINGS, EVEN_DECAY = (0.15, 0.3, 0.5, 0.75), (0.94, 1.0)
-"""As SIBLINGS and DECAY, if every level tries equally many guesses."""
+"""The same as SIBLINGS and DECAY, if every level tries equally many guesses."""
 FILL = (0.0, 0.5, 1.0)
 """Exponent of the share of a level's branches for which there are tokens."""
 WASTE = (0.0, 0.2, 0.4)

@@ -48,7 +48,7 @@ class Progress:
 
 
 def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datetime) -> Progress | None:
-    """None once the run has ended. `started`: Job of the current round → start of its pod."""
+    """The run's progress; None once it has ended. `started`: Job of the current round → start of its pod."""
     status = from_status(BenchmarkRunStatus, run.get("status"))
     if objects.finished(run) or objects.superseded(run):
         return None

@@ -38,7 +38,8 @@ class Backend:
     source: str = "draft_utils.py:96"
 
     def drafts_in(self, version: str) -> bool:
-        """For releases that were not read, False only if no release can."""
+        """Whether the release's EAGLE worker drafts on this backend. For releases that were not read, False only if no
+        release's does."""
         number, since = release(version) or (), release(self.drafts)
         return since is not None and (number >= since or number < (release(FIRST_READ) or ()))
 

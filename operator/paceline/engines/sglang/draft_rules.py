@@ -65,7 +65,8 @@ def _name(configuration: Configuration) -> str:
 
 
 def _overlaps(configuration: Configuration) -> bool | None:
-    """None if the variable is not set; one with another source (valueFrom) counts as set."""
+    """Whether the variable turns overlap scheduling on; None if it is not set. A variable with another source
+    (valueFrom) counts as set."""
     entry = variable(configuration.server, OVERLAPPING)
     return None if entry is None else str(entry.get("value", "")).lower() in YES
 

@@ -44,7 +44,7 @@ COMPARED = (
 """Resolved arguments that every server must report; all others except MOVED are compared, too. Unlike on SGLang,
 overlap scheduling is compared: a flag on every arm disables it, not speculation."""
 MOVED = ("speculative_*", "max_total_num_tokens", "max_req_input_len")
-"""Not compared: speculation's own, and the KV cache left after the draft."""
+"""Resolved arguments that are not compared: speculation's own, and the KV cache left after the draft."""
 CANDIDATE_FLAGS: frozenset[str] = frozenset()
 """Flags that a candidate's `args` may hold: none. Speculative flags are rendered from the resource, everything else is
 set in spec.engine.args, for all arms (docs/decisions/0020)."""

@@ -115,7 +115,8 @@ def _depth(log: str) -> str:
 
 
 def kv_tokens(scrape: Scrape) -> int | None:
-    """From the cache's configuration, on every device, else from the start log; with several engines, of one."""
+    """Tokens that the cache holds: from its configuration in the metrics, which every device has, else from the start
+    log. Of several engines, one engine's."""
     page = samples(scrape.pages[_METRICS])
     tokens = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
     if tokens.isdecimal():
@@ -145,7 +146,8 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
 
 
 def _accepted_at(before: Scrape, after: Scrape, calls: int | None, accepted: int | None) -> tuple[float, ...]:
-    """Empty if the positions do not add up to the accepted tokens: then their counters mean something else."""
+    """Acceptance by position; empty if the positions do not add up to the accepted tokens: then their counters mean
+    something else."""
     then, now = _by_position(before), _by_position(after)
     grown = [increase(then.get(position), now[position]) for position in sorted(now)]
     counts = [count for count in grown if count is not None]

@@ -19,7 +19,8 @@ DEPTH = "speculative_depth"
 
 
 def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
-    """Empty for the baseline. Without a method vLLM guesses one from the path: `…/eagle-3-head` would be EAGLE."""
+    """The value of `--speculative-config`; empty for the baseline. Without a method vLLM guesses one from the path:
+    `…/eagle-3-head` would be EAGLE."""
     if arm.draft is None:
         return ()
     settings: dict[str, Any] = {"method": method(arm)}

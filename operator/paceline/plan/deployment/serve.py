@@ -117,7 +117,8 @@ def _nothing(rollout: Rollout, waits: bool) -> tuple[Cause, ...]:
 
 
 def _held(rollout: Rollout) -> tuple[Cause, ...]:
-    """Not Ready while the spec's baseline is held, because the pool serves something else than the spec asks for."""
+    """The pool is not Ready while the spec's baseline is held, because the pool serves something else than the spec
+    asks for."""
     pool, failed_ = rollout.pool, baseline_failure(rollout.pool)
     if failed_ is None:
         return ()

@@ -165,7 +165,7 @@ def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
 
 def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, float]:
     """By how many seconds each request takes longer than the previous one, for answers of equal length, and the
-    standard error. By least squares; the effect of length is first removed from both variables."""
+    standard error. The fit is by least squares, after the effect of length is removed from both variables."""
     left = _without(times, lengths)
     order = _without([float(number) for number in range(len(times))], lengths)
     spread = math.fsum(x * x for x in order)
