@@ -276,8 +276,8 @@ def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:
 
 
 def _workloads(pool: PoolSpec, datasets: Sequence[DatasetSpec]) -> Iterator[core.Workload]:
-    """The pool's workloads by concurrency; those at a rate or on a ramp have the largest concurrency that their load
-    names, else that the pool has."""
+    """The pool's workloads by concurrency. A workload at a rate or on a ramp gets the largest concurrency that its load
+    names; if its load names none, the largest of all loads."""
     largest = max(load.largest for load in pool.load)
     levels = [(load, load.concurrency or (load.largest or largest,)) for load in pool.load]
     for concurrency in sorted({level for _, each in levels for level in each}):

@@ -238,8 +238,8 @@ def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[P
 def findings_of(
     manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()
 ) -> list[Problem]:
-    """Problems; for a valid manifest, notes; with `models`, also preflight's findings. A deployment that names one of
-    the `profiles` is checked with its values."""
+    """The manifest's problems or, if it is valid, notes; with `models`, also preflight's findings. A deployment that
+    names one of the `profiles` is checked with its values."""
     if faults := problems(manifest):
         return faults
     if is_a(PROFILE, manifest):

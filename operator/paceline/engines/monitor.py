@@ -31,7 +31,7 @@ class Counts:
     requests: float
     """Finished requests."""
     tokens: float
-    """Tokens generated for them, without the first of each."""
+    """Tokens generated for finished requests, without the first token of each."""
     verify_steps: float
     accepted: float
     ttft_seconds: float

@@ -53,7 +53,7 @@ _DEPTHS = {
     "'enable_adaptive_verification': True": "adaptive",
 }
 DROPPED = "Disabling num_speculative_tokens_per_batch_size"
-"""`config/vllm.py:1103` and `:1123`: vLLM continues with a constant depth."""
+"""Warnings that vLLM drops the schedule and continues with a constant depth (`config/vllm.py:1103` and `:1123`)."""
 _FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 _WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}

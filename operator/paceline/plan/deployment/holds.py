@@ -99,8 +99,9 @@ def way_out(pool: Pool) -> str:
 
 
 def measured_again_at(pool: Pool, served: str) -> tuple[datetime, Hold] | None:
-    """When a failed candidate is measured again, and its hold: after a day, doubled for each further consecutive
-    failure and for each run that did not release the hold. None while a candidate is `served`."""
+    """The time when a failed candidate is measured again, and the candidate's hold. The delay is a day, doubled for
+    each further consecutive failure and for each run that did not release the hold. None while a candidate is
+    `served`."""
     failed = [one for one in holds(pool) if one.reason not in BY_A_PERSON and one.arm != BASELINE]
     if served != BASELINE or not failed:
         return None

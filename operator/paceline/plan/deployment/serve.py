@@ -154,7 +154,8 @@ def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
 
 
 def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tuple[Delete, ...]:
-    """Claim templates that no server names any more; during a roll-out, old servers may still be created again."""
+    """Delete claim templates that no server names any more; not during a roll-out, when old servers may be created
+    again."""
     unused = (
         one
         for one in rollout.pool.snapshot.owned(CLAIM_TEMPLATE, rollout.pool.name)

@@ -24,7 +24,7 @@ STALLED: Mapping[Reason, Reason] = {
 
 
 def report_lasting(snapshot: Snapshot, problem: Trouble | None, pool: str | None, now: datetime) -> StepResult:
-    """Stalled with the problem's message, or the time when it will be."""
+    """Stalled with the problem's message once the problem has lasted; until then, the time when it will have."""
     if problem is None or problem.since is None or problem.reason not in STALLED or snapshot.spec is None:
         return StepResult()
     end = problem.since + snapshot.spec.promotion.progress_deadline
