@@ -86,7 +86,10 @@ async def test_a_real_one_has_the_counts_of_the_pages(tmp_path: Path) -> None:
                 assert await eventually(http, url, pods) == own
                 both = await from_prometheus(http, url, MONITOR, [*pods, pod("unread-0", "127.0.0.1")])
                 assert [(of.pod, why) for of, why in both.items() if isinstance(why, str)] == [
-                    ("unread-0", "unread-0: Prometheus has no series sglang:* with its labels namespace and pod")
+                    (
+                        "unread-0",
+                        "unread-0: Prometheus has no series sglang:* whose labels namespace and pod name this pod",
+                    )
                 ]
     finally:
         process.kill()

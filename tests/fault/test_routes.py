@@ -66,7 +66,7 @@ def test_kinds_that_are_not_installed_hold_nothing_up_and_are_noticed_when_they_
             world.operate()
             await world.settle()
             status = world.found()["status"]
-            assert len([note for note in status["notes"] if "is made: the cluster lacks" in note]) == 2
+            assert len([note for note in status["notes"] if "is created: the cluster lacks" in note]) == 2
             assert status["pools"][0]["serving"]
             world.cluster.absent.clear()
             await asyncio.sleep(60)

@@ -20,7 +20,7 @@ KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive", "depthByBatchSize", 
 FIELDS_OF_SHAPE = tuple(to_snake(kind) for kind in KINDS_OF_SHAPE)
 ONE_SHAPE = f"exactly one of {', '.join(KINDS_OF_SHAPE[:-1])} and {KINDS_OF_SHAPE[-1]} must be set"
 COUNT_OF_SHAPES = count_of(KINDS_OF_SHAPE)
-"""CEL for a candidate or an arm."""
+"""CEL: how many shapes a candidate or an arm has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def _every(conditions: Iterable[str]) -> str:
 
 
 def _values(ability: Callable[[Capabilities], Any]) -> Mapping[str, Any]:
-    """Engine → what it has of the ability, where it has any."""
+    """Engine → its value of this capability; engines without it are left out."""
     return {name: ability(ENGINES[name].capabilities) for name in engines_with(ability)}
 
 
@@ -66,7 +66,7 @@ SERVES = {name: served for name, served in _values(lambda row: row.algorithms).i
 """Engines that do not serve every algorithm."""
 ADAPTS = _values(lambda row: row.adaptive)
 SCHEDULES = _values(lambda row: row.schedule)
-INSTEAD_OF_ADAPTIVE = "name chains of several depths"
+INSTEAD_OF_ADAPTIVE = "name chains of several depths instead"
 
 
 def _serves(name: str, algorithms: Sequence[str]) -> str:
@@ -122,13 +122,13 @@ ARM_RULES = (
     ),
     Rule(
         cel=_offered("adaptive", ADAPTS),
-        message=f"adaptive works only with {_where(ADAPTS)}; leave it out elsewhere: {INSTEAD_OF_ADAPTIVE}; got "
-        f"{{a}} on {{e}}",
+        message=f"adaptive works only with {_where(ADAPTS)}; elsewhere leave it out and {INSTEAD_OF_ADAPTIVE}; got "
+        "{a} on {e}",
         field=".adaptive",
     ),
     Rule(
         cel=_offered("depthByBatchSize", SCHEDULES),
-        message=f"depthByBatchSize works only with {_where(SCHEDULES)}; leave it out elsewhere: "
+        message=f"depthByBatchSize works only with {_where(SCHEDULES)}; elsewhere leave it out and "
         f"{INSTEAD_OF_ADAPTIVE}; got {{a}} on {{e}}",
         field=".depthByBatchSize",
     ),
@@ -139,7 +139,7 @@ ARM_RULES = (
         field=".ngram.breadth",
     ),
 )
-"""Rules on an arm `c`, its algorithm `a`, empty where no draft is named, and the engine `e`."""
+"""Rules about an arm `c`, its algorithm `a` ("" without a draft), and the engine `e`."""
 
 
 def arm_rules(**each: str) -> tuple[Rule, ...]:
@@ -188,4 +188,4 @@ ADMIN_KEY_RULE = Rule(
     field=".adminKeySecretRef",
 )
 ALIASES = {alias: word for adapter in ENGINES.values() for alias, word in adapter.capabilities.aliases.items()}
-"""How engines call algorithms besides, in capitals → the API's word."""
+"""An engine's other name of an algorithm, in capitals → the API's name."""

@@ -1,4 +1,4 @@
-"""A manifest into core types, once and with every default filled in; and a RunSpec back into a BenchmarkRun's spec."""
+"""Converts a manifest to core types, with every default filled in; and a RunSpec back to a BenchmarkRun's spec."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,12 +50,13 @@ UNNAMED = "0" * 40
 
 
 _KEPT = 1024
-"""Specs of a kind that are kept parsed: every reconciliation needs the specs of its object and of its runs."""
+"""Maximum number of parsed specs kept for each kind: every reconciliation needs the specs of its object and of its
+runs."""
 
 
 def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.DeploymentSpec:
-    """Raises InvalidManifestError if `problems` would find something in the spec; without `ruled`, only if a field has
-    the wrong shape."""
+    """Convert a SpeculativeDeployment. Raises InvalidManifestError if `problems` would find something in the spec;
+    without `ruled`, only if a field has the wrong shape."""
     name = (manifest.get("metadata") or {}).get("name") or ""
     return _deployment(sent(manifest), name, ruled)
 
@@ -105,7 +106,7 @@ def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run(manifest: Mapping[str, Any]) -> core.RunSpec:
-    """Raises InvalidManifestError if `problems` would find something in the spec."""
+    """Convert a BenchmarkRun. Raises InvalidManifestError if `problems` would find something in the spec."""
     return _run(sent(manifest))
 
 
@@ -230,7 +231,7 @@ def _gate_of(spec: BenchmarkRunSpec) -> core.Gate:
 
 
 def _member(spec: core.RunSpec) -> dict[str, Any]:
-    """Its `gate`, `search` or `sweep`."""
+    """The member of the run's spec that says its purpose: `gate`, `search` or `sweep`."""
     rule = spec.gate
     if spec.purpose is core.Purpose.SWEEP:
         return {"sweep": RunSweep(confidence=rule.confidence, rounds=rule.decide_after_rounds[-1])}
@@ -275,7 +276,8 @@ def _is_of(pool: PoolSpec, candidate: CandidateSpec) -> bool:
 
 
 def _workloads(pool: PoolSpec, datasets: Sequence[DatasetSpec]) -> Iterator[core.Workload]:
-    """Sorted by concurrency; workloads at a rate or on a ramp come with the largest."""
+    """The pool's workloads by concurrency. A workload at a rate or on a ramp gets the largest concurrency that its load
+    names; if its load names none, the largest of all loads."""
     largest = max(load.largest for load in pool.load)
     levels = [(load, load.concurrency or (load.largest or largest,)) for load in pool.load]
     for concurrency in sorted({level for _, each in levels for level in each}):
@@ -320,8 +322,8 @@ def _dataset(dataset: PromptsSpec, concurrency: int, load: LoadSpec | WorkloadSp
 
 
 def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
-    """Fewest requests of a closed loop. None if a person has written the number, or if the steady window needs all of
-    them."""
+    """Fewest requests of a closed loop. None if a person has written `requests`, or if the steady window needs all
+    requests."""
     if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
         return dataset.min_requests
     fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
@@ -329,7 +331,7 @@ def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
 
 
 def _default_requests(rate: float | None) -> int:
-    """At a rate, as many as arrive in a minute."""
+    """Requests if a dataset names no number; at a rate, as many as arrive in a minute."""
     return _REQUESTS if rate is None else min(MOST_REQUESTS, max(_REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
@@ -342,7 +344,7 @@ def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:
 
 
 def _written(of: Any, *names: str) -> dict[str, Any]:
-    """The fields that it has and that are set."""
+    """Those of these fields that the object has and that are set."""
     return {name: value for name in names if (value := getattr(of, name, None)) is not None}
 
 
@@ -363,7 +365,7 @@ def _engine(engine: EngineSpec) -> core.Engine:
 
 
 def _plain(objects: Iterable[SchemaModel]) -> tuple[dict[str, Any], ...]:
-    """In the form of Kubernetes."""
+    """The objects as dicts, as Kubernetes writes them."""
     return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)
 
 

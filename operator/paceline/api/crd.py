@@ -157,7 +157,7 @@ def crd_files() -> dict[str, str]:
 
 
 def _explained(node: Any) -> Any:
-    """With each plain default also in the description, since `kubectl explain` does not show defaults."""
+    """The schema with each plain default in the description, too, because `kubectl explain` does not show defaults."""
     if isinstance(node, list):
         return [_explained(item) for item in node]
     if not isinstance(node, dict):
@@ -223,15 +223,17 @@ def _definition(kind: KindDefinition) -> dict[str, Any]:
 def schema(model: type[Any]) -> dict[str, Any]:
     """An object of a spec or a status, as a structural schema."""
     json = adapter(model).json_schema(by_alias=True)
-    keys = _KEPT - {"default"} if is_record(model) else _KEPT  # a status's defaults are the reader's
+    # the API server must not fill in defaults of a status: they are for readers
+    keys = _KEPT - {"default"} if is_record(model) else _KEPT
     return _structural(json, json.get("$defs", {}), keys)
 
 
 def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
-    """References inlined (keys next to a reference win), null dropped, only `keys` kept: Kubernetes forbids others."""
+    """The node as a structural schema: references are inlined (keys next to a reference win), null is dropped, and only
+    `keys` are kept, because Kubernetes forbids others."""
     node = dict(node)
     if {"default", "description"} <= node.keys() and "default" not in keys:
-        node["description"] = node.pop("description")  # of what may be left out it stands last
+        node["description"] = node.pop("description")  # for an optional field, the description comes last
     while "$ref" in node or "anyOf" in node:
         if "$ref" in node:
             inner = definitions[node.pop("$ref").rpartition("/")[2]]
@@ -244,7 +246,7 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: f
     if "const" in node:
         out["enum"] = [node["const"]]
     if out.get("default", ()) in ((), None, [], {}, "", 0) and out.get("default") is not False:
-        out.pop("default", None)  # it stands for what follows from other fields
+        out.pop("default", None)  # an empty default stands for a value that follows from other fields
     if AN_OBJECT in node:
         out["default"] = {}
     if "default" in out:

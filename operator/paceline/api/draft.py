@@ -72,7 +72,7 @@ OF_DEPTHS = (
         field=".depthByBatchSize",
     ),
 )
-"""Rules of a model with `depthByBatchSize`."""
+"""Rules of a type that has the field `depthByBatchSize`."""
 
 
 ON_CLAIM = Rule(

@@ -86,9 +86,9 @@ def overlap(one: str, other: str) -> str:
 
 MOST_REQUESTS = 100_000
 LEAST_SECONDS, GOOD_SECONDS = 20, 60
-"""How long requests must arrive: at least, and by default. In the first seconds, and after the last request was sent,
-fewer are under way than in between. In a simulation of published speeds 64 requests at 8/s (8 s) showed a ratio of 1.85
-and kept 63 % of the rate; 512 requests showed 2.00."""
+"""How many seconds requests must arrive at least, and do by default. In the first seconds, and after the last request
+was sent, fewer requests are under way than in between. In a simulation of published speeds 64 requests at 8/s (8 s)
+showed a ratio of 1.85 and kept 63 % of the rate; 512 requests showed 2.00."""
 
 
 def lasting(seconds: int, rate: float) -> int:
@@ -110,7 +110,7 @@ def lasts(prompts: str, load: str) -> str:
 
 
 def requests_rule(prompts: str) -> str:
-    """CEL: as many as the dataset may send."""
+    """CEL: the dataset's `requests`, else the maximum."""
     return f"(has({prompts}.requests) ? {prompts}.requests : {MOST_REQUESTS})"
 
 

@@ -18,7 +18,7 @@ AN_OBJECT = "x-paceline-default-object"
 
 
 def empty(model: type[Any]) -> Any:
-    """The default of a field that is an object, so that the API server writes the defaults of its fields."""
+    """Makes `{}` an object field's default, so that the API server fills in the defaults inside that object."""
     return Field(default_factory=model, json_schema_extra={AN_OBJECT: True})
 
 

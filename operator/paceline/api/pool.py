@@ -121,9 +121,10 @@ def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None,
 
 
 def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) -> tuple[Any, ...]:
-    """Equal are: MTP and NEXTN; names of algorithms in any case; `--a b` and `--a=b`; different flags in any order (the
-    order of a repeated flag may matter); `--a-b` and `--a_b` if the engine takes both; JSON in any layout. An
-    algorithm's own flags and the candidate's flags are part of one command."""
+    """A form in which equal candidates are equal. These do not differ: MTP and NEXTN; names of algorithms in any case;
+    `--a b` and `--a=b`; different flags in any order (the order of a repeated flag may matter); `--a-b` and `--a_b` if
+    the engine takes both; JSON in any layout. An algorithm's own flags and the candidate's flags are part of one
+    command."""
     draft = candidate.draft or default
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
@@ -147,7 +148,7 @@ def _by_flag(arguments: Arguments, engine: str) -> list[tuple[str, ...]]:
 
 
 def _as_json(value: str) -> str:
-    """An object or a list in one layout; any other value unchanged."""
+    """A JSON object or list in one layout; any other value unchanged."""
     if not value.lstrip().startswith(("{", "[")):
         return value
     try:

@@ -91,7 +91,7 @@ def broken_rules(spec: SchemaModel, text: str) -> Iterator[Problem]:
     """The rules that a spec, read from `text`, and its parts break; rules that CEL cannot express are checked only if
     the API server would accept the spec."""
     document = _defaulted(json.loads(text), schema(type(spec)))
-    document.get("engine", {}).pop("podTemplate", None)  # no rule reads it, and it may have numbers that CEL has not
+    document.get("engine", {}).pop("podTemplate", None)  # no rule reads it, and it may have numbers that CEL lacks
     parts = list(_parts(spec, document, "spec"))
     refused = [
         Problem(path=at + below, message=message)
@@ -109,13 +109,13 @@ def broken_rules(spec: SchemaModel, text: str) -> Iterator[Problem]:
 
 
 def with_defaults(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Its spec as the API server stores it."""
+    """The manifest's spec as the API server stores it."""
     spec: dict[str, Any] = _defaulted(as_sent(manifest["spec"]), schema(CRD_KINDS[manifest["kind"]].spec))
     return spec
 
 
 def _defaulted(document: Any, node: Mapping[str, Any]) -> Any:
-    """With the defaults of its schema, as the API server writes them."""
+    """The document with the defaults of its schema, as the API server writes them."""
     if isinstance(document, list):
         return [_defaulted(item, node.get("items", {})) for item in document]
     if not isinstance(document, dict):
@@ -144,7 +144,7 @@ def _parts(part: Any, document: Any, path: str) -> Iterator[tuple[Any, Mapping[s
 
 
 def _without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without lists that are too short only because some of their items are wrong."""
+    """The errors, without those about lists that are too short only because some of their items are wrong."""
     wrong = [error["loc"] for error in errors]
     return [e for e in errors if e["type"] != "too_short" or not any(_below(e["loc"], loc) for loc in wrong)]
 
@@ -222,11 +222,12 @@ _ELSEWHERE: Mapping[str, str] = {
     "concurrency": "write load: [{concurrency: [1, 16]}]",
     "autoscaling": "leave replicas out, and let an autoscaler scale the Deployment NAME-POOL",
 }
-"""Fields that people write, and the place where Paceline has them."""
+"""Fields that people write by mistake → where Paceline has them."""
 
 
 def _meant(got: str, message: str) -> str:
-    """The word of the message that is similar to `got`; "" if there is none."""
+    """What the user probably meant: `got` in the right form, or the word of the message that is similar to it; "" if
+    neither is found."""
     if message.startswith("must be hf://") and re.fullmatch(r"[\w.-]+/[\w.-]+", got):
         return f"hf://{got}"
     if message.startswith("must be a version"):
@@ -241,7 +242,7 @@ def _fields_beside(loc: Sequence[int | str], node: Mapping[str, Any]) -> list[st
 
 
 def _node(loc: Sequence[int | str], node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema at a place below."""
+    """The schema of the field at `loc`, below `node`."""
     for step in loc:
         node = node["items"] if isinstance(step, int) else node.get("properties", {}).get(step, {})
     return node

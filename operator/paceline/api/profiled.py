@@ -12,7 +12,7 @@ from paceline.core.manifest import Object
 WITH = {"minServing": "capacityPolicy"}
 """Field of spec.benchmark → its owner: a deployment that writes the owner does not get the field from the profile."""
 _LONGEST_VALUE = 60
-"""Characters of a value in a message."""
+"""Maximum characters of a value in a message."""
 
 
 def profile_of(manifest: Object) -> str:

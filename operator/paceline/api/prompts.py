@@ -22,7 +22,7 @@ NOT_A_FILE_OF_PROMPTS = {
     f"!self.source.matches('^{core.HUB}[^/]+/[^/]+/') || self.source.matches('[.]({READ}|arrow|{PACKED})$')":
     "name a file with such an ending",
 }  # fmt: skip
-"""CEL of what must hold → the way out."""
+"""CEL that must hold for a prompt file's source → the way out."""
 
 
 def _no_format(prompts: "PromptsSpec") -> Iterator[Violation]:

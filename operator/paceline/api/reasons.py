@@ -1,4 +1,4 @@
-"""Every condition and every reason there is: the table is the documentation, and no step sets a condition by itself."""
+"""All conditions and all reasons. This table is their documentation, and no step sets a condition by itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ from enum import Enum, unique
 from paceline.api.status import Condition
 
 _LONGEST_MESSAGE = 32768
-"""Of a metav1.Condition."""
+"""Maximum characters of a metav1.Condition's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonRow:
-    """What a reason says about which condition; `text` is the reason as shown, where the member's name is taken."""
+    """What a reason says about which condition. `text` is the reason as shown, if another member of `Reason` has that
+    name."""
 
     condition: str
     status: bool
@@ -23,19 +24,22 @@ class ReasonRow:
 
 @unique
 class Reason(Enum):
-    """Within a condition the worst comes first and wins. Reconciling, Stalled and SpeculationDegraded are absent
-    unless true."""
+    """Reasons by condition, the worst first; of several, the first wins. Reconciling, Stalled and SpeculationDegraded
+    are absent unless true."""
 
     # A person must act.
     NameConflict = ReasonRow("Stalled", True, "an object with this name is not managed by Paceline")
     InvalidSpec = ReasonRow("Stalled", True, "the spec cannot be carried out")
     ProfileRequired = ReasonRow(
-        "Stalled", True, "the installation requires a profile in this namespace; running servers stay"
+        "Stalled",
+        True,
+        "every deployment in this namespace must name a BenchmarkProfile (set by the installation); running servers "
+        "keep serving",
     )
     ProfileNotFound = ReasonRow(
-        "Stalled", True, "the profile does not exist; running servers stay, and nothing new is measured"
+        "Stalled", True, "the profile does not exist; running servers keep serving, and nothing new is measured"
     )
-    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; running servers stay")
+    ProfileLocked = ReasonRow("Stalled", True, "the spec contradicts its profile; running servers keep serving")
     FetchFailed = ReasonRow("Stalled", True, "the models could not be downloaded", "PrefetchFailed")
     PreflightFailed = ReasonRow("Stalled", True, "the models do not match the spec")
     NoResourceClaims = ReasonRow(
@@ -65,7 +69,7 @@ class Reason(Enum):
     FetchWaits = ReasonRow("Reconciling", True, "the prefetch has not started", "PrefetchWaiting")
     Restoring = ReasonRow("Reconciling", True, "the previous servers are being restored")
 
-    # It serves, or not.
+    # Whether every pool serves.
     Crashing = ReasonRow("Ready", False, "a server keeps crashing")
     PodRefused = ReasonRow("Ready", False, "the cluster refuses a server's pod")
     Unplaceable = ReasonRow("Ready", False, "no node or volume matches a server's request")
@@ -90,7 +94,7 @@ class Reason(Enum):
     Prefetching = ReasonRow("CacheReady", False, "models are being downloaded")
     Cached = ReasonRow("CacheReady", True, "the models are on the cache volume")
 
-    # A question is being answered. What goes on outranks what waits.
+    # A question is being answered. A run in progress outranks one that waits.
     Measuring = ReasonRow("Measuring", True, "candidates are compared with the baseline")
     BaselineHeld = ReasonRow("Measuring", False, "the baseline does not run, so no candidate can be compared with it")
     WaitingForPrompts = ReasonRow("Measuring", False, "a run is waiting for its prompts")
@@ -158,16 +162,16 @@ class Reason(Enum):
 
     @property
     def text(self) -> str:
-        """The reason as it stands in status."""
+        """The reason as written in status."""
         return self.value.text or self.name
 
 
 RANK: Mapping[Reason, int] = {reason: rank for rank, reason in enumerate(Reason)}
 OF_A_POOL = frozenset({"Ready", "Measuring", "Decided", "Promoted", "SpeculationDegraded"})
-"""Conditions that each pool has, too; the others are of the whole, or say of a pool what its Ready says."""
+"""Conditions that each pool has, too. The others concern the whole resource, or would repeat a pool's Ready."""
 ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measuring", "Decided", "Promoted",
                         "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
-"""In which conditions stand in status: as a person reads them."""
+"""The order of conditions in status: the one in which a person reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,8 @@ def _is_of(cause: Cause, pool: str) -> bool:
 
 
 def _message(reason: Reason, causes: Sequence[Cause], pool: str | None) -> str:
-    """Of one pool its notes: what the table says is of all pools."""
+    """The message of a condition. For one pool, only the pool's notes, because the table's message is about all
+    pools."""
     said = [str(cause) if pool is None else cause.note for cause in causes if cause.reason is reason]
     notes = "; ".join(dict.fromkeys(filter(None, said)))
     told = (notes or reason.value.message,) if pool else (reason.value.message, notes)

@@ -44,7 +44,7 @@ class Rule:
 
     @property
     def is_about_a_change(self) -> bool:
-        """`paceline validate` has no older object."""
+        """Whether the rule compares with the older object, which `paceline validate` does not have."""
         return "oldSelf" in self.cel
 
     def validation(self) -> dict[str, str]:
@@ -90,7 +90,7 @@ class DeskRule:
     """A rule that CEL cannot express, or only at a cost that the API server refuses; `paceline validate` checks it."""
 
     message: str
-    """For the reference."""
+    """What the rule demands, for docs/api.md."""
     field: str = ""
     broken: Callable[[Any], Iterable[Violation]]
 
@@ -99,13 +99,13 @@ class DeskRule:
 
 
 def validations(rules: Iterable[Rule | DeskRule]) -> dict[str, Any]:
-    """For a schema: x-kubernetes-validations of the rules that the API server checks; {} if there are none."""
+    """The x-kubernetes-validations of a schema, from the rules that the API server checks; {} if there are none."""
     entries = [rule.validation() for rule in rules if isinstance(rule, Rule)]
     return {VALIDATIONS: entries} if entries else {}
 
 
 def activation(document: Mapping[str, Any]) -> Values:
-    """A model for CEL, as `self`: made once for all of its rules, which is most of their cost."""
+    """A model for CEL, as `self`. Made once for all rules of the model, because it is most of their cost."""
     return _environment(("self",)).Activation({"self": document})
 
 

@@ -1,4 +1,4 @@
-"""Manifests as text: YAML as kubectl reads it, of which nobody's file can stop a command."""
+"""Manifests as text: reads YAML as kubectl does, within bounds, so that no file can make a command hang or crash."""
 
 import re
 from collections.abc import Iterator
@@ -8,11 +8,12 @@ import yaml
 
 _DEEPEST = 100
 MOST_ALIASED = 100_000
-"""Values that the aliases of a document may stand for. Nine lines of ten aliases each stand for a billion."""
+"""Maximum number of values that the aliases of a document stand for. Nine lines of ten aliases each stand for a
+billion."""
 
 
 class Loader(yaml.CSafeLoader):
-    """No dates, `y` and `n` are truth values as to kubectl, and a key that stands twice is an error."""
+    """Reads no dates; reads `y` and `n` as truth values, like kubectl; refuses a map that has a key twice."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -35,19 +36,20 @@ Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), l
 
 
 def of_yaml(text: str) -> list[Any]:
-    """The documents of a text. Raises yaml.YAMLError, and ValueError for what is nested too deep or swells."""
+    """The documents of a text. Raises yaml.YAMLError, and ValueError if they are nested too deep or their aliases stand
+    for too many values."""
     _refuse(text)
     return list(yaml.load_all(text, Loader))
 
 
 def _refuse(text: str) -> None:
-    """Before anything is built: the parser written in C would end the whole process at what is deep, and what goes
-    through a document meets each alias as often as it stands there."""
+    """Refuse such a text before any document is built: deep nesting would crash the parser, which is written in C, and
+    code that walks a document visits the values of an alias at each of its uses."""
     aliased = 0
     sizes: dict[str, int] = {}
-    """Anchor → the values that it stands for."""
+    """Anchor → number of values that it stands for."""
     above: list[tuple[str | None, int]] = []
-    """Of each open list or map: its anchor, and the values before it."""
+    """For each open list or map: its anchor, and the number of values before it."""
     count = 0
     for event in yaml.parse(text, Loader):
         if isinstance(event, yaml.DocumentStartEvent):
@@ -76,20 +78,21 @@ def _refuse(text: str) -> None:
 
 
 def items(document: Any) -> list[Any]:
-    """Those of a List, as `kubectl get -o yaml` prints it."""
+    """The objects of a List, as `kubectl get -o yaml` prints it; any other document as it is."""
     if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
         return list(document["items"])
     return [document]
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:
-    """All objects, those of a List too. Raises as `of_yaml` does."""
+    """All objects, including those in a List. Raises what `of_yaml` raises."""
     for document in of_yaml(text):
         yield from (one for one in items(document) if isinstance(one, dict))
 
 
 def nodes(text: str) -> Iterator[yaml.Node]:
-    """Where each object of `documents` stands, with its fields, in the same order. For texts that `of_yaml` takes."""
+    """The YAML node of each object of `documents`, in the same order, from which `field_place` finds lines. The text
+    must be one that `of_yaml` accepts."""
     for document in yaml.compose_all(text, Loader):
         items = _below(document, "items") if _value(_below(document, "kind")) == "List" else None
         if isinstance(items, yaml.SequenceNode):
@@ -99,7 +102,8 @@ def nodes(text: str) -> Iterator[yaml.Node]:
 
 
 def field_place(node: yaml.Node, path: str) -> yaml.Mark:
-    """Of the field at a path such as `spec.pools[0].name`; of what it would be in where it is not there."""
+    """The place in the text of the field at a path such as `spec.pools[0].name`; if it is missing, the place of the
+    nearest existing field above it."""
     mark = node.start_mark
     for name, index in re.findall(r"([^.\[\]]+)|\[([0-9]+)\]", path):
         key = next((key for key, _ in node.value if key.value == name), None) if _is_map(node) and name else None

@@ -14,7 +14,8 @@ from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.kube import Transport, connect
 
 _TRIES = 5
-"""An API server that has just learnt of a kind rejects its first lists and asks to retry after a second."""
+"""How often a refused list is tried: an API server that has just learnt of a kind rejects its first lists and asks to
+retry after a second."""
 config: Any = kubernetes.aio.config
 """Any: half of its functions are untyped."""
 _UNREADABLE = (

@@ -11,7 +11,8 @@ from paceline import cli
 
 _NEEDS = "completion needs shtab: pip install shtab"
 NO_FILES = 4
-"""From kubectl's protocol with kubectl_complete-NAME: cobra's ShellCompDirectiveNoFileComp."""
+"""The last line that kubectl expects of kubectl_complete-NAME: cobra's ShellCompDirectiveNoFileComp, which offers no
+files."""
 KUBECTL_SECONDS = 3.0
 
 _NOTES = """\

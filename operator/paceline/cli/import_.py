@@ -155,14 +155,14 @@ def _comment(line: str) -> str:
 
 
 def _count(text: str) -> int:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"must be a whole number above zero; got {text}")
     return int(text)
 
 
 def _levels(text: str) -> tuple[int, ...]:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
         raise argparse.ArgumentTypeError(f"must be comma-separated numbers, such as 1,16; got {text}")
     return tuple(dict.fromkeys(map(int, text.split(","))))

@@ -21,7 +21,7 @@ def interruptions(
     now: datetime,
 ) -> Iterator[str]:
     """Interruptions if every pool's candidate wins: once quickly, once slowly. `free`: accelerators free beside the
-    deployment's servers; None if there is room for everything."""
+    deployment's servers; None: accelerators are unlimited."""
     if manifest["kind"] == RUN:
         return
     least, most = (

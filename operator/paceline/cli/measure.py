@@ -338,7 +338,7 @@ def _terminated(*_: object) -> NoReturn:
 
 
 def _variable(text: str) -> tuple[str, str]:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE; got {text}")
@@ -346,7 +346,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _prompts(text: str) -> tuple[str, Path]:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     name, _, file = text.partition("=")
     if not name or not file:
         raise argparse.ArgumentTypeError(f"must be NAME=FILE, the name of a dataset and its file; got {text}")
@@ -354,14 +354,14 @@ def _prompts(text: str) -> tuple[str, Path]:
 
 
 def _size(text: str) -> Size:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     if not text.startswith("-") and (found := size_in_name(text)):
         return found
     raise argparse.ArgumentTypeError(f"must be billions of parameters, such as 70B or 30B-A3B; got {text}")
 
 
 def _devices(text: str) -> tuple[str, ...]:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     found = tuple(text.split(","))
     if not all(one.isdecimal() for one in found) or len(set(found)) < len(found):
         raise argparse.ArgumentTypeError(f"must be different numbers, such as 0,1; got {text}")

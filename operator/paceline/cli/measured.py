@@ -15,7 +15,7 @@ from paceline.measure.applying import applying
 from paceline.measure.rounds import LocalRun
 
 DRAW_SECONDS = 1.0
-"""Between two redraws: drawing must not take CPU from the measurement."""
+"""Seconds between two redraws: drawing must not take CPU from the measurement."""
 _PAGE = "the page needs jinja2 and matplotlib: pip install jinja2 matplotlib"
 
 

@@ -19,7 +19,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 after a stop signal, 1 if the Lease was lost."""
+    """Returns 0 after a stop signal, 1 if the Lease was lost."""
     settings = from_environment()
     logs("debug" if args.verbose else settings.log_level, settings.log_format)
     goes_directly()

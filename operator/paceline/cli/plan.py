@@ -57,8 +57,8 @@ NO_ROOM = 3
 
 
 SPREADS = (0.05, None)
-"""Between the baseline's requests, a standard deviation of ln(speed): a guess at which later rounds send fewer
-requests, and None for one so large that they do not."""
+"""Assumed standard deviations of ln(speed) between the baseline's requests: a guess with which later rounds send fewer
+requests; and None, for one so large that they send as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,10 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "plan",
         epilog="To reuse what a cluster already has: kubectl get "
         "specdep,bench,benchround,benchprof,deploy,svc,controllerrevisions,pvc,resourceclaimtemplates -o "
-        "yaml > there.yaml; paceline plan FILE --cluster there.yaml. For a BenchmarkProfile in FILE: the "
-        "pools of all deployments there that name it, and what they would measure. Exit: 0; 1 if FILE is "
-        "refused, or would be Stalled; 3 if something waits for GPUs forever (--gpus-free).",
+        "yaml > there.yaml; paceline plan FILE --cluster there.yaml. If FILE has a BenchmarkProfile, the plan "
+        "also covers every deployment in there.yaml that names it: its pools, and what they would measure. "
+        "Exit: 0; 1 if FILE is refused, or would be Stalled; 3 if something waits for GPUs forever "
+        "(--gpus-free).",
     )
     options.add_file(parser, "YAML or JSON, any number of documents; - for stdin")
     parser.add_argument(
@@ -164,7 +165,7 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
 
 
 def _in_full(workload: Workload) -> Workload:
-    """With all of its requests in every round."""
+    """The workload with all of its requests in every round."""
     return replace(workload, dataset=replace(workload.dataset, min_requests=None))
 
 
@@ -271,7 +272,7 @@ def _shown(
     existing: Sequence[Manifest],
     spread: float | None,
 ) -> dict[str, Detectable]:
-    """For each pool that is measured for a verdict; not for a Sweep, which has none."""
+    """Pool → the smallest difference that its verdict can show; empty for a Sweep, which has no verdict."""
     if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
     measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
@@ -365,7 +366,8 @@ def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
 def _bounds(
     start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], server: Server
 ) -> CostRange:
-    """From the arguments, else from earlier runs, else a guess by the model's size."""
+    """The assumptions of both cases: the arguments, else the numbers of earlier runs, else a guess by the model's
+    size."""
     measured = sorted(
         float(replicate["startSeconds"])
         for stored in existing
@@ -403,14 +405,14 @@ def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float
 
 
 def _number(text: str) -> int:
-    """argparse's type: allows zero."""
+    """The `type` of an argparse option that may be zero."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number; got {text}")
     return int(text)
 
 
 def _count(text: str) -> int:
-    """argparse's type."""
+    """The `type` of an argparse option."""
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"must be a whole number above zero; got {text}")
     return int(text)

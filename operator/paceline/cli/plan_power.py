@@ -94,7 +94,7 @@ def noises(shown: Mapping[str, Detectable]) -> Iterator[str]:
 
 
 def _assumed(pool: PoolSettings, spread: float | None) -> Noise:
-    """For the rounds after the first, which may send fewer requests."""
+    """The noise assumed for the rounds after the first, which may send fewer requests."""
     judged = _judged(pool.workloads)
     weights = [workload.weight for workload in pool.workloads if not workload.rate]
     sent = [with_enough_requests(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
@@ -110,7 +110,7 @@ def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
 
 
 def _observed(pool: PoolSettings, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
-    """From runs of a pool with this name and the same workloads."""
+    """The noise observed in runs of a pool with this name and the same workloads, and its source."""
     names = {workload.name for workload in pool.workloads}
     rounds, rounds_of_all = [], [stored for stored in existing if stored.get("kind") == ROUND_KIND]
     for stored in existing:

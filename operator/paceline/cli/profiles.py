@@ -40,7 +40,7 @@ def missing(name: str) -> Problem:
 
 
 def may_meet(one: Object, other: Object) -> bool:
-    """Whether they are in one namespace, or one of them does not say."""
+    """Whether both objects may be in one namespace: it is the same, or one of them does not name it."""
     spaces = {(each.get("metadata") or {}).get("namespace") for each in (one, other)} - {None}
     return len(spaces) <= 1
 

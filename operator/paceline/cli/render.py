@@ -52,7 +52,7 @@ MOST_NAMES = 12
 
 
 class Plain(yaml.SafeDumper):
-    """Without anchors, and with scripts as separate lines: the output should be readable and appliable."""
+    """Writes YAML without anchors, and scripts as separate lines, so that the output can be read and applied."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -123,7 +123,7 @@ def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[M
 
 
 def _named(arms: Iterable[str]) -> str:
-    """Shortened, because a search has dozens."""
+    """The arms' names in a sentence, shortened, because a search has dozens."""
     names = list(arms)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
@@ -195,6 +195,6 @@ def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
 
 
 def _created(manifest: Manifest) -> Manifest:
-    """With the name that the API server would give it."""
+    """The object with the metadata that the API server would add."""
     metadata: dict[str, Any] = {"namespace": "default", "uid": "not-yet-created", **manifest["metadata"]}
     return {**manifest, "metadata": metadata}

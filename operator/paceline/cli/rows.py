@@ -24,7 +24,7 @@ def by_pool(cases: Sequence[tuple[str, Forecast, Forecast]]) -> Iterator[str]:
 
 
 def row(least: EvidenceCost, most: EvidenceCost, prefetches: int = 0) -> str:
-    """Each round and each prefetch is a Job."""
+    """A line with rounds, Jobs, server starts and GPU-hours; each round and each prefetch is a Job."""
     rounds, jobs = cost_span(least.jobs, most.jobs), cost_span(least.jobs + prefetches, most.jobs + prefetches)
     hours = cost_span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
     return f"{rounds:>7} {jobs:>7} {cost_span(least.server_starts, most.server_starts):>14} {hours:>14}"
@@ -39,7 +39,7 @@ def total(costs: Sequence[EvidenceCost]) -> EvidenceCost:
 
 
 def cost_span(least: float, most: float, digits: int = 0) -> str:
-    """In ascending order: a search may need fewer rounds if nothing is clear."""
+    """Both numbers, in ascending order: a search may need fewer rounds at worst than in the likely case."""
     least, most = sorted((least, most))
     first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"
     return first if first == last else f"{first}-{last}"

@@ -174,7 +174,7 @@ def _profiles(text: str) -> list[Any]:
 
 
 def _of_file(one: FileText, models: Path | None, profiles: Collection[Any]) -> Checked:
-    """For a file that was named, stderr says if nothing in it was checked."""
+    """The findings of a file. If nothing in it was checked, and it was named itself, stderr says so."""
     if one.fault:
         return Checked(file=one.file, found=(Problem(path="", message=one.fault),))
     checked = _of_text(one.file, one.text, models, profiles)
@@ -237,8 +237,8 @@ def wrong(manifest: Mapping[str, Any], profiles: Collection[Any] = ()) -> list[P
 def findings_of(
     manifest: Mapping[str, Any], models: Path | None = None, profiles: Collection[Any] = ()
 ) -> list[Problem]:
-    """Problems; for a valid manifest, notes; with `models`, also preflight's findings. A deployment that names one of
-    the `profiles` is checked with its values."""
+    """The manifest's problems or, if it is valid, notes; with `models`, also preflight's findings. A deployment that
+    names one of the `profiles` is checked with its values."""
     if faults := problems(manifest):
         return faults
     if is_a(PROFILE, manifest):

@@ -208,7 +208,7 @@ class WatchedCluster:
 
 
 def _scales_anew(event: str, autoscaler: Manifest, old: Manifest | None) -> bool:
-    """Whether its target changed. Its status changes every few seconds and does not matter here."""
+    """Whether the autoscaler's target changed. The status changes every few seconds and does not matter here."""
     return event == "DELETED" or old is None or old["spec"] != autoscaler["spec"]
 
 

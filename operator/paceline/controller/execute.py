@@ -43,7 +43,8 @@ async def publish(cluster: WatchedCluster, manifest: Manifest, status: Manifest)
 
 
 async def nothing_to_confirm() -> None:
-    """For use after a status write at the version that was read: it proves that the object was unchanged."""
+    """Confirms nothing. Use it after a status write at the version that was read, which proves that the object was
+    unchanged."""
 
 
 async def execute(
@@ -95,7 +96,8 @@ async def _do(cluster: WatchedCluster, action: Action, confirm: Confirm) -> None
 
 
 async def _is_not_there(cluster: WatchedCluster, record: Manifest) -> None:
-    """Raises Conflict if it exists: the list of this pass was older. A record of another Job is foreign: replace it."""
+    """Raises Conflict if the record exists, because the list of this pass was then outdated. A record of another Job is
+    foreign and is replaced."""
     ref = ref_of(record, RECONCILED_KINDS)
     found = await cluster.api.get(ref)
     if found and all(found.get("spec", {}).get(field) == record["spec"].get(field) for field in ("job", "fingerprint")):

@@ -150,7 +150,7 @@ async def _keys(cluster: WatchedCluster, namespace: str, names: tuple[str, ...])
     """Name → keys of a ConfigMap; None if it does not exist. Only these few are read: ConfigMaps are not watched."""
     keys: dict[str, frozenset[str] | None] = {}
     for name in names:
-        with suppress(Forbidden):  # rights of an older release
+        with suppress(Forbidden):  # the role is from an older release and does not allow reading ConfigMaps
             manifest = await cluster.api.get(Ref(CONFIG_MAP, namespace, name))
             keys[name] = frozenset({**manifest.get("data", {}), **manifest.get("binaryData", {})}) if manifest else None
     return keys
@@ -169,7 +169,7 @@ async def gather_run(cluster: WatchedCluster, key: ObjectKey, settings: Settings
     rounds: tuple[Manifest, ...] = ()
     try:
         rounds = () if over else await _rounds(cluster, key.namespace, key.name)
-    except (Forbidden, NotFound) as error:  # rights or CRDs of an older release
+    except (Forbidden, NotFound) as error:  # the role or the CRDs are from an older release
         unread = str(error)
     recorded = {_name(one) for one in rounds if belongs(one, manifest)}
     jobs += await _missed(cluster, manifest, {_name(job) for job in jobs} | recorded)

@@ -1,4 +1,4 @@
-"""Reads the counters of servers from their metrics pages.
+"""Reads the counters of servers from the servers' `/metrics`.
 
 The operator does not trust pods: an answer is bounded in size and time, redirects are not followed, and no credentials
 are sent.
@@ -15,11 +15,13 @@ from paceline.kube.reading import TooLong, read_body
 from paceline.watch import Process
 
 AT_ONCE = 32
-"""Maximum pages read at the same time."""
+"""Maximum number of servers read at the same time."""
 PAGE_TIMEOUT = aiohttp.ClientTimeout(total=10, sock_connect=3)
-"""For one page, once its turn has come. A server collects it alongside its work: an idle SGLang took 20 ms."""
+"""Time to read one server, once its turn has come. A server collects the metrics alongside its work: an idle SGLang
+took 20 ms."""
 LONGEST_PAGE = 4 * 2**20
-"""Maximum bytes. SGLang's has 91,000 with one label set; each rank, and each of the user's labels, multiplies that."""
+"""Maximum bytes of a response. SGLang's has 91,000 with one label set; each rank, and each of the user's labels,
+multiplies that."""
 _SERVER = "server"
 """Name of the container."""
 FAILURES = (aiohttp.ClientError, OSError, TooLong, UnreadableError, ValueError)

@@ -1,7 +1,7 @@
 """Reads the counters of servers from a Prometheus server that scrapes them.
 
-For clusters whose operator must not reach the pods. One query per look returns all samples of a pool; they need the
-labels `namespace` and `pod`, which the Prometheus Operator's monitors and the usual relabelling give them.
+This is for clusters whose operator must not reach the pods. One query per look returns all samples of a pool; they need
+the labels `namespace` and `pod`, which the Prometheus Operator's monitors and the usual relabelling give them.
 """
 
 import json
@@ -77,7 +77,7 @@ def read_samples(monitor: Monitor, answer: bytes) -> SeriesSamples:
 
 def _counts(monitor: Monitor, pod: str, of: Mapping[SeriesKey, list[tuple[str, float]]]) -> Counts | str:
     if not of:
-        return f"{pod}: Prometheus has no series {monitor.prefix}* with its labels namespace and pod"
+        return f"{pod}: Prometheus has no series {monitor.prefix}* whose labels namespace and pod name this pod"
     try:
         return monitor.counts(of[min(of)])
     except UnreadableError as error:

@@ -1,5 +1,5 @@
 """`/metrics` over HTTPS, for clients that the API server allows to `get` that path. As for its own metrics, the API
-server decides whose token it is (TokenReview) and whether they may (SubjectAccessReview).
+server decides whose token a client sends (TokenReview) and whether that user may (SubjectAccessReview).
 
 While the API server does not answer, clients allowed recently still are, and all others get a 503.
 """
@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 PATH = "/metrics"
 ALLOWED_SECONDS, REFUSED_SECONDS, AWAY_SECONDS = 60.0, 10.0, 600.0
-"""Seconds that an answer is valid; and seconds that an approval is, while the API server does not answer: longer than
-its restart, and not so long that alerts on this page go blind."""
+"""Seconds for which an approval and a refusal are valid, and an approval while the API server does not answer. The last
+is longer than a restart of the API server, so that alerts on these metrics do not go blind meanwhile."""
 MOST_TOKENS = 256
 """Maximum cached answers. Each of a client's further tokens costs a request, at five per second."""
 LONGEST_TOKEN = 16 * 2**10
@@ -55,7 +55,8 @@ class Readers:
     _known: dict[bytes, ReviewAnswer] = field(default_factory=dict)
 
     async def status(self, authorization: str) -> int:
-        """200; 401 for a token that the API server does not know; 403 without the right; 503 if it does not answer."""
+        """200; 401 for a token that the API server does not know; 403 for a client without permission; 503 if it does
+        not answer."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip() or len(token) > LONGEST_TOKEN:
             return 401
@@ -93,7 +94,7 @@ OF_A_USER: Mapping[str, str] = {"user": "username", "groups": "groups", "uid": "
 
 
 def _review(api_version: str, kind: str, spec: Mapping[str, Any]) -> Manifest:
-    """Both kinds need a metadata without a name."""
+    """Both kinds of review need a metadata without a name."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": ""}, "spec": dict(spec)}
 
 
@@ -139,7 +140,8 @@ async def _renew(tls: ssl.SSLContext, directory: Path) -> None:
     loaded = _stamp(directory)
     while True:
         await asyncio.sleep(CERTIFICATE_SECONDS)
-        with suppress(OSError):  # while being replaced, or not a pair yet (ssl.SSLError is one)
+        # files are being replaced, or certificate and key do not match yet (ssl.SSLError is an OSError)
+        with suppress(OSError):
             if (now := _stamp(directory)) != loaded:
                 _load(tls, directory)
                 loaded = now

@@ -30,7 +30,7 @@ class OperatorSettings:
     log_level: str = "info"
     log_format: str = "text"
     prometheus: str = ""
-    """URL of the Prometheus server for pools with that guard.source; "": none."""
+    """URL of the Prometheus server for pools with guard.source Prometheus; "": none."""
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
@@ -68,7 +68,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
 
 
 def _texts(resources: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    """Amounts in the API server's form, as strings; containers with no amounts are left out."""
+    """Resource quantities as strings, as the API server stores them; containers without any are left out."""
     return {
         container: {part: {name: str(amount) for name, amount in amounts.items()} for part, amounts in parts.items()}
         for container, parts in resources.items()

@@ -14,7 +14,7 @@ MAX_LOOKUPS = 6
 
 
 async def warnings(cluster: WatchedCluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
-    """Uid → last warning. Empty if nothing has waited for long, or if the rights (of an older release) forbid it."""
+    """Uid → last warning. Empty if nothing has waited for long, or if the role (of an older release) forbids it."""
     warnings = {}
     for obj in silent(waiting, now)[:MAX_LOOKUPS]:
         metadata = obj["metadata"]

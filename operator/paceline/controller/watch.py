@@ -28,8 +28,8 @@ TICK_SECONDS = 1.0
 
 
 class Watcher:
-    """One per operator; `run` until cancelled. `prometheus`: URL of the server for pools with that guard.source; "":
-    the installation names none."""
+    """One per operator; `run` until cancelled. `prometheus`: URL of the server for pools with guard.source Prometheus;
+    "": the installation names none."""
 
     def __init__(
         self, cluster: WatchedCluster, prometheus: str = "", clock: Callable[[], float] = time.monotonic
@@ -132,7 +132,7 @@ def _ready(pod: Manifest) -> bool:
 
 
 def _told(judgement: Judgement | None) -> JudgementKind:
-    """What the planner sees of a judgement: none yet counts as too little traffic."""
+    """What the planner sees of a judgement; a pool without one yet counts as one with too little traffic."""
     return judgement.kind if judgement else JudgementKind.IDLE
 
 

@@ -35,7 +35,7 @@ def is_model(kind: object) -> bool:
 
 
 def _json_schema(cls: type[Any], schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    """With defaults in their JSON form."""
+    """The class's JSON schema, with defaults in their JSON form."""
     json = handler.resolve_ref_schema(handler(schema))
     for field in dataclasses.fields(cls):
         of = json["properties"][to_camel(field.name)]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """From config.json, the safetensors headers and the files' sizes, limited to what rules need: the facts travel in a
-    message of 4 KiB. None, or empty, if the files do not say."""
+    """Facts from config.json, the safetensors headers and the files' sizes, limited to what rules need: the facts
+    travel in a message of 4 KiB. None, or empty, if the files do not say."""
 
     architectures: tuple[str, ...] = ()
     hidden_size: int | None = None

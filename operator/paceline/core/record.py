@@ -80,7 +80,7 @@ Number2 = Annotated[float, Decimals(2)]
 Number3 = Annotated[float, Decimals(3)]
 Number4 = Annotated[float, Decimals(4)]
 Number5 = Annotated[float, Decimals(5)]
-"""With this many digits after the point."""
+"""Numbers with this many digits after the point."""
 
 
 def decimal(value: float) -> str:
@@ -198,7 +198,7 @@ def _slots(kind: type) -> Iterator[Slot]:
 
 
 def adapter(kind: type) -> TypeAdapter[Any]:
-    """For the CRD's schema."""
+    """The pydantic adapter of a type, for the CRD's schema."""
     return TypeAdapter(kind)
 
 

@@ -85,7 +85,7 @@ class Accelerator:
 
     @property
     def toleration(self) -> dict[str, str]:
-        """For the usual taint of their nodes."""
+        """The toleration of the usual taint of nodes with these accelerators."""
         return {"key": self.resource_name, "operator": "Exists", "effect": "NoSchedule"}
 
     @property
@@ -119,6 +119,6 @@ class Server:
     max_concurrency: int = 1
     """The pool's largest concurrency, which determines max-running-requests on every arm."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    """In addition to the accelerator's labels."""
+    """Labels that the servers' nodes need in addition to the accelerator's."""
     tolerations: tuple[Mapping[str, Any], ...] = ()
     """core/v1 Tolerations, in addition to the one for the accelerator's taint."""

@@ -15,5 +15,6 @@ class Slo:
     """Mean time per output token after the first (vLLM: tpot, AIPerf: inter_token_latency)."""
 
     def met(self, ttft: float, itl: float) -> bool:
-        """Whether a request with these times, in seconds, meets it. Bounds are inclusive, as in vLLM and AIPerf."""
+        """Whether a request with these times, in seconds, meets the limits. Bounds are inclusive, as in vLLM and
+        AIPerf."""
         return (self.ttft is None or ttft <= self.ttft) and (self.itl is None or itl <= self.itl)

@@ -61,7 +61,7 @@ _PATTERNS: Mapping[Scheme, str] = {
     Scheme.CONFIG_MAP: rf"{_OBJECT}/(?P<path>[-\w][-.\w]*)",
     Scheme.BUILTIN: _OBJECT,
 }
-"""Datasets of the hub come first: a model's repository could be called datasets/NAME."""
+"""Datasets of the hub come first, because a model's repository could be called datasets/NAME."""
 
 
 @lru_cache(maxsize=1024)

@@ -75,7 +75,7 @@ def plain_decimal(value: float) -> str:
 
 
 _UNITS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-"""In milliseconds."""
+"""Unit of a duration → milliseconds."""
 _MOST = 99_999
 """Maximum number of a unit: `Duration` has five digits per unit, and may repeat a unit."""
 

@@ -236,7 +236,7 @@ _DURATION = Matches(
     rf"^({_TIME}){{0,3}}0{{0,4}}[1-9][0-9]{{0,4}}(h|m|s|ms)({_TIME}){{0,3}}$",
     "be a duration above zero in h, m, s and ms, such as 30m, 1h30m or 500ms",
 )
-"""Gateway API's (GEP-2257)."""
+"""The Gateway API's form of a duration (GEP-2257)."""
 Duration = Annotated[
     timedelta,
     Text(form=_DURATION, longest=28, read=duration, write=lambda time: duration_text(time.total_seconds())),

@@ -48,7 +48,7 @@ class Emulator:
 
     module: str
     words: tuple[str, ...] = ()
-    """Its first arguments."""
+    """The emulator's first arguments."""
     profiles: str = "paceline_emulator.profile"
     """The module that names a target's profile."""
     releases: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Adapter:
     health_path: str
     health_timeout_seconds: int
     probe: Callable[[str], Probe]
-    """Engine version → how a round asks a server and reads its pages."""
+    """Engine version → how a round asks a server and reads its answers."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
     importing: Importing

@@ -210,7 +210,7 @@ def one_word(word: str) -> str:
 
 
 UNLISTED = FlagList(source="no engine", flags={})
-"""For argument lists of which only the spelling matters."""
+"""An empty flag list, for argument lists of which only the spelling matters."""
 
 
 def flag_value(args: Sequence[str], name: str, flags: FlagList = UNLISTED) -> str | None:

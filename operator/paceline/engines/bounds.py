@@ -10,7 +10,8 @@ _SUFFIXES: Mapping[str, int] = {
     "": 1, "k": 1000, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
 }  # fmt: skip
-"""From vLLM (utils/argparse_utils.py: k is 1000, K is 1024). SGLang's M, G and T are decimal, so smaller than here."""
+"""Suffix → factor, as vLLM reads them (utils/argparse_utils.py: k is 1000, K is 1024). SGLang reads M, G and T as
+decimal, so its numbers are smaller than here."""
 COPIES = frozenset({"--dp-size", "--data-parallel-size", "--attn-dp-size"})
 """Some limits hold per copy of the model, some for all copies: the larger interpretation is used."""
 

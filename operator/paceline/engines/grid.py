@@ -22,13 +22,13 @@ POWERS = tuple(2**i for i in range(10))
 COARSE = tuple(4**i for i in range(5))
 COARSEST = tuple(8**i for i in range(3))
 _DEPTHS = (tuple(range(1, 65)), (1, 2, 3, 4, 5, 7, 9, 12, 16, 24, 32, 48, 64), (1, 3, 5, 7, 15, 31, 63))
-"""SGLang's own grid has 1, 3, 5 and 7 (scripts/playground/bench_speculative.py)."""
+"""Depths, ever coarser. SGLang's own grid has 1, 3, 5 and 7 (scripts/playground/bench_speculative.py)."""
 GRIDS = tuple(
     (depths, branchings, widths)
     for branchings, widths in ((POWERS, POWERS), (POWERS, COARSE), (COARSE, COARSE), (COARSEST, COARSE))
     for depths in _DEPTHS
 )
-"""Depths of branching trees, branchings, widths: the search uses the first grid that is small enough."""
+"""Grids of depths of branching trees, branchings and widths: the search uses the first grid that is small enough."""
 
 
 def searchable_arms(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:

@@ -61,7 +61,7 @@ class Importing:
     repositories: tuple[str, ...]
     """Repositories of its official image: their tags are the engine's releases."""
     flags: Callable[[str], FlagList]
-    """By engine version."""
+    """Engine version → its flag list."""
     bare_model: bool = False
     """Whether the first word without a flag is the model."""
     key_variable: str = ""

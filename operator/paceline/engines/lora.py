@@ -15,7 +15,7 @@ RULE = "adapter-loaded"
 
 
 def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
-    """At most one: for the first workload whose adapter is not loaded."""
+    """At most one refusal, for the first workload whose adapter is not loaded."""
     args, engine = server.engine.args, server.engine
     for load in workloads:
         named = load.dataset.adapter

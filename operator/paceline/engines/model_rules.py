@@ -43,7 +43,7 @@ class PoolFacts:
     arms: tuple[Arm, ...]
     target: ModelFacts
     heads: Mapping[str, ModelFacts]
-    """By source."""
+    """Source of a head → its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,8 @@ class ModelRule(Generic[_Subject]):
     why: str
     check: Callable[[_Subject], Iterator[ModelFinding]]
     each_candidate: bool = False
-    """Whether it depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates
-    share, and check each head once."""
+    """Whether the rule depends on a candidate's shape and arguments. Other rules depend only on the head, which
+    candidates share, and check each head once."""
 
     def findings(self, subject: _Subject) -> Iterator[ModelFinding]:
         return (replace(each, rule=self.id, why=each.why or self.why) for each in self.check(subject))
@@ -129,7 +129,7 @@ llama_eagle3.py:161; vLLM 0.33.0, llama_eagle3.py:221)."""
 
 
 def aux_states(head: ModelFacts) -> int:
-    """Number of states for which the engine makes room."""
+    """Number of hidden states for which the engine sizes the head's input."""
     return head.num_aux_hidden_states or len(head.aux_layers) or USUAL_STATES
 
 

@@ -1,7 +1,7 @@
-"""How a serving pool is monitored: which counters of an engine's /metrics page are read, and how they are added.
+"""How a serving pool is monitored: which counters of an engine's /metrics are read, and how they are added.
 
 A round reads one idle server (`engines.probe`); production is monitored by the differences of counters between two
-pages, so every row here is sums of counters, and two gauges.
+scrapes, so every row here is sums of counters, and two gauges.
 """
 
 import math
@@ -15,7 +15,7 @@ Sum = Mapping[str, int]
 
 
 class UnreadableError(ValueError):
-    """A page without the required metrics; the message is for a person."""
+    """A /metrics response lacks the required metrics; the message is for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Counts:
     requests: float
     """Finished requests."""
     tokens: float
-    """Tokens generated for them, without the first of each."""
+    """Tokens generated for finished requests, without the first token of each."""
     verify_steps: float
     accepted: float
     ttft_seconds: float
@@ -44,7 +44,7 @@ class Counts:
 
 
 _LARGEST = 1e30
-"""Maximum value of a sample: no server has counted so far, and the sum of a page of them is still finite."""
+"""Maximum value of a sample: no server has counted so far, and the sum of a response full of them is still finite."""
 TOTALS = (
     "requests", "tokens", "verify_steps", "accepted", "ttft_seconds", "first_tokens", "itl_seconds", "later_tokens",
     "moved",
@@ -62,7 +62,7 @@ class Monitor:
 
     path: str = "/metrics"
     prefix: str = ""
-    """Prefix of the engine's own metrics: a page without any of them belongs to another program."""
+    """Prefix of the engine's own metrics: a response without any of them is another program's."""
     sums: Mapping[str, Sum] = field(default_factory=dict)
     accept_length: str = ""
     prefill_seconds: float = 0.0
@@ -82,7 +82,7 @@ class Monitor:
     def sample(self) -> re.Pattern[bytes]:
         """Matches a line with one of the names: the name without the prefix, the labels, and the value.
 
-        It begins with a literal, for which the matcher searches at memory speed: a page has 700 other lines.
+        It begins with a literal, for which the matcher searches at memory speed: a response has 700 other lines.
         """
         short = sorted((name.removeprefix(self.prefix).encode() for name in self.names), key=len, reverse=True)
         names = b"|".join(map(re.escape, short))

@@ -18,7 +18,8 @@ class Parallelism:
 
     Each unit of `copies` takes its own accelerators, as many as tensor parallelism. `groups` divide tensor parallelism,
     and each group has all attention heads; so do those copies that `regrouped` names if the flag `grouping` is set.
-    `shares` divide tensor parallelism without that. `source` is where the engine counts them.
+    `shares` divide tensor parallelism, but a share does not have all attention heads. `source` is where the engine
+    counts them.
     """
 
     copies: tuple[str, ...] = ()

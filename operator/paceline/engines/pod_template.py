@@ -208,7 +208,7 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
 
 
 def _accelerators(where: str, container: Mapping[str, Any], resource: str) -> Iterator[Fault]:
-    """The pod would take more than `accelerator.count`, on which plan, borrowing and the room for a round rely."""
+    """The pod would take more than `accelerator.count`, on which plans, loans and rounds rely."""
     for kind in ("limits", "requests"):
         asked = (container.get("resources", {}).get(kind) or {}).get(resource)
         if str(asked or 0) != "0":

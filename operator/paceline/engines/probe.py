@@ -19,12 +19,12 @@ _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.A
 
 
 class ProbeError(ValueError):
-    """A page or a log without the expected content; the text is for a person."""
+    """A response or a log lacks the expected content; the text is for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrape:
-    """The state of a server at one moment: its pages' bodies by path, and its log since its start."""
+    """The state of a server at one moment: the bodies of its answers by path, and its log since its start."""
 
     pages: Mapping[str, str]
     log: str = ""
@@ -101,7 +101,7 @@ class Probe:
     """(Served name, LoRA adapter) → the model of a request; None if not known for this release."""
     reads_log: bool = False
     draft_tokens: Callable[[str], float | None] | None = None
-    """Reads the current number of proposed draft tokens from a /metrics page, if no counter adds them up. Read while a
+    """Reads the current number of proposed draft tokens from /metrics, if no counter adds them up. It is read while a
     load runs, for arms whose depth the engine chooses; None: `speculation` has the number."""
     unseen: tuple[str, ...] = ()
     cuts_drafts: bool = False
@@ -112,7 +112,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A line of a /metrics page."""
+    """A line of /metrics."""
 
     name: str
     labels: Mapping[str, str]
@@ -120,7 +120,7 @@ class Sample:
 
 
 def samples(page: str) -> Iterator[Sample]:
-    """Every sample of a /metrics page; a value that is not a number is NaN."""
+    """Every sample of /metrics; a value that is not a number is NaN."""
     for sample in SAMPLE.finditer(page):
         labels = {label["name"]: label["value"] for label in _LABEL.finditer(sample["labels"] or "")}
         yield Sample(sample["name"], labels, _float(sample["value"]))
@@ -141,8 +141,8 @@ def increase(before: float | None, after: float | None) -> int | None:
 
 
 def count_between(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
-    """Compares the totals of two /metrics pages, with each field's counter. A counter appears with its first event; one
-    that disappeared has restarted."""
+    """Compares the totals of two scrapes of /metrics, with each field's counter. A counter appears with its first
+    event; one that disappeared has restarted."""
     reported = {field: name for field, name in names.items() if name in before or name in after}
     grown = {field: after.get(name, 0.0) - before.get(name, 0.0) for field, name in reported.items()}
     return Work(**{field: round(number) for field, number in grown.items() if math.isfinite(number)})

@@ -85,8 +85,8 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSettings, written: Mapp
         yield Refusal(
             rule="search-finds-trees",
             path=f"spec.pools[{number}].search",
-            message=f"{server.engine.type} {server.engine.version} can run no tree of these ranges with these "
-            "arguments: a chain (topK 1) needs numDraftTokens = numSteps + 1, a tree at least numSteps + 2",
+            message=f"with these arguments, {server.engine.type} {server.engine.version} cannot run any tree in these "
+            "ranges: a chain (topK 1) needs numDraftTokens = numSteps + 1, a branching tree at least numSteps + 2",
         )
 
 

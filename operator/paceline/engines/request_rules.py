@@ -16,7 +16,7 @@ RULE = "requests-answered"
 def refusals(
     adapter: Adapter, arms: Sequence[Arm], workloads: Sequence[Workload]
 ) -> Iterator[tuple[Workload, Refusal]]:
-    """At most one per dataset: for the first arm that refuses it."""
+    """At most one refusal per dataset, for the first arm that refuses the dataset's requests."""
     refused: set[str] = set()
     for load in workloads:
         for found in (found for arm in arms for found in adapter.refuses(arm, load)):

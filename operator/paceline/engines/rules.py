@@ -74,7 +74,7 @@ class Configuration:
 
 
 def refusals(rules: Iterable[EngineRule[_Subject]], subject: _Subject) -> tuple[Refusal, ...]:
-    """In the order of the rules, without duplicates."""
+    """All refusals, in the order of the rules, without duplicates."""
     refused = (replace(refusal, rule=rule.id) for rule in rules for refusal in rule.check(subject))
     return tuple(dict.fromkeys(refused))
 

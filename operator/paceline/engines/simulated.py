@@ -15,7 +15,8 @@ from paceline.engines.refusal import Refusal
 
 RULE = "simulated-acceptance"
 FAKED: Mapping[str, str] = {
-    # 0.5.23 environ.py:527 to 535 and 0.5.6 environ.py:163; SGLang reads SGL_X as SGLANG_X (0.5.23 environ.py:2298).
+    # Defined in environ.py:527 to 535 (0.5.23) and :163 (0.5.6). SGLang reads SGL_X as SGLANG_X (0.5.23
+    # environ.py:2298).
     "SGLANG_SIMULATE_ACC_": "acceptance",
     "SGLANG_DSPARK_SIMULATE_": "acceptance",
     # sglang-jax 0.1.0rc0 speculative/spec_utils.py:22; SGLang 0.4.5 speculative/eagle_utils.py:42.

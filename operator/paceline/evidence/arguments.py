@@ -16,7 +16,7 @@ from paceline.core.manifest import Scalar
 _SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 """Names that may hold a secret if their value is text; numbers may be published (`max_prefill_tokens`)."""
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
-"""Values that differ between processes, or repeat secrets."""
+"""Arguments whose values differ between processes, or repeat secrets."""
 MOST = 8
 """Maximum number of differences that a replicate reports."""
 LONGEST_VALUE_SHOWN = 60
@@ -26,7 +26,8 @@ _ABSENT = "—"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An argument that differs from the baseline's, with both values as text: "—" if it is not reported."""
+    """An argument that differs from the baseline's, with both values as text; "—" for a value that a server does not
+    report."""
 
     name: str
     value: str

@@ -23,7 +23,7 @@ _FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = (*WHY, "pool", "arms", "workloads")
 NO_QUESTION = ("gate.roundsOf",)
-"""Paths about how a question is answered; a deployment's spec does not have them."""
+"""Paths that say how a question is answered, not what it asks; a deployment's spec does not have them."""
 _MOST = 4
 """Maximum number of listed changes; the others are counted."""
 
@@ -102,7 +102,8 @@ def _by_name(arms: Sequence[Object]) -> Mapping[str, Object]:
 
 
 def _by_load(workloads: Sequence[Object]) -> Mapping[str, Object]:
-    """Workloads by DATASET@CONCURRENCY; by DATASET for a request rate or ramp, as a dataset has only one of these."""
+    """Workloads by DATASET@CONCURRENCY; by DATASET for a request rate or ramp, because a dataset has at most one of
+    these."""
     return {
         load["name"] if load.get("requestRate") or load.get("rampFrom") else f"{load['name']}@{load['concurrency']}": {
             key: value for key, value in load.items() if key not in ("name", "concurrency", ENOUGH)

@@ -52,8 +52,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """Why clocks were throttled during one load, as NVML's bits. `percent`: largest share of its time over GPUs and
-    reasons; None if the driver has no counters, and `reasons` then come from just before and after the load."""
+    """Why clocks were throttled during one load, as NVML's bits. `percent`: share of the load's time, for the GPU and
+    the reason with the largest share. None if the driver has no counters; `reasons` are then those read right before
+    and after the load."""
 
     workload: str
     reasons: int
@@ -62,8 +63,8 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """One replicate, over all its loads and GPUs: slowest SM clock of a GPU that was not idle, and the maximum clock;
-    lowest power limit; highest temperature."""
+    """Summary of a replicate's readings over all its loads and GPUs: slowest SM clock of a GPU that was not idle, and
+    the maximum clock; lowest power limit; highest temperature."""
 
     sm_mhz: int | None = None
     most_sm_mhz: int | None = None
@@ -140,7 +141,7 @@ def _not_none(*values: int | None) -> list[int]:
 def _throttled(
     workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Iterator[Throttled]:
-    """At most one; none if nothing throttled the clocks."""
+    """What throttled the clocks during the load: at most one `Throttled`, none if nothing did."""
     moments = 0
     for reading in (*before, *after):
         moments |= reading.reasons

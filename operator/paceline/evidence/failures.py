@@ -1,5 +1,5 @@
-"""Failures of a round or of one of its servers: a closed list. A failure says nothing about a candidate's speed, but
-repeated failures of only its servers show that they are unreliable (docs/gate.md).
+"""All failures of a round or of one of its servers. A failure says nothing about a candidate's speed, but repeated
+failures of only its servers show that they are unreliable (docs/gate.md).
 
 `plan/run/ends.py` finds failures of pods and Jobs, `of_server` failures of a server within a round.
 """
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 ONCE, FEW, MANY = 1, 3, 20
-"""Consecutive tries without a result after which a run ends: for causes that cannot change, may be bad luck, or lie in
-the cluster."""
+"""A run ends after this many consecutive tries without a result: ONCE for causes that cannot change, FEW for possible
+bad luck, MANY for causes in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,17 @@ BLAMES_THE_SERVER = frozenset({
     Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout,
     Failure.RequestsFailed, Failure.Malformed,
 })  # fmt: skip
-"""Failures that count against a candidate if the baseline runs on the same accelerators without them; one may be luck.
-They include a hanging server, which the client ends. If the client were to blame for a failed request, requests to the
-baseline would fail as well: the gate offsets one against the other."""
+"""Failures that count against a candidate if the baseline runs on the same accelerators without them; a single failure
+may be bad luck. They include a hanging server, which the client ends. If the client were to blame for a failed request,
+requests to the baseline would fail as well: the gate offsets one against the other."""
 
 ARGUMENTS = 2
 """argparse's exit code for invalid arguments."""
 MEMORY = re.compile(
     r"out of memory|not enough memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE
 )
-"""Messages of PyTorch, the engines, the kubelet, the kernel and the C++ library: no exit code shows this failure."""
+"""Messages of PyTorch, the engines, the kubelet, the kernel and the C++ library about lack of memory, which no exit
+code shows."""
 
 
 def of_server(exit_code: int | None, error: str, seen: Failure | None = None) -> Failure | None:

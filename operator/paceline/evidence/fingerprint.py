@@ -8,10 +8,10 @@ from paceline.core.kept import by_value
 from paceline.core.manifest import Object
 
 WHY = ("podLabels", "queueName", "measured")
-"""Fields about how a run's pods are labelled and queued, and where its rounds come from: in no hash, and neither is
+"""Fields about how a run's pods are labelled and queued, and where its rounds come from. No hash covers them, nor
 `gate.roundsOf`."""
 ENOUGH = "minRequests"
-"""Field of a workload: how few requests are enough after the first round. In no hash, because a round with fewer
+"""Field of a workload: how few requests are enough after the first round. No hash covers it, because a round with fewer
 requests is evidence for the same question."""
 _RULE = ("gate", "search", "sweep", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
@@ -81,7 +81,7 @@ def _measured(spec: Object) -> Object:
 
 
 def _purpose(spec: Object) -> str:
-    """Empty for a gate run; `search: {}` counts as a search although it is empty."""
+    """The run's purpose, "" for a gate run; `search: {}` counts as a search although it is empty."""
     purpose = purpose_of(spec)
     return "" if purpose is Purpose.GATE else purpose
 

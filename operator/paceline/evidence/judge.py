@@ -199,7 +199,8 @@ def speed_is_a_number(case: Case, point: Point) -> Objection | None:
 
 
 def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
-    """A schedule may collapse at the loads that were not reached. Fullness may be rounded to hundredths."""
+    """A ramp that stops below its top proves nothing: the arm may collapse at the loads that were not reached. Fullness
+    may be rounded to hundredths."""
     if not case.ramp or point.errors or (_positive(point.fullness) and point.fullness >= 1 - ROUNDED):
         return None
     top = case.ramp.concurrency
@@ -219,8 +220,8 @@ def client_kept_up(_: Case, point: Point) -> Objection | None:
         return None
     return Objection(
         Failure.ClientBusy,
-        f"the client took {cpu:.0%} of a CPU (maximum {MOST_CPU:.0%}); an event waited {1000 * lag:.1f} ms for it "
-        f"(maximum {1000 * longest:.1f} ms): give its container more CPU, or lower the load",
+        f"the client took {cpu:.0%} of a CPU (maximum {MOST_CPU:.0%}) and handled events {1000 * lag:.1f} ms late on "
+        f"average (maximum {1000 * longest:.1f} ms): give the client's container more CPU, or lower the load",
     )
 
 

@@ -12,7 +12,7 @@ from paceline.core import Workload
 def repeated(workload: Workload, round: int, size: int) -> bool:
     """Whether, for a set of `size` prompts, this round (from 0) repeats its own or earlier rounds' prompts."""
     dataset = workload.dataset
-    if round < 0:  # of a search: all of its rounds send the same prompts
+    if round < 0:  # a search's round: all rounds of a search send the same prompts
         return dataset.requests > size
     return round * (dataset.part or dataset.requests) + dataset.requests > size
 

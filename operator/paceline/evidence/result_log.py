@@ -3,8 +3,9 @@
     paceline2 DIGEST {"arm": …}       # readable even if the pod fails later
     paceline2 DIGEST {"round": …, "replicates": […]}
 
-DIGEST is the start of the SHA-256 of the rest of the line. A log has room for every number, and no engine's container
-can write to the client's. Pods only report numbers; the operator judges them, so that evidence can be judged again.
+DIGEST is the start of the SHA-256 of the rest of the line. The result is in the log because a log has room for every
+number, and because no engine's container can write to the client's log. Pods only report numbers; the operator judges
+them, so that evidence can be judged again.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ _LONGEST_VALUE = 2048
 """Maximum characters of a resolved argument; users cannot set longer ones (`api.types.Argument`)."""
 MOST_GPUS, MOST_POSITIONS, MOST_NOTES = 64, 32, 8
 ALWAYS_THERE, POSITIONS = ("asked", "completed", "errors"), "accepted_at"
-"""Fields of a point."""
+"""Fields of a point: counts that are always there, and the list that is cut to `MOST_POSITIONS`."""
 LARGEST, SMALLEST = 1e15, 1e-9
 """Range of a server's non-zero numbers; others are not measurements. A status has 32 characters for a number."""
 DIGITS, OF_THROUGHPUT = 4, 5
@@ -91,8 +92,8 @@ def _records(log: str) -> Iterator[dict[str, Any]]:
 
 
 def _numbers(value: Any) -> Any:
-    """Replace impossible numbers by None, as from a counter that ran backwards or of an absurdly large cache. The arm
-    loses the point; otherwise the API server would refuse the status and the run would never end."""
+    """Replace numbers that are not finite by None. The arm loses the point; otherwise the API server would refuse the
+    status and the run would never end."""
     match value:
         case dict():
             return {key: _numbers(item) for key, item in value.items()}

@@ -68,7 +68,7 @@ class RoundPlan:
     moved: tuple[str, ...] | None = None
     """Resolved arguments that are not compared because speculation changes them; None: compare only `compared`."""
     engine_version: str = ""
-    """Release of the image; names of pages and metrics depend on it."""
+    """Release of the image; paths and names of metrics depend on it."""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Dataset → its file, for datasets that are not built in."""
     unseen: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class RoundPlan:
     """In a search: arm → the workloads that it is measured on. Its rounds may lack the baseline, so nothing is compared
     within one. Empty: every arm is measured on all workloads."""
     prompt_round: int | None = None
-    """The round whose prompts are sent; None: this one's own."""
+    """The round whose prompts are sent; None: this round's own prompts."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
     workload_timeouts: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -97,7 +97,7 @@ def round_record(
 
 
 def _inputs(judged: Sequence[Judged]) -> Iterable[recorded.Inputs]:
-    """One per workload: its prompts are the same on all arms."""
+    """One record per workload, because a workload's prompts are the same on all arms."""
     for workload in dict.fromkeys(entry.workload for entry in judged):
         points = [entry.point for entry in judged if entry.workload == workload and entry.point]
         if counted := next((point for point in points if point.mean_input), None):
@@ -112,7 +112,7 @@ def _inputs(judged: Sequence[Judged]) -> Iterable[recorded.Inputs]:
 
 
 def _rest_notes(judged: Sequence[Judged]) -> list[str]:
-    """One per arm: the workloads on which its engine chose not to draft."""
+    """One note per arm, with the workloads on which the arm's engine chose not to draft."""
     where: dict[str, list[str]] = defaultdict(list)
     for point in judged:
         if point.at_rest:
@@ -180,7 +180,8 @@ def last_tries(rounds: Iterable[Round]) -> tuple[Round, ...]:
 
 
 def measurements(rounds: Iterable[Round]) -> list[Measurement]:
-    """The gate's input: every point of each round's last try with a result, in order, with its `judged_speed`."""
+    """The gate's input: of each round, in order, the last try that has a result; every point of that try, with the
+    point's `judged_speed`."""
     return [
         _measurement(record.round, point, _replicate_of(record, point.arm))
         for record in last_tries(rounds)

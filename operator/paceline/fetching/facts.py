@@ -23,7 +23,8 @@ def write_facts(facts: ModelFacts) -> dict[str, Any]:
 
 
 def read_facts(value: Mapping[str, Any]) -> ModelFacts:
-    """The inverse, also after JSON. Raises TypeError for a value that has the wrong type or is implausible."""
+    """The inverse of `write_facts`, also after JSON. Raises TypeError for a value that has the wrong type or is
+    implausible."""
     facts = {name: fact for name, fact in known_fields(ModelFacts, value).items() if fact is not None}
     facts |= {name: tuple(fact) for name, fact in facts.items() if isinstance(fact, list)}
     if odd := next((name for name, fact in facts.items() if not _is_plausible(name, fact)), None):

@@ -59,7 +59,8 @@ class InterimBounds:
     saturated: tuple[str, ...] = ()
     """One sentence for each workload that the means leave out."""
     rate_misses: Mapping[str, RateMisses] = field(default_factory=dict)
-    """Workload → rounds in which only one arm kept the request rate; absent if the candidate always did."""
+    """Workload → rounds in which only one arm missed the request rate; absent if the candidate never missed it
+    alone."""
 
     @property
     def means(self) -> Mapping[str, Interval]:
@@ -246,7 +247,8 @@ def shown(bounds: Bounds) -> str:
 
 
 READABLE = 1e6
-"""Largest ratio that is printed: two rounds that are far apart have a bound of hundreds of digits, or infinity."""
+"""Largest ratio that is printed, because two rounds that are far apart give a bound of hundreds of digits, or
+infinity."""
 
 
 def _figure(value: float) -> str:

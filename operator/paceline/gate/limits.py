@@ -12,7 +12,7 @@ FIRST_TOKEN = ("meanTTFT", "p95TTFT")
 AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
 the mean: the p95 of some hundred requests varies by 10 % and more between rounds, too much for eight rounds to decide.
-25 %, because a draft head has its own prefill: a first token after 200 ms may come after 250 ms."""
+It is 25 %, because a draft head has its own prefill: with it, a first token that took 200 ms may take 250 ms."""
 _LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
 BOUNDED_BY: Mapping[str, str] = {
     **dict.fromkeys(_LATENCIES, "maxIncrease"),
@@ -44,7 +44,7 @@ def enforce_maxima(measurements: Sequence[Measurement], bounds: Sequence[Limit])
 
 
 def unknown(rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int]) -> dict[str, Interval | None]:
-    """Workload → None if a round lacks its bounded count, which blocks promotion."""
+    """Workload → None for each workload whose bounded count is missing in a round: that blocks promotion."""
     return {
         w: None
         for w in rounds.workloads

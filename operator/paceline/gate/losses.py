@@ -44,8 +44,8 @@ def server_failures(rounds: Rounds, candidate: str) -> list[ServerFailure]:
 
 
 def _counted(rounds: Rounds, candidate: str) -> list[ServerFailure]:
-    """Failures that count against the candidate. Rounds with failed requests to the candidate only are excused by as
-    many earlier rounds with failed requests to the baseline only: that is how often a client fails by itself."""
+    """Failures that count against the candidate. Each earlier round in which only requests to the baseline failed
+    excuses one round in which only requests to the candidate failed: the client by itself fails that often."""
     baseline_only = [n for n in rounds.of(candidate) if _only_the_baseline_failed(rounds, candidate, n)]
     counted, passed = list[ServerFailure](), 0
     for failure in server_failures(rounds, candidate):

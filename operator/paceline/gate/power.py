@@ -16,17 +16,18 @@ POINT = 0.005
 """Coefficient of variation of a point between repetitions on one server: 0.1 to 0.6 % is usual on one host, up to 10 %
 was seen (vLLM issue 53436)."""
 START = 0.01
-"""Coefficient of variation between two starts of a server, shared by all its workloads: usual value (docs/gate.md)."""
+"""Usual coefficient of variation between two starts of a server (docs/gate.md). All workloads of a start deviate
+alike."""
 _PROMPTS = 0.15
 """Standard deviation of ln(speed-up) between prompts; each round sends other prompts. A modest value: published
 speed-ups of one head range from 1.18x to 1.52x between prompt sets."""
 
 
 def enough_requests(spread: float, weights: Sequence[float]) -> int:
-    """Requests per workload at which the noise of requests, in the mean over workloads of these weights, equals the
-    noise of server starts. One more request of each workload then costs about as much as a start does and tightens the
-    interval less (decision 0068). `spread`: standard deviation of ln(speed) between the baseline's requests, used for
-    both arms. The spread between the prompts' speed-ups is assumed: it could only be measured from ratios."""
+    """Requests per workload at which requests add as much noise as server starts do to the mean over workloads of these
+    weights. Beyond that, another round tightens the interval more than more requests do (decision 0068). `spread`:
+    standard deviation of ln(speed) between the baseline's requests, used for both arms. The spread between the prompts'
+    speed-ups is assumed: it could only be measured from ratios."""
     equal = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
     return math.ceil((2 * spread**2 + _PROMPTS**2) / (equal * 2 * START**2))
 

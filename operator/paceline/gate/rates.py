@@ -1,7 +1,7 @@
 """Whether a candidate keeps the request rates that the baseline keeps.
 
 If a candidate does not keep a rate, its queue grows for as long as the measurement lasts, so its speed at that rate
-depends on the length of the measurement. It is rejected for the rate itself.
+depends on the length of the measurement. The gate rejects the candidate for the rate itself.
 """
 
 import math
@@ -13,8 +13,8 @@ from paceline.gate.rounds import Rounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateMisses:
-    """In how many of `rounds` only the candidate, or only the baseline, missed a request rate. `shown`: the candidate
-    misses it more often, at the look's error."""
+    """In how many of `rounds` only the candidate, or only the baseline, missed a request rate. `shown`: at the look's
+    error, these numbers show that the candidate misses it more often."""
 
     candidate_only: int
     baseline_only: int

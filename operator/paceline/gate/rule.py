@@ -104,8 +104,8 @@ def so_far(
 
 
 def undecided(verdict: Verdict) -> tuple[str, ...]:
-    """Candidates that later rounds must still contain, in the order of arms: those without a last look; none once the
-    verdict is final."""
+    """Candidates that later rounds must still contain, in the order of arms: those that are undecided and have looks
+    left; none once the verdict is final."""
     return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if _open(arm) and not arm.last)
 
 

@@ -6,7 +6,7 @@ from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
 
 RETRACTED = Failure.Retracted.name
 FAILED = Failure.RequestsFailed.name
-"""Requests failed while the server lived. The client may be the cause, and it serves both arms alike."""
+"""Requests failed while the server lived. The client may be the cause; both arms use the same client."""
 MALFORMED = Failure.Malformed.name
 DEATHS = frozenset(failure.name for failure in BLAMES_THE_SERVER) - {RETRACTED, FAILED, MALFORMED}
 """The server exited by itself, or hung and was ended."""

@@ -12,7 +12,7 @@ from paceline.kube.resources import Ref
 GAP = 60.0
 """Seconds without any answer after which the server counts as unreachable."""
 ASK = 15.0
-"""Seconds without an answer after which a probe is sent. Together with a request's timeout, less than `GAP`."""
+"""Seconds without an answer after which a probe is sent. With a request's timeout added, it is less than `GAP`."""
 
 
 class Contact:

@@ -41,12 +41,13 @@ def stamped(manifest: Manifest) -> Manifest:
 
 
 def needs_apply(current: Mapping[str, Any] | None, desired: Mapping[str, Any]) -> bool:
-    """Applying `desired` would change `current` (None: not there)."""
+    """Whether applying `desired` would change `current`; None: the object does not exist."""
     return current is None or difference(current, desired) is not None
 
 
 def needs_status(current: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """The status is not exactly `status`. All of it is ours and without defaults, so no hash is needed."""
+    """Whether the object's status differs from `status`. A status has no fields of others and no defaults, so no hash
+    is needed."""
     published = current.get("status") or {}
     return difference(published, status) is not None or difference(status, published) is not None
 

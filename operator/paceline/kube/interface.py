@@ -45,7 +45,7 @@ class Api(Protocol):
         reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
         """All objects that match, with labels by `selector` and `fields` such as spec.nodeName=NAME, read in pages of
-        at most `limit`. Without managedFields. Gone if the pages take too long.
+        at most `limit`. Objects come without managedFields. Raises Gone if reading the pages takes too long.
 
         `reduce` is called with each object as its page arrives: thousands of whole objects take ten times the memory
         that a store keeps of them, and a process does not return that memory.
@@ -57,13 +57,14 @@ class Api(Protocol):
     def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Changes after `resource_version`, in order. Ends when the server ends it; Gone if the version is too old."""
+        """Changes after `resource_version`, in order, until the server ends the watch. Raises Gone if the version is
+        too old."""
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = True) -> Manifest:
         """Server-side apply. A `metadata.uid` or `resourceVersion` in it must be the object's, else Conflict."""
 
     async def create(self, manifest: Manifest) -> Manifest:
-        """Conflict if the name is taken."""
+        """Create the object. Raises Conflict if the name is taken."""
 
     async def update(self, manifest: Manifest) -> Manifest:
         """Replace the whole object; Conflict unless `metadata.resourceVersion` is the current one."""

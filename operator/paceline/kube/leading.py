@@ -40,8 +40,8 @@ async def leading(
     grace: float = GRACE,
     end: Callable[[int], object] = os._exit,
 ) -> AsyncIterator[Leading]:
-    """Enter once the lease is ours; it is released on leaving, or before. If the caller has not left `grace` seconds
-    after the loss, `end` ends the process. `reach` and `lease` are called on the thread."""
+    """Enter once the lease is ours. Leaving releases the lease, unless `release` did so before. If the caller has not
+    left `grace` seconds after the loss, `end` ends the process. `reach` and `lease` are called on the thread."""
     here = asyncio.get_running_loop()
     ours, lost, released = here.create_future(), asyncio.Event(), asyncio.Event()
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []

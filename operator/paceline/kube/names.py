@@ -58,7 +58,7 @@ def wanted_fields(text: bytes) -> bytes:
 
 
 async def _cut(text: bytes) -> bytes:
-    """In a thread if the text is long. For a short one the hand-over takes longer than parsing."""
+    """Reduce the text, in a thread if it is long; for a short text the hand-over takes longer than parsing."""
     return wanted_fields(text) if len(text) < BESIDE else await asyncio.to_thread(wanted_fields, text)
 
 

@@ -95,7 +95,8 @@ class WorkQueue(Generic[Key]):
             self._wake.set()
 
     def _drop_old_alarms(self) -> None:
-        """Otherwise each pass would leave an alarm behind until it is due, which may take an hour."""
+        """Drop outdated alarms: otherwise each pass would leave an alarm behind until it is due, which may take an
+        hour."""
         self._alarms = [alarm for alarm in self._alarms if self._later.get(alarm[2]) == alarm[0]]
         heapq.heapify(self._alarms)
 

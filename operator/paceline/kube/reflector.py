@@ -43,7 +43,7 @@ class Reflector:
     `synced` is set after the first list. `age`: seconds since the last news of these objects, for any reason;
     `unanswered`: seconds since the server's last answer of any kind, including a refusal.
 
-    An `optional` kind may be unknown to the cluster, or forbidden from the start (rights of an older release): it is
+    An `optional` kind may be unknown to the cluster, or forbidden from the start (a role of an older release): it is
     then `absent`, which counts as an empty list, and is checked for from time to time. `on_presence` is called when it
     appears or disappears.
 

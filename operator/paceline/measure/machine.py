@@ -19,7 +19,7 @@ from paceline.measure.ports import LOOPBACK
 VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """References that the kubelet replaces in a command and in the value of a variable."""
 _SECRET = re.compile(r"TOKEN(?!S|I)|KEY|SECRET|PASS|PWD|CREDENTIAL|AUTH", re.IGNORECASE)
-"""Names of variables and flags whose values are hidden; does not match TOKENIZERS_PARALLELISM."""
+"""Matches names of variables and flags whose values are hidden, but not TOKENIZERS_PARALLELISM."""
 USER = re.compile(r"://[^/@\s]+@")
 """The user in an address, as in HTTPS_PROXY."""
 _HIDDEN = "***"

@@ -10,8 +10,8 @@ from paceline.plan.speeds import as_one_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """`start_seconds`: from a server's start to ready. `stream`: output tokens per second of each request under way or,
-    if `shared`, of a single request. `spread`: standard deviation of its logarithm over the baseline's requests, which
-    determines how many requests later rounds send; None: as many as the first."""
+    if `shared`, of a single request. `spread`: standard deviation of the speed's logarithm over the baseline's
+    requests, which determines how many requests later rounds send; None: as many as the first."""
 
     start_seconds: float
     stream: float
@@ -19,7 +19,7 @@ class Assumptions:
     shared: bool = False
 
     def of_round(self, plan: RoundPlan) -> float:
-        """Seconds, without scheduling, warm-up and the time between two arms."""
+        """Seconds of a round, without scheduling, warm-up and the time between two arms."""
         return self.of_starts(plan) + self.of_loads(plan)
 
     def of_starts(self, plan: RoundPlan) -> float:
@@ -32,7 +32,7 @@ class Assumptions:
         return loads + len(plan.arms) * self.of_parity(plan.parity)
 
     def of_parity(self, parity: Parity | None) -> float:
-        """Seconds, one prompt after another, if every answer reaches its maximum length."""
+        """Seconds of parity's prompts, one after another, if every answer reaches its maximum length."""
         return parity.samples * parity.max_tokens / self.stream if parity else 0.0
 
     def of_request(self, concurrency: int) -> float:
@@ -40,7 +40,7 @@ class Assumptions:
         return self.stream * (as_one_of(concurrency) if self.shared else 1.0)
 
     def of_workload(self, workload: Workload) -> float:
-        """Seconds, if every answer reaches its maximum length."""
+        """Seconds of a workload, if every answer reaches its maximum length."""
         answer = workload.dataset.max_tokens / self.of_request(workload.concurrency)
         if workload.rate:
             return workload.dataset.requests / workload.rate + answer

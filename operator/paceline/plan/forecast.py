@@ -47,7 +47,7 @@ _CLAIM = "PersistentVolumeClaim"
 MOST_WAITS = 64
 """Maximum number of times that time advances for a loan: once per run."""
 OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
-"""Kind → the label with its name on its children."""
+"""Kind → the label that names the owner on its children."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
 _NEVER = ("NotMeasurable",)
 
@@ -129,7 +129,8 @@ def forecast(
 
 
 def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
-    """The API server's objects once `manifest` is applied: of `existing` only those that its planner would read."""
+    """What the API server holds once `manifest` is applied: `manifest`, and those of the `existing` objects that the
+    planner of its kind reads."""
     key = kind, name = handle_of(manifest)
     before = next((dict(stored) for stored in existing if handle_of(stored) == key), {})
     source = ("BenchmarkRun", source_run(manifest["spec"]))
@@ -291,7 +292,7 @@ def _advance(simulation: Simulation) -> bool:
 
 
 def _prefetch_ends(cluster: Cluster) -> bool:
-    """At once. Commits are invented and facts unknown, so preflight finds nothing."""
+    """A prefetch ends at once. Commits are invented and facts unknown, so preflight finds nothing."""
     job = next((job for job in cluster.of("Job", component="fetch") if not finished(job)), None)
     if job is not None:
         kubelet.end_job(cluster, job, "fetch", 0, fetched(fetch_request(job)))
@@ -299,7 +300,7 @@ def _prefetch_ends(cluster: Cluster) -> bool:
 
 
 def _servers_get_ready(cluster: Cluster) -> bool:
-    """At once: the start of a server that nothing waits for takes no time."""
+    """Servers get ready at once: the start of a server that nothing waits for takes no time."""
     starting = [pod for pod in _placed_servers(cluster) if pod["status"]["phase"] != "Running"]
     for pod in starting:
         kubelet.mark_ready(pod)
@@ -307,7 +308,7 @@ def _servers_get_ready(cluster: Cluster) -> bool:
 
 
 def _one_more_waits(cluster: Cluster) -> bool:
-    """A roll-out waits for room for one additional server, until the planner gives up."""
+    """A roll-out waits for accelerators for one additional server, until the planner gives up."""
     waits = any(one_more_waits(one, cluster.owned("Pod", one), {}, cluster.now) for one in cluster.of("Deployment"))
     cluster.now += SURGE_PATIENCE if waits else timedelta()
     return waits

@@ -97,4 +97,5 @@ WITHOUT_CLAIMS = (
 IN_USE = re.compile(
     r"Multi-Attach|ReadWriteOncePod|already (?:exclusively )?(?:attached|used)|volume is in use", re.IGNORECASE
 )
-"""Words of the attach/detach controller, of the scheduler and of CSI drivers. That other pod will end."""
+"""Words of the attach/detach controller, of the scheduler and of CSI drivers for a volume that another pod uses. That
+pod will end."""

@@ -2,9 +2,9 @@
 
 A decode step takes OVERHEAD, and the time to read the active weights once. This gives 93 tokens/s for 70 B in FP8 on
 four H100, 100 for 8 B in bfloat16 on one, and 163 for 6 B on one H200, where SGLang 0.5.17 reached 233
-(docs/reports/gpu.md). It is too fast for mixtures of experts: 397 for 3 B active on four H200, where 171 is published.
-With c concurrent requests, each gets c^-0.25 of it: 0.42 at 32, where that H200 reached 0.44 and the published table
-has 0.28.
+(docs/reports/gpu.md). The estimate is too fast for mixtures of experts: 397 for 3 B active on four H200, where 171 is
+published. With c concurrent requests, each gets c^-0.25 of that speed: 0.42 at 32, where the H200 of the report reached
+0.44 and the published table has 0.28.
 """
 
 import math

@@ -48,7 +48,7 @@ class Trouble:
     fatal: bool = False
     """A retry changes nothing: a person must act."""
     reason: Reason = Reason.ServersStarting
-    """Its kind, as the reason of Ready."""
+    """The problem's kind, as the reason of Ready."""
     since: datetime | None = None
     """Start time reported by the cluster; None if it does not report one."""
     final: datetime | None = None
@@ -239,7 +239,7 @@ def _crashed(pod: Object) -> Trouble | None:
         if not ended or (once and not ended.get("exitCode")):
             continue
         hopeless = ended.get("exitCode") == USAGE_ERROR
-        # It will end the same way again, so a moment of running in between does not count.
+        # The container will end the same way again, so a moment of running in between does not count.
         if "running" in state and (status.get("ready") or not hopeless):
             continue
         again = status.get("restartCount", 0) >= MANY_RESTARTS and _lived(ended) < LONG_LIFE
@@ -251,7 +251,8 @@ def _crashed(pod: Object) -> Trouble | None:
 
 
 _SILENCE = timedelta(seconds=30)
-"""Controllers create pods, and kubelets start them, within seconds or not at all."""
+"""How long an object waits before its Events are read: controllers create pods, and kubelets start them, within seconds
+or not at all."""
 ASK_AGAIN = timedelta(minutes=1)
 MAKES_A_GROUP = "StatefulSet"
 """Kind that creates the pods of a LeaderWorkerSet; it reports refusals only in Events."""
@@ -370,7 +371,7 @@ def _claim(claim: Object) -> datetime | None:
 
 
 def _group(group: Object) -> datetime | None:
-    """When its generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
+    """When the group's generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
     progressing = condition(group, "Progressing")
     made = group["metadata"].get("creationTimestamp")
     return (changed_since(progressing) if progressing else None) or (parse_time(made) if made else None)

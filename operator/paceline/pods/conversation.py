@@ -100,7 +100,7 @@ def conversation(entry: Any, where: str) -> Conversation | None:
 
 
 def _time(entry: Mapping[str, Any], where: str) -> float | None:
-    """A number, or a date and time: as text in JSON (ISO 8601), as a value in a table."""
+    """Read a number, or a date and time, which is text in JSON (ISO 8601) and a value in a table."""
     said = entry.get(TIMESTAMP)
     try:
         if isinstance(said, datetime):
@@ -144,7 +144,8 @@ def _openai(messages: Sequence[Any], where: str) -> list[Message]:
 
 
 def _sharegpt(messages: Sequence[Any], where: str) -> list[Message]:
-    """With ShareGPT's names or OpenAI's; bench_serving's `custom` has no speakers, and either name for the text."""
+    """Messages with ShareGPT's field names or OpenAI's. In bench_serving's `custom`, they have no speaker, and the text
+    under either name."""
     found = []
     for number, message in enumerate(_objects(messages, where, "from", "value")):
         speaker = next((name for name in ("from", "role") if name in message), "from")
@@ -163,7 +164,7 @@ def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
 
 
 def _prompt(prompt: Any, where: str) -> list[Message]:
-    """A question, or messages in tables for training."""
+    """The field is a question, or, in tables for training, a list of messages."""
     return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _openai(prompt, where)
 
 
@@ -174,7 +175,7 @@ CONVERSATION_FORMATS: Mapping[str, Callable[[Any, str], list[Message]]] = {
     "turns": _speed_bench,
     PROMPT: _prompt,
 }
-"""By the entry's field with the messages."""
+"""The entry's field that has the messages → its reader."""
 
 
 def _objects(messages: Sequence[Any], where: str, role: str, text: str) -> Sequence[Mapping[str, Any]]:

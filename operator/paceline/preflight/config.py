@@ -137,7 +137,7 @@ def _cache_elements(config: _Config, kinds: Sequence[str]) -> int | None:
 
 
 def _state_bytes(config: _Config, kinds: Sequence[str]) -> int | None:
-    """For gated delta networks: a matrix of key size by value size for each value head."""
+    """Bytes of the state of gated delta networks: a matrix of key size by value size for each value head."""
     parts = [config.number(f"linear_{part}") for part in ("num_value_heads", "key_head_dim", "value_head_dim")]
     if None in parts:
         return None

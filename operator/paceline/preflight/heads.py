@@ -78,7 +78,7 @@ EAGLE_CLASS, EAGLE3_CLASS = "LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"
 """The first heads declare their target's class; SGLang needs the head's: one of HEADS_OF, or these."""
 
 _MANY = 8
-"""Layers: more than any head has."""
+"""A number of layers that no head has."""
 
 
 def target_takes_eagle3(pair: PairFacts) -> Iterator[ModelFinding]:

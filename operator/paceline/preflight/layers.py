@@ -18,7 +18,7 @@ from paceline.engines.model_rules import (
 
 
 def aux_layers_attend(pair: PairFacts) -> Iterator[ModelFinding]:
-    """For both ways of counting: outputs, or the layers before which states are taken."""
+    """Checks both ways of counting: layers whose outputs are taken, and layers before which states are taken."""
     named, attention = pair.head.aux_layers, pair.target.attention_layers
     if pair.draft.algorithm != "EAGLE3" or not attention:
         return

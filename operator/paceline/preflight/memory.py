@@ -62,7 +62,8 @@ class Estimate:
 
 
 def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate | None:
-    """None if the weights or the accelerator are unknown. `parallel` replaces the spec's."""
+    """The estimate for an arm; None if the weights or the accelerator are unknown. `parallel` replaces the spec's
+    tensor-parallel size."""
     server, target = pool.server, pool.target
     accelerator, adapter = server.accelerator, ENGINES[server.engine.type]
     split = parallel or accelerator.tensor_parallel_size

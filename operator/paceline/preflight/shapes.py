@@ -25,7 +25,8 @@ EXPORT = "name a head whose files and config.json agree, or export this one agai
 
 
 def rows_are_announced(pair: PairFacts) -> Iterator[ModelFinding]:
-    """For an output layer, an embedding and the map of draft tokens. Embeddings of whole models may be padded."""
+    """Compares the rows of the output layer, the embedding and the map of draft tokens. Embeddings of whole models may
+    be padded."""
     if pair.draft.algorithm not in HIDDEN_STATE_READERS:
         return
     some, all_ = pair.head.draft_vocab_size, pair.head.vocab_size

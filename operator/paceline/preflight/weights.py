@@ -77,7 +77,7 @@ def is_quantized(tensors: Collection[str]) -> bool:
 
 
 def _own_lm_head(config: Mapping[str, Any]) -> bool:
-    """Otherwise the embedding is used, or the target's."""
+    """Whether the head needs its own lm_head; otherwise its embedding is used, or the target's lm_head."""
     return not config.get("tie_word_embeddings") and config.get("draft_vocab_size") is not None
 
 

@@ -25,7 +25,8 @@ STOP_WHERE_A_PERSON_MUST_ACT: Manifest = {
 
 
 def claim(namespace: str, template: ClaimTemplate) -> Manifest:
-    """Has no owner: the namespace shares its models, and they outlive the deployment that downloaded them."""
+    """The cache's claim. It has no owner, because the namespace shares its models, which outlive the deployment that
+    downloaded them."""
     storage_class = {"storageClassName": template.storage_class_name} if template.storage_class_name else {}
     return {
         "apiVersion": "v1",

@@ -17,7 +17,7 @@ class Settings:
     image: str
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: tuple[str, ...] = ()
-    """For our image in rounds and in the prefetch, in their namespaces."""
+    """Pull secrets for our image, in the namespaces of rounds and prefetches."""
     server_priority_class: str | None = None
     benchmark_priority_class: str | None = None
     fetch_env: tuple[Mapping[str, Any], ...] = ()
@@ -53,7 +53,7 @@ class Owner:
 
     @property
     def reference(self) -> Manifest:
-        """blockOwnerDeletion stays false: it would need rights on the owner's finalizers."""
+        """blockOwnerDeletion stays false, because it needs permission to update the owner's finalizers."""
         return {
             "apiVersion": API_VERSION,
             "kind": self.kind,

@@ -49,7 +49,8 @@ def pull_secrets(settings: Settings) -> Manifest:
 
 
 def _security(said: Mapping[str, Any], settings: Settings) -> Manifest:
-    """Kubernetes refuses allowPrivilegeEscalation: false for a privileged container."""
+    """The installation's security context for the server. For a privileged container it lacks allowPrivilegeEscalation:
+    false, because Kubernetes refuses the two together."""
     context = dict(settings.server_security)
     added = (said.get("capabilities") or {}).get("add") or ()
     if said.get("privileged") or "SYS_ADMIN" in added or "CAP_SYS_ADMIN" in added:

@@ -21,8 +21,8 @@ _COMPONENT = "devices"
 
 
 def claim_spec(accelerator: Accelerator) -> Manifest:
-    """The claim of one pod: `count` devices of the class. A driver's devices belong to one node, so all of them are on
-    one."""
+    """The claim of one pod: `count` devices of the class. A driver's devices belong to one node, so the claim's devices
+    are all on the same one."""
     selectors = [{"cel": {"expression": selector}} for selector in accelerator.device_selectors or ()]
     exactly = {
         "deviceClassName": accelerator.device_class_name,

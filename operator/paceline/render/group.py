@@ -17,8 +17,8 @@ GROUPS = "LeaderWorkerSet"
 LEADER: Mapping[str, str] = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
 
 _LONGEST_NAME = 48
-"""Its StatefulSets are called NAME-GROUP, and their pods have a label of that name, a "-" and ten characters: 63 in
-all."""
+"""Maximum length of a LeaderWorkerSet's name. Its StatefulSets are called NAME-GROUP, and their pods have a label of
+that name, a "-" and ten characters; a label's value has at most 63."""
 
 
 def group_name(owner: str, pool: str) -> str:

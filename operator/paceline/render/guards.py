@@ -65,6 +65,6 @@ def _ports(server: Server) -> Iterator[Mapping[str, Any]]:
     spec = server.engine.pod_template.get("spec", {})
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         for port in container.get("ports") or ():
-            # The API server refuses anything else when it creates the pod.
+            # Skip malformed ports: the API server refuses them when the pod is created.
             if isinstance(port, Mapping) and isinstance(number := port.get("containerPort"), int):
                 yield {"port": number, "protocol": port.get("protocol", "TCP")}

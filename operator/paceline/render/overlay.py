@@ -23,9 +23,9 @@ IN_A_ROUND = frozenset({
     "os", "overhead", "resourceClaims", "resources", "runtimeClassName", "schedulerName", "securityContext",
     "serviceAccountName",
 })  # fmt: skip
-"""In addition to volumes, init containers that end, and the node affinity."""
+"""Fields of the overlay that a round's pod gets, besides volumes, init containers that end, and the node affinity."""
 IN_A_FETCH = frozenset({"dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets", "schedulerName"})
-"""The prefetch runs on the accelerators' nodes, but takes none."""
+"""Fields of the overlay that the prefetch's pod gets: it runs on the accelerators' nodes, but takes no accelerator."""
 
 
 def laid_over(base: Any, over: Any, field: str = "") -> Any:
@@ -92,7 +92,7 @@ def node_affinity(over: Mapping[str, Any]) -> Manifest:
 
 
 def _joined(base: Sequence[Any], over: Sequence[Any], key: str, whole: bool) -> list[Any]:
-    """In the order of `base`, followed by items only in `over`."""
+    """The merged list: items of `base` in their order, then items that only `over` has."""
     items = {item[key]: item for item in base}
     for item in over:
         there = items.get(item[key])

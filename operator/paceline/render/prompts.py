@@ -41,8 +41,8 @@ def prompt_mounts(run: RunSpec) -> list[Manifest]:
 
 
 def _config_map(dataset: Dataset) -> Manifest:
-    """Optional: otherwise a pod whose ConfigMap is missing would wait forever and hold its accelerators. The client
-    reports the missing file."""
+    """The volume is optional: otherwise a pod whose ConfigMap is missing would wait forever and hold its accelerators.
+    The client reports the missing file."""
     key = dataset.address.path
     return {"name": dataset.address.name, "items": [{"key": key, "path": key}], "optional": True}
 
@@ -54,7 +54,7 @@ def _on_the_cache(dataset: Dataset) -> str:
 
 
 def _datasets(run: RunSpec) -> tuple[Dataset, ...]:
-    """Without duplicates: a dataset is measured at several concurrencies."""
+    """The datasets without duplicates, because a dataset may be measured at several concurrencies."""
     return tuple({workload.dataset.name: workload.dataset for workload in run.workloads}.values())
 
 

@@ -17,7 +17,7 @@ OF_THE_POD = ("hostUsers", "imagePullSecrets", "nodeSelector", "os", "runtimeCla
 OF_THE_CONTAINER = ("image", "imagePullPolicy", "securityContext")
 """Fields of a server that affect how its image is pulled and its pod admitted."""
 _SMALL = {"cpu": "100m", "memory": "64Mi"}
-"""For a shell that ends at once; a quota may require limits."""
+"""Resources of a shell that ends at once; they are set, because a quota may require limits."""
 
 
 def pull_job(owner: Owner, pool: str, template: Mapping[str, Any], node: str) -> Manifest:

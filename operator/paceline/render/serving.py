@@ -20,11 +20,11 @@ from paceline.render.pod import placement, server_container, volumes
 REVISION_LABEL = "paceline.dev/revision"
 ARM_LABEL = "paceline.dev/arm"
 
-# SIGTERM comes this much later: by then no endpoint sends new requests. After it SGLang still accepts requests, and
-# waits for each of them.
+# The preStop hook delays SIGTERM by this much: by then no endpoint sends new requests. SGLang still accepts requests
+# after SIGTERM, and waits for each of them.
 ENDPOINT_REMOVAL_SECONDS = 5
 LONGEST_GENERATION_SECONDS = 120
-# Polls every five seconds, fifteen seconds for the schedulers, then stragglers are killed and the listener stops.
+# SGLang polls every five seconds, gives its schedulers fifteen seconds, then kills stragglers and stops listening.
 SHUTDOWN_SECONDS = 90
 STARTUP_PERIOD_SECONDS = 2
 SERVICE_PORT = 80

@@ -3,7 +3,7 @@
     `build_report`  manifests → `Report`, the content as words and numbers (`build`: `measured`, `crossover`, `facts`)
     `FORMATS`       `Report` → HTML (`html`, with the charts of `figures`), Markdown (`markdown`), JSON (`data`)
 
-HTML needs the extra `report` (jinja2 and matplotlib), imported on first use.
+HTML needs the extra `report`: jinja2 and matplotlib, which are imported on first use.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +21,6 @@ def _html(report: Report) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = {"html": _html, "md": markdown, "json": json}
-"""By file name extension."""
+"""File name extension → writer of that format."""
 
 __all__ = ["FORMATS", "Report", "build_report", "runs"]

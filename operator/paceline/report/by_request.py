@@ -15,8 +15,8 @@ Points = Sequence[PointRecord]
 
 
 def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
-    """For every arm on every workload with an slo: over all valid rounds together, including those without a good
-    request."""
+    """Goodput of every arm on every workload with an slo, over all valid rounds together, including those without a
+    good request."""
     slos = {named_workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
     for name, arm, points in points_of(arms, tuple(slos), rounds):
         if counted := [point for point in points if not why(point) and point.good_requests is not None]:
@@ -32,7 +32,8 @@ def goodput(spec: Object, arms: Sequence[str], rounds: Sequence[Round]) -> Itera
 
 
 def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[PromptsView]:
-    """For every candidate on every workload. Deciles are geometric means over rounds, the fraction is arithmetic."""
+    """The speed-ups by prompt of every candidate on every workload. Deciles are geometric means over rounds, the
+    fraction is an arithmetic mean."""
     for name, arm, points in points_of(arms[1:], workloads, rounds):
         seen = [point for point in points if not why(point)]
         worst, median, best = (
@@ -46,7 +47,7 @@ def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Roun
 
 
 def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Lengths]:
-    """For every arm on every workload: means over rounds, each of which has different prompts."""
+    """The lengths for every arm on every workload: means over rounds, each of which has different prompts."""
     sent = [one for entry in last_tries(rounds) for one in entry.inputs]
     for name, arm, points in points_of(arms, workloads, rounds):
         inputs = [one for one in sent if one.workload == name]

@@ -12,7 +12,7 @@ from paceline.report.text import capital
 
 
 def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
-    """None if only one concurrency was measured, or none in two rounds."""
+    """The table by concurrency; None if only one concurrency was measured, or none in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
     placed = {named_workload(one): one for one in spec["workloads"] if at_one_load(one)}
     loads = {

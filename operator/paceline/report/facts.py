@@ -129,7 +129,8 @@ def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView
 
 
 def _rate(point: recorded.PointRecord) -> float:
-    """Over the whole time; if unknown, the steady window's rate, which is close enough for a sum."""
+    """Tokens per second over the whole time; if unknown, those of the steady window, which is close enough for a
+    sum."""
     return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 
 

@@ -48,7 +48,7 @@ WIDE = Layout(width=860, left=170, right=170, row=30, words=0)
 NARROW = Layout(width=350, left=6, right=6, row=52, words=22)
 BOTTOM, TOP, HEAD, GAP = 54, 4, 34, 6
 _KEY = 48
-"""From the axes down to the legend."""
+"""Space between the axes and the legend below."""
 AT_SIDE: dict[str, Any] = {
     "xycoords": ("axes fraction", "data"),
     "textcoords": "offset points",

@@ -57,7 +57,7 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 
 
 def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[CountsView]:
-    """For every arm on every workload that was measured at all."""
+    """Counts of requests, for every arm on every workload that was measured at all."""
     for workload, arm, points in points_of(arms, workloads, rounds):
         if sent := [point for point in points if point.asked is not None]:
             yield CountsView(
@@ -92,7 +92,8 @@ def _total(counts: Iterable[int | None]) -> int | None:
 
 
 def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Positions]:
-    """For every arm on every workload with positions. A round with fewer positions does not count for the others."""
+    """Acceptance by position, for every arm on every workload that has it. A round with fewer positions does not count
+    for the others."""
     for workload, arm, points in points_of(arms, workloads, rounds):
         if mine := [share for point in points if not why(point) and (share := _accepted(point))]:
             columns = ([one for one in column if one is not None] for column in zip_longest(*mine))

@@ -11,7 +11,7 @@ from paceline.report.search_model import SearchView, Throughput
 MEAN_OVER_WORKLOADS = "mean"
 """The workload name of the weighted mean in `status.results`."""
 MEANS = (MEAN_OVER_WORKLOADS, "mean@rate")
-"""Also, as the second, the mean of workloads at a rate, if there are closed loops too."""
+"""Workload names of means. The second is the mean of workloads at a rate, in a run that has closed loops too."""
 
 PROVISIONAL = "provisional"
 """Outcome of a candidate between two looks of the current run. Its bounds decide nothing."""
@@ -326,7 +326,7 @@ class RunView:
     advice: str
     """Further advice about the pool; empty if none."""
     speed_up: Bounds | None
-    """The winner's over all workloads, else the only candidate's."""
+    """The winner's speed-up over all workloads; without a winner, that of the only candidate."""
     emulated: bool
     asked: str
     """The gate's rule in a sentence."""
@@ -348,7 +348,7 @@ class RunView:
     trade_offs: tuple[TradeOff, ...]
     """For datasets that were measured at several concurrencies."""
     over_loads: tuple[Throughput, ...]
-    """For the same datasets."""
+    """For the same datasets: throughput over concurrency."""
     crossover: CrossoverView | None
     search: SearchView | None
     """Set for a run with a search. Its arms are then the measured ones, best first."""

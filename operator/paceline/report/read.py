@@ -45,7 +45,7 @@ def ordered_bounds(ratio: float | None, lower: float | None, upper: float | None
 
 
 def gate(spec: Object) -> Gate:
-    """For a sweep, a gate with its confidence and its last round."""
+    """The run's gate; for a sweep, a gate with the sweep's confidence and its last round as the only look."""
     given, default, looks = spec.get("gate") or {}, Gate(), default_looks(len(spec["arms"]))
     if (sweep := spec.get("sweep")) is not None:
         last = sweep.get("rounds") or looks[-1]

@@ -73,7 +73,7 @@ def shape(arm: Object) -> str:
 
 
 def heading(verdict: RunVerdict) -> str:
-    """Empty for a verdict with an outcome."""
+    """The heading of a search's result; empty for a verdict with an outcome."""
     return "" if verdict.outcome else f"Found {verdict.winner}" if verdict.winner else "Searching"
 
 

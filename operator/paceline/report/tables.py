@@ -97,7 +97,7 @@ def _drift(effect: EffectView) -> TableCell:
 
 
 def limits_table(run: RunView) -> HtmlTable:
-    """The same for the gate's limits."""
+    """Every interval of a metric that the gate limits, its threshold, and whether it was shown."""
     rows = (
         (
             TableCell(text=one.arm),

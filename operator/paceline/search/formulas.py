@@ -21,7 +21,7 @@ SIBLINGS = (0.2, 0.4, 0.6, 0.8)
 DECAY = (0.93, 0.97, 1.01)
 """Factor of a guess's probability of being right, from one level to the next."""
 EVEN_SIBLINGS, EVEN_DECAY = (0.15, 0.3, 0.5, 0.75), (0.94, 1.0)
-"""As SIBLINGS and DECAY, if every level tries equally many guesses."""
+"""The same as SIBLINGS and DECAY, if every level tries equally many guesses."""
 FILL = (0.0, 0.5, 1.0)
 """Exponent of the share of a level's branches for which there are tokens."""
 WASTE = (0.0, 0.2, 0.4)
@@ -38,7 +38,8 @@ VERIFY = tuple(0.0005 * 2**i for i in range(9))
 FREE = (0, 8, 24)
 """Tokens that cost a seventh of VERIFY, because memory bandwidth hides their arithmetic."""
 _FULL = (6, 24)
-"""Or: tokens after which the next costs a third of VERIFY, because most experts of a mixture were already read."""
+"""Alternative to FREE: tokens after which the next one costs a third of VERIFY, because most experts of a mixture were
+already read."""
 _HIDDEN = 0.15
 BRANCH = (0.0, 0.2)
 """Relative increase of a pass's time per doubling of the branches."""
@@ -50,7 +51,8 @@ USUAL_DRAFT, USUAL_VERIFY = (0.05, 0.8), (0.008, 1.5)
 
 @lru_cache(maxsize=64)
 def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
-    """ln of the step time in steps of the baseline, parameters by trees; and the squared unusualness of parameters."""
+    """ln of the step time, in steps of the baseline: a row per combination of parameters, a column per tree. And per
+    row, how far DRAFT and VERIFY are from the usual: the sum of squared standard deviations."""
     steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
     doublings = np.log2([tree.top_k for tree in trees])

@@ -27,7 +27,7 @@ def nothing(table: Table) -> Found:
 
 def best_found(table: Table, now: Standing | None, complete: bool = True, notes: Sequence[str] = ()) -> Found:
     """The best arm that was measured on every workload; if the budget ended before, the best of all remaining. Of
-    equals the one with fewer draft tokens."""
+    equally fast arms, the one with fewer draft tokens."""
     if now is None or not now.alive:
         return Found(winner=None, complete=complete, notes=(*notes, *_failures(table)))
     every = [row for row in now.alive if (table.counts[row] > 0).all()]
@@ -62,7 +62,7 @@ def _failures(table: Table) -> Iterator[str]:
 
 
 def _unsteady(table: Table, now: Standing, row: int) -> Iterator[str]:
-    """A server with two speeds wins or loses by chance."""
+    """Notes on an arm whose points contradict each other: a server with two speeds wins or loses by chance."""
     name, rests = table.question.names[row], now.rests[row][~np.isnan(now.rests[row])]
     spread = float(np.std(rests, ddof=1)) if len(rests) > 1 else 0.0
     if spread > UNSTEADY and not table.question.mixed:

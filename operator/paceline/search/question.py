@@ -18,7 +18,7 @@ class Option:
     name: str
     tree: Tree | None = None
     draft_tokens: int = 0
-    """Maximum per verify step: of equally fast options the one with fewer wins."""
+    """Maximum draft tokens per verify step; of equally fast options, the one with fewer wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ class Ranking:
     """Estimates for every option, relative to the reference, in ln. Options without a tree have variance 0."""
 
     lengths: Array
-    """Tokens per step, options by workloads: measured or estimated."""
+    """Tokens per step, measured or estimated: one row per option, one column per workload."""
     speed: Belief
     """Mean speed over the workloads."""
 

@@ -91,7 +91,8 @@ def _alive(table: Table, values: Array, noise: float) -> list[int]:
 
 
 def slower_everywhere(table: Table, row: int, leader: int, noise: float) -> bool:
-    """Slower on all workloads that both have, at least two: for the baseline, also on the one with least acceptance."""
+    """Whether `row` is slower than `leader` on all workloads on which both were measured, at least two. A baseline must
+    thus be slower on the workload with least acceptance, too."""
     common = (table.counts[row] > 0) & (table.counts[leader] > 0)
     ahead = (table.logs[leader] - table.logs[row])[common]
     return len(ahead) >= 2 and float(ahead.min()) > Z_OF_A_BOUND * noise * math.sqrt(2)

@@ -27,20 +27,21 @@ from paceline.search.table import Table
 
 DEFAULT = Tree(num_steps=3, top_k=1, num_draft_tokens=4)
 DEEP = 8
-"""The reference is the deepest chain up to this: deeper ones lose most steps, and do not show at which level."""
+"""Maximum depth of the reference chain: deeper chains lose most steps, and do not show at which level."""
 TWO = 2
 """Workloads, or repetitions, before an arm may be dropped."""
 _PROBES = 3
 """Branchings to probe before their estimates are trusted: a branching head can be slow for reasons that no chain
 shows."""
 ENTRY_POINTS, ENTRY_ROUNDS, GUESSED = 4, 10, 3
-"""Workloads of an entering tree; maximum rounds with an entrant; those in which the estimate alone chooses it."""
+"""Maximum workloads for an entering tree; maximum rounds with an entrant; number of first rounds in which the estimate
+alone chooses the entrant."""
 RACING = 3
 """Arms in the final rounds."""
 _RESERVED = 1
 """Server starts reserved for the final rounds."""
 REPEATS = 2
-"""Times that a workload is measured on arms that are too close."""
+"""How often each workload is measured on arms that are too close to call."""
 WORTH = 0.0003
 """Expected gain, in ln, below which a server start is not worth it."""
 START_SHARE, FEWEST_STARTS = 0.26, 12
@@ -223,7 +224,8 @@ class _Round:
         return np.asarray(few & self.table.usable & (self.table.counts.sum(axis=1) < enough))
 
     def _promising(self, count: int, taken: Sequence[int], worth: float) -> list[int]:
-        """Trees by the expected gain of a measurement, each given the ones before it."""
+        """Up to `count` trees with the largest expected gain of a measurement; each choice assumes that those before it
+        are measured."""
         belief = Belief(self.now.ranking.speed.mean, self.now.ranking.speed.covariance)
         for row in taken:
             belief.observe(row, float(belief.mean[row]), POINT_NOISE)

@@ -94,5 +94,5 @@ class Table:
 
 
 def valid(throughput: float | None) -> bool:
-    """Whether it is positive and finite; NaN is not."""
+    """Whether the number is positive and finite; NaN is not."""
     return throughput is not None and 0 < throughput < math.inf

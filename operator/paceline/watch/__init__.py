@@ -1,5 +1,5 @@
-"""Judges from the counters of a pool's servers whether its speculation still pays. Pure: clocks are
-arguments, and the controller reads the pages.
+"""Judges from the counters of a pool's servers whether its speculation still pays. Pure: clocks are arguments, and the
+controller reads the counters.
 
     `Watched`    the planner's input for a pool: what serves, and what its evidence expects
     `observe`    add one reading of each server to the pool's windows, and judge them    (windows.py, judge.py)

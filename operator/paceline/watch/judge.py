@@ -16,8 +16,8 @@ from paceline.watch.windows import Increase, ServerWindow, halves, window_increa
 
 LEAST_REQUESTS = 20
 """Requests finished in each half of a window before it is judged, and in the whole window for a judgement to be kept.
-The acceptance length of requests of one data set varies by about 0.5, so the mean of 20 varies by 0.11. A quarter of
-the 1.5 accepted drafts of a length of 2.5 is three times as much, and both halves must show it."""
+The acceptance length of requests of one data set varies by about 0.5, so the mean of 20 varies by 0.11. A drop by a
+quarter of the 1.5 accepted drafts of a length of 2.5 is three times as large, and both halves must show it."""
 LEAST_STEPS = 200
 """Verify steps in each half: ten per request. Very short answers have fewer and are weaker evidence."""
 LONGEST_SILENCE = 300.0
@@ -116,7 +116,8 @@ def _unread(facts: Facts) -> str | None:
 
 
 def _too_little(facts: Facts) -> str | None:
-    """Not for a pool that was found bad: a lack of traffic does not make it good."""
+    """The window has too little traffic. This is not said of a pool that was found bad, because a lack of traffic does
+    not make it good."""
     if facts.before is JudgementKind.ACCEPTANCE_DROPPED and facts.watched.expected:
         return None
     judged = facts.before in (JudgementKind.AS_EXPECTED, JudgementKind.BEYOND_CROSSOVER)

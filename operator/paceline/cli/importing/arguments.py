@@ -51,7 +51,7 @@ class Told:
 
 
 def carried_arguments(engine: str, version: str, args: Sequence[str], target: str = "") -> Told:
-    """`target` is the model that the user names."""
+    """Assign each argument to a field. `target` is the model that the user names."""
     flags = ENGINES[engine].importing.flags(version)
     words, notes = renamed(engine, version, args)
     last: dict[str, ParsedFlag] = {}

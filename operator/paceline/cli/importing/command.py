@@ -71,7 +71,8 @@ class Launch:
 
 
 def launch(container: Mapping[str, Any]) -> Launch | None:
-    """None if the container starts no known engine. Raises UnansweredError for a script that cannot be read."""
+    """How the container starts its engine; None if it starts no known one. Raises UnansweredError for a script that
+    cannot be read."""
     path = f"containers[{container.get('name', '')}]"
     written = literals(container.get("env") or ())
     command = [str(word) for word in container.get("command") or ()]

@@ -29,7 +29,7 @@ class Environment:
 
 
 def split_environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
-    """`path` is the list's path."""
+    """Split the variables of the list at `path`."""
     kept, fetch, notes = list[Mapping[str, Any]](), list[Mapping[str, Any]](), list[Note]()
     token: Mapping[str, str] | None = None
     key: Mapping[str, str] | None = None

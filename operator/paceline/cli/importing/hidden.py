@@ -89,8 +89,8 @@ def _follows(words: Sequence[Any], i: int) -> bool:
 def hide(
     manifest: dict[str, Any], notes: Sequence[Note], problems: Sequence[Problem], known: frozenset[str]
 ) -> tuple[dict[str, Any], list[Note], list[Problem]]:
-    """All three without secrets. A secret in a required field is a problem; other containers lose the variable, like
-    the engine's container."""
+    """The manifest, the notes and the problems without secrets. A secret in a required field is a problem; other
+    containers lose the variable, like the engine's container."""
     template = manifest["spec"]["engine"].get("podTemplate", {})
     gone = list(_without_variables(template.get("spec", {})))
     found = dict[str, None]()

@@ -47,7 +47,7 @@ class RequestedAccelerator:
 def accelerator(
     pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None
 ) -> RequestedAccelerator:
-    """`product` and `count` are options."""
+    """The accelerator that the Deployment requests; the options `product` and `count` override it."""
     resource, asked = _resource(container)
     questions = list[str]()
     number = count or (int(asked) if asked.isdecimal() else 0)
@@ -118,8 +118,8 @@ def carried_template(
     cache: Mount | None,
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
-    """`engine` is name and version. `kept_paths`: words that may name files below the cache's mount, which then stays,
-    read-only."""
+    """The contents of engine.podTemplate. `engine` is name and version; `kept_paths`: words that may name files below
+    the cache's mount, which then stays, read-only."""
     spec = {k: v for k, v in deepcopy(dict(template["spec"])).items() if DEFAULTS.get(k) != v}
     spec.pop("serviceAccount", None)
     for field in PLACED:
@@ -255,7 +255,7 @@ def _server(
 
 def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path: str) -> tuple[Manifest, Note]:
     """Carries over how often the probe runs. Leaves out its delays before the start (see `longest_start`) and a timeout
-    shorter than the engine's own page needs."""
+    that is too short for the path that Paceline's probe asks."""
     adapter = ENGINES[engine[0]]
     least = adapter.health_timeout_seconds if probe == "livenessProbe" else adapter.ready_answer_seconds(engine[1])
     written = {key: value for key, value in said.items() if PROBE_DEFAULTS.get(key) != value}

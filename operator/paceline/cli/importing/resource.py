@@ -276,7 +276,7 @@ def _pool(deployment: Mapping[str, Any], said: Told, options: Options) -> Manife
 
 
 def _promotion(seconds: int) -> Manifest:
-    """Set if a start may take longer than Paceline's default deadline."""
+    """spec.promotion, set only if a start may take longer than Paceline's default deadline."""
     usual = PromotionSpec().progress_deadline.total_seconds()
     return {"promotion": {"progressDeadline": duration_text(seconds)}} if seconds > usual else {}
 

@@ -1,4 +1,4 @@
-"""Reads the words of a running engine from /proc in its pod, by exec with the caller's rights."""
+"""Reads the words of a running engine from /proc in its pod, by exec with the caller's permissions."""
 
 import re
 import secrets

@@ -14,7 +14,7 @@ _CHAINS = {"three": 3, "five": 5}
 def read_speculation(
     engine: str, version: str, flags: Sequence[ParsedFlag], place: SourceOf, target: str
 ) -> Speculating:
-    """`target` is the name in the Deployment."""
+    """The speculation that these flags configure. `target` is the model's name in the Deployment."""
     found = ENGINES[engine].importing.speculating(version, flags, place, target)
     if found.draft is None:
         return found
@@ -26,8 +26,8 @@ def read_speculation(
 
 
 def proposed(engine: str, head: str, algorithm: str) -> Speculating:
-    """Candidates for a Deployment without speculation, because a resource needs a comparison. Chains, which work with
-    every attention backend. Raises UnansweredError if no algorithm works without a head."""
+    """Candidates for a Deployment without speculation, because a resource needs a comparison. They are chains, which
+    work with every attention backend. Raises UnansweredError if no algorithm works without a head."""
     if head:
         chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in _CHAINS.items()}
         candidates = tuple({"name": name, "tree": shape} for name, shape in chains.items())

@@ -41,7 +41,7 @@ def clock() -> datetime:
 async def load_deployment(
     api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock
 ) -> ObservedDeployment:
-    """Its current state. Raises ValueError if it was deleted."""
+    """The deployment's current state. Raises ValueError if it was deleted."""
     manifest = await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name))
     if manifest is None:
         raise ValueError(f"the SpeculativeDeployment {name} of namespace {namespace} has been deleted")

@@ -27,7 +27,7 @@ WIDTH = 40
 RULERS = 6
 """Arms of a search that are drawn: the best of those that may win."""
 _STEPS = (": ready after ", " tok/s")
-"""In the client's lines: a server has started, a workload was measured."""
+"""Matches lines of the client which say that a server has started, or that a workload was measured."""
 
 
 def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool) -> RenderableType:
@@ -50,7 +50,7 @@ def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool
 
 
 def progress_view(moment: Moment, now: datetime) -> Progress | None:
-    """None once the run has ended."""
+    """The run's progress; None once it has ended."""
     job = ((moment.run.get("status") or {}).get("progress") or {}).get("job", "")
     return progress(moment.run, {job: moment.began} if moment.began else {}, now)
 

@@ -10,7 +10,7 @@ from paceline.cli.live.lookup import load_deployment
 from paceline.kube import Api, TooManyRequests, Unavailable
 
 _SECONDS = 2.0
-"""Between two looks."""
+"""Seconds between two looks."""
 
 
 async def looks(api: Api, namespace: str, name: str, every: float = _SECONDS) -> AsyncIterator[ObservedDeployment]:

@@ -49,7 +49,7 @@ class Progress:
 
 
 def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datetime) -> Progress | None:
-    """None once the run has ended. `started`: Job of the current round → start of its pod."""
+    """The run's progress; None once it has ended. `started`: Job of the current round → start of its pod."""
     status = from_status(BenchmarkRunStatus, run.get("status"))
     if objects.finished(run) or objects.superseded(run):
         return None
@@ -83,7 +83,7 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
 
 
 def _left(rounds: int, each: int | None, spent: int) -> int | None:
-    """A round that already exceeds the earlier ones may end at any moment."""
+    """Seconds that `rounds` will still take. A round that already took longer than the mean may end at any moment."""
     return None if each is None else max(0, rounds * each - min(spent, each))
 
 

@@ -217,7 +217,8 @@ def _rate(of: str, speed: Speed, *, emulated: bool) -> said.Rates:
 
 
 def _history(pool: ObservedPool, runs: Pairs, revisions: Collection[str] | None) -> tuple[said.EventView, ...]:
-    """At the same time, consequences come first: a promotion above its verdict."""
+    """The pool's events, newest first. Of events of the same time, consequences come first: a promotion above its
+    verdict."""
     events = [event for tell in TOLD for event in tell(pool, runs)]
     known = [_kept(event, revisions) for event in events]
     return tuple(sorted(known, key=lambda event: event.time, reverse=True))

@@ -48,7 +48,7 @@ async def take_back(api: Api, deployment: ObservedDeployment, asked: Asked) -> N
 
 
 async def _apply(api: Api, deployment: ObservedDeployment, asked: Asked, annotations: Mapping[str, str]) -> None:
-    """Includes the uid, so that a new deployment with the same name is not changed."""
+    """Apply only these annotations. The uid is included, so that a new deployment with the same name is not changed."""
     metadata: dict[str, Any] = {"name": deployment.name, "namespace": deployment.namespace, "uid": deployment.uid}
     manifest = {
         "apiVersion": SPECULATIVE_DEPLOYMENT.api_version,

@@ -15,7 +15,7 @@ _GAP = "  "
 
 
 def history_lines(pools: Sequence[ObservedPool]) -> RenderableType:
-    """Pool by pool, newest change first; each with its reason below."""
+    """The changes pool by pool, the newest first, each with its reason below."""
     changes = [(pool, change) for pool in pools for change in pool.status.history]
     rows = [_cells(pool, change) for pool, change in changes]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *rows, strict=True)]

@@ -183,11 +183,11 @@ CHANGES: tuple[Callable[[ObservedDeployment, ObservedPool], Sentences], ...] = (
     _decided,
     _waiting,
 )
-"""The first with a sentence describes the next step."""
+"""What may change next: the first of these that yields a sentence is used."""
 
 
 def _known(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
-    """Empty for a spec that the API server would no longer accept."""
+    """Known problems of the release; none for a spec that the API server would no longer accept."""
     if wrong(deployment.manifest):
         return
     spec = api.deployment(deployment.manifest)
@@ -210,4 +210,4 @@ SAID: tuple[Callable[[ObservedDeployment, ObservedPool, datetime | None], Senten
     _change,
     _known,
 )
-"""In the paragraph's order."""
+"""The parts of the paragraph, in order."""

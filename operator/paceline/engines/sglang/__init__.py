@@ -25,7 +25,8 @@ from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 
 
 def _eagle3_targets(version: str) -> frozenset[str] | None:
-    """None for a release newer than all known ones: it may support any target."""
+    """The targets that support an EAGLE3 head; None for a release newer than all known ones, which may support any
+    target."""
     return None if is_newer(version) else flags.eagle3_targets(version)
 
 

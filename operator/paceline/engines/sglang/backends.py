@@ -38,7 +38,8 @@ class Backend:
     source: str = "draft_utils.py:96"
 
     def drafts_in(self, version: str) -> bool:
-        """For releases that were not read, False only if no release can."""
+        """Whether the release's EAGLE worker drafts on this backend. For releases that were not read, False only if no
+        release's does."""
         number, since = release(version) or (), release(self.drafts)
         return since is not None and (number >= since or number < (release(FIRST_READ) or ()))
 
@@ -150,7 +151,7 @@ def _on_blackwell(pair: PairFacts) -> bool:
 
 
 def target_is_attended(pair: PairFacts) -> Iterator[ModelFinding]:
-    """Concerns all arms; reported once."""
+    """Finds a backend that cannot compute the target's attention; it concerns all arms and is reported once."""
     target = pair.target
     if not target.architectures or target.num_attention_heads is None:
         return

@@ -11,9 +11,9 @@ from paceline.engines.rules import Configuration
 from paceline.engines.sglang.versions import EAGLE_FAMILY
 
 RUNS_AS = {"NEXTN": "EAGLE", "MTP": "EAGLE"}
-"""Under their own names they would miss SGLang's special cases for EAGLE, which it checks before it resolves the alias:
-MiMo-V2, Step3p5 and GigaChat3.5 with several MTP layers, DeepSeek-V4 at all (0.5.23, arg_groups/model_overrides,
-deepseek_v4_hook.py:148)."""
+"""Algorithms that are rendered as EAGLE: under their own names they would miss SGLang's special cases for EAGLE, which
+it checks before it resolves the alias: MiMo-V2, Step3p5 and GigaChat3.5 with several MTP layers, DeepSeek-V4 at all
+(0.5.23, arg_groups/model_overrides, deepseek_v4_hook.py:148)."""
 
 NGRAM_BREADTH = 10
 NGRAM_TOKENS = 12
@@ -84,7 +84,7 @@ def candidates(configuration: Configuration) -> Iterator[Candidate]:
 
 OLDER, NEWER = "SGL_", "SGLANG_"
 YES = ("true", "1", "yes", "y")
-"""Accepted by SGLang's EnvBool (0.5.6, environ.py:101)."""
+"""Values that SGLang's EnvBool takes for true (0.5.6, environ.py:101)."""
 
 
 def variable(server: Server, name: str) -> Mapping[str, Any] | None:

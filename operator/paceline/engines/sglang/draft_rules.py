@@ -16,7 +16,8 @@ READ_BY = ("EAGLE", "STANDALONE")
 
 
 def _overlap_unset(configuration: Configuration) -> Iterator[Refusal]:
-    """Trees cannot have it, so with a tree there is no choice."""
+    """Chains without a choice between overlap scheduling and none. A tree cannot have it, so with a tree there is no
+    choice."""
     choosing = [candidate for candidate in candidates(configuration) if _has_a_choice(candidate)]
     off = any(configuration.find("--disable-overlap-schedule"))
     trees = any(candidate.branching > 1 for candidate in choosing)
@@ -64,7 +65,8 @@ def _name(configuration: Configuration) -> str:
 
 
 def _overlaps(configuration: Configuration) -> bool | None:
-    """None if the variable is not set; one with another source (valueFrom) counts as set."""
+    """Whether the variable turns overlap scheduling on; None if it is not set. A variable with another source
+    (valueFrom) counts as set."""
     entry = variable(configuration.server, OVERLAPPING)
     return None if entry is None else str(entry.get("value", "")).lower() in YES
 

@@ -25,7 +25,7 @@ NGRAM = {
 --speculative-ngram-max-trie-depth, and there is no window."""
 
 RENAMED_TARGETS = ("DeepseekV32ForCausalLM",)
-"""Loaded as DeepseekV3ForCausalLM before 0.5.12 (utils/hf_transformers_utils.py:172 of 0.5.6)."""
+"""Targets that SGLang loaded as DeepseekV3ForCausalLM before 0.5.12 (utils/hf_transformers_utils.py:172 of 0.5.6)."""
 
 
 @cache

@@ -15,13 +15,15 @@ from paceline.engines.sglang.versions import neighbouring_releases
 Layers = tuple[int, ...]
 
 NAMES_READ = (0, 5, 6)
-"""0.4.5 uses its own layers and ignores the head's (model_runner.py:223)."""
+"""The first release that reads the head's names; 0.4.5 uses its own layers and ignores the head's
+(model_runner.py:223)."""
 GRAPHS_FOLLOW = (0, 5, 11)
-"""Earlier releases capture a target's CUDA graphs with the class's own layers, and apply the head's names only
-afterwards: prefill uses the head's, verification the class's (cuda_graph_runner.py:339 and model_runner.py:552 of
-0.5.6; cuda_graph_runner.py:648 and model_runner.py:668 of 0.5.10; fixed in model_runner.py:762 of 0.5.11)."""
+"""The first release whose CUDA graphs follow the names. Earlier ones capture a target's CUDA graphs with the class's
+own layers, and apply the head's names only afterwards: prefill uses the head's, verification the class's
+(cuda_graph_runner.py:339 and model_runner.py:552 of 0.5.6; cuda_graph_runner.py:648 and model_runner.py:668 of 0.5.10;
+fixed in model_runner.py:762 of 0.5.11)."""
 UPSTREAM = (0, 5, 9)
-"""Qwen3-Next has an upstream hook from here on."""
+"""The first release with an upstream hook for Qwen3-Next."""
 
 QWEN3_NEXT = "Qwen3NextForCausalLM"
 

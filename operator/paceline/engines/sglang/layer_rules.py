@@ -91,7 +91,8 @@ def _beside(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
 
 
 def _unnamed(pair: PairFacts, states: Sequence[Captured]) -> Sentence:
-    """For a class with heads trained on a fork that takes other layers by default."""
+    """The head names no layers, and the first heads for this class were trained on a fork that takes other layers by
+    default."""
     target, layers = pair.target.architectures[0], pair.target.num_hidden_layers or 0
     named = pair.head.aux_layers or pair.head.aux_layers_beside
     if named or target != QWEN3_NEXT or target in pair.server.engine.eagle3_targets:

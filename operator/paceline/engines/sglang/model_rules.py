@@ -79,7 +79,8 @@ def own_layers_are_drafted(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def hybrids_need_a_strategy(pair: PairFacts) -> Iterator[ModelFinding]:
-    """For hybrids with gated delta networks, whose radix cache keeps states."""
+    """Hybrids with gated delta networks keep states in the radix cache; these releases speculate only with another
+    strategy, or without that cache."""
     args, version = pair.server.engine.args, pair.server.engine.version
     if pair.target.state_bytes is None or is_newer(version) or not is_in(version, NO_BUFFER):
         return

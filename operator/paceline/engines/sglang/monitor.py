@@ -19,14 +19,17 @@ _REQUESTS: Sum = {"sglang:num_requests_total": 1}
 _TOKENS: Sum = less({"sglang:generation_tokens_total": 1}, _REQUESTS)
 _FIRST: Sum = {"sglang:time_to_first_token_seconds_count": 1}
 _LATER: Sum = {"sglang:inter_token_latency_seconds_count": 1}
-"""One per token: a chunk of several counts several times (metrics_collector.py:2161)."""
+"""This histogram has one sample per token: a chunk of several tokens counts several times
+(metrics_collector.py:2161)."""
 EVERY_STEP: Sum = {"sglang:realtime_tokens_total": 1}
-"""Grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 do not have it."""
+"""This counter grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 do not have
+it."""
 _ACCEPT_LENGTH = "sglang:spec_accept_length"
 PREFILL_SECONDS = 300.0
-"""Before 0.5.23: --watchdog-timeout, after which a server with such a long step ends itself. It exceeds the 30 s in
-which an idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects its
-gauges; 0.5.23 (metrics_reporter.py:1490) does so at once. A hanging scheduler does not."""
+"""The limit for releases before 0.5.23: --watchdog-timeout, after which a server with such a long step ends itself. It
+is longer than the 30 s in which an idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6
+(scheduler_runtime_checker_mixin.py:226) corrects its gauges; 0.5.23 (metrics_reporter.py:1490) does so at once. A
+hanging scheduler does not."""
 PART_LABEL = "priority"
 """With --enable-priority-scheduling each gauge of requests exists per priority, and their total has priority=""
 (0.5.23: metrics_collector.py:1417)."""

@@ -22,7 +22,7 @@ from paceline.engines.sglang.versions import KnownRelease, known_release
 
 _METRICS = "/metrics"
 _ACCEPTED_AT = "accepted_at"
-"""No page of the known releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
+"""No answer of the known releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
 verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Its answers can
 include a histogram (protocol.py:393, :456; schedule_batch.py:1566), other releases' cannot."""
 HISTOGRAM = ("sglext", "spec_tokens_details", "spec_correct_drafts_histogram")

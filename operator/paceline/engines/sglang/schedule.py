@@ -18,9 +18,9 @@ from paceline.engines.sglang.candidate import candidates
 
 _FLAG = "--speculative-adaptive-config"
 BY_BATCH_SIZE = (0, 5, 13)
-"""Earlier releases have one list of depths for all batches."""
+"""The first release whose table has depths by batch size; earlier ones have one list of depths for all batches."""
 RESTS = (0, 5, 14)
-"""Earlier releases need a depth of at least 1."""
+"""The first release that accepts a depth of 0; earlier ones need at least 1."""
 
 
 def files(arm: Arm) -> Mapping[str, str]:

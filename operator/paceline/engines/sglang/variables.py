@@ -1,7 +1,7 @@
 """Environment variables of SGLang's speculation, and the releases that read each. Others ignore it silently.
 
-From the wheels, by dev/sglang/extract_variables.py, with which tests compare the releases. A variable that is only
-declared, or only warned about, does not count as read.
+dev/sglang/extract_variables.py reads them in the wheels; tests compare the releases with its output. A variable that is
+only declared, or only warned about, does not count as read.
 """
 
 from collections.abc import Iterator, Mapping

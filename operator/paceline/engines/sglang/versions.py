@@ -1,4 +1,4 @@
-"""SGLang's known releases: their pages and counters. Source: their wheels, read; 0.5.23 also run.
+"""SGLang's known releases: their paths and counters. Source: their wheels, read; 0.5.23 also run.
 
 A release that is not in the table is treated like the newest one before it; one between two of them gets the benefit of
 the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moved_arguments`) are known all the same. A release
@@ -18,8 +18,8 @@ class KnownRelease:
     """A release whose wheel was read.
 
     `paged_trees` are the attention backends that verify a tree on pages of more than one token. `ready` and `info` are
-    pages, the former takes up to `ready_seconds`; `verify_calls` and `retractions` are counters among its metrics.
-    `absent_arguments` are compared arguments that it lacks; `own_temperature` as in a `Probe`.
+    paths, of which the former takes up to `ready_seconds` to answer; `verify_calls` and `retractions` are counters
+    among its metrics. `absent_arguments` are compared arguments that it lacks; `own_temperature` as in a `Probe`.
     """
 
     version: str

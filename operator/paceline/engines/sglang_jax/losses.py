@@ -22,7 +22,8 @@ def loses(arm: Arm) -> str:
 
 
 def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
-    """From managers/scheduler.py:173, speculative/overlap_utils.py:35."""
+    """What the server refuses or ignores is written in managers/scheduler.py:173 and
+    speculative/overlap_utils.py:35."""
     if arm.draft is None:
         return
     algorithm, dataset = arm.draft.algorithm, load.dataset

@@ -1,6 +1,6 @@
 """How a round reads sglang-jax: resolved arguments from its server info, speculation and retractions from its log.
 
-No page has an acceptance length, not even `/metrics`, but with `--decode-log-interval 1` every decode step has a line
+No path has an acceptance length, not even `/metrics`, but with `--decode-log-interval 1` every decode step has a line
 (managers/scheduler_metrics_mixin.py:125):
 
     Decode batch. #running-req: 4, #token: 913, token usage: 0.01, accept-len 2.25, accept-ratio 0.56, …

@@ -44,7 +44,7 @@ COMPARED = (
 """Resolved arguments that every server must report; all others except MOVED are compared, too. Unlike on SGLang,
 overlap scheduling is compared: a flag on every arm disables it, not speculation."""
 MOVED = ("speculative_*", "max_total_num_tokens", "max_req_input_len")
-"""Not compared: speculation's own, and the KV cache left after the draft."""
+"""Resolved arguments that are not compared: speculation's own, and the KV cache left after the draft."""
 CANDIDATE_FLAGS: frozenset[str] = frozenset()
 """Flags that a candidate's `args` may hold: none. Speculative flags are rendered from the resource, everything else is
 set in spec.engine.args, for all arms (docs/decisions/0020)."""
@@ -160,7 +160,8 @@ def _recurrent(configuration: Configuration) -> Iterator[Refusal]:
 
 
 def _pages(configuration: Configuration) -> Iterator[Refusal]:
-    """Captured at 1 and at 64, and at 1 without the prefix cache: then it frees everything."""
+    """With pages of one token and a prefix cache, a server of these algorithms exits when first idle. Captured at 1 and
+    at 64, and at 1 without the prefix cache, where the server frees everything."""
     if configuration.value(PAGE_SIZE) not in (None, "1") or any(configuration.find(NO_PREFIX_CACHE)):
         return
     parsed = next(configuration.find(PAGE_SIZE), None)

@@ -39,8 +39,9 @@ MOVED = (
     "compilation_config.compile_sizes", "compilation_config.compile_ranges_endpoints",
     "compilation_config.splitting_ops", "compilation_config.local_cache_dir", "compilation_config.cache_dir",
 )  # fmt: skip
-"""Not compared: speculation's own, and sizes and mode of CUDA graphs. The graphs depend on the tokens of a verify step
-(`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of speculation's cost."""
+"""Resolved arguments that are not compared: speculation's own, and sizes and mode of CUDA graphs. The graphs depend on
+the tokens of a verify step (`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of speculation's
+cost."""
 CANDIDATE_FLAGS = frozenset({"--speculative-config"})
 """Flags that a candidate's `args` may hold: keys of the speculative configuration for which the resource has no field
 (`keys`). Everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""

@@ -64,7 +64,8 @@ def vocabularies_may_differ(pair: PairFacts) -> Iterator[ModelFinding]:
 
 
 def context_stays(pair: PairFacts) -> Iterator[ModelFinding]:
-    """For a small independent model; a head's positions are raised to the target's (config/speculative.py:2151)."""
+    """Concerns only a small independent model: a head's positions are raised to the target's
+    (config/speculative.py:2151)."""
     given = parse_number(flag_value(pair.server.engine.args, "--max-model-len", FLAGS) or "")
     ours, theirs = pair.head.max_position_embeddings, given or pair.target.max_position_embeddings
     if pair.draft.algorithm == "STANDALONE" and ours and theirs and ours < theirs and not is_first(pair.server):

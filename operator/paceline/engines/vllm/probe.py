@@ -53,7 +53,7 @@ _DEPTHS = {
     "'enable_adaptive_verification': True": "adaptive",
 }
 DROPPED = "Disabling num_speculative_tokens_per_batch_size"
-"""`config/vllm.py:1103` and `:1123`: vLLM continues with a constant depth."""
+"""Warnings that vLLM drops the schedule and continues with a constant depth (`config/vllm.py:1103` and `:1123`)."""
 _FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 _WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -115,7 +115,8 @@ def _depth(log: str) -> str:
 
 
 def kv_tokens(scrape: Scrape) -> int | None:
-    """From the cache's configuration, on every device, else from the start log; with several engines, of one."""
+    """Tokens that the cache holds: from its configuration in the metrics, which every device has, else from the start
+    log. Of several engines, one engine's."""
     page = samples(scrape.pages[_METRICS])
     tokens = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
     if tokens.isdecimal():
@@ -125,7 +126,8 @@ def kv_tokens(scrape: Scrape) -> int | None:
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
-    """A draft is one verify call of one request; every call adds a bonus token to the accepted ones.
+    """vLLM's counter of drafts counts verify calls, each of one request; a call yields the accepted tokens and one
+    bonus token.
 
     Proposed tokens that adaptive verification skips still count as proposed: the device drops them
     (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts its plan.
@@ -144,7 +146,8 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
 
 
 def _accepted_at(before: Scrape, after: Scrape, calls: int | None, accepted: int | None) -> tuple[float, ...]:
-    """Empty if the positions do not add up to the accepted tokens: then their counters mean something else."""
+    """Acceptance by position; empty if the positions do not add up to the accepted tokens: then their counters mean
+    something else."""
     then, now = _by_position(before), _by_position(after)
     grown = [increase(then.get(position), now[position]) for position in sorted(now)]
     counts = [count for count in grown if count is not None]

@@ -1,5 +1,5 @@
-"""vLLM's two model runners: what each lacks, by its own closed lists (`config/vllm.py` of the wheels of 0.24 to 0.33;
-lines are of 0.33.0).
+"""vLLM's two model runners, and what each lacks according to vLLM's own lists (`config/vllm.py`, 0.24 to 0.33; line
+numbers from 0.33.0).
 
 Paceline requests the second on every arm. Otherwise vLLM would use the first for an arm with a feature that the second
 lacks, and the baseline would run on another engine. `VLLM_USE_V2_MODEL_RUNNER: "0"` in `spec.engine.env` applies to the

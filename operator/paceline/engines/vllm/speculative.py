@@ -19,7 +19,8 @@ DEPTH = "speculative_depth"
 
 
 def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
-    """Empty for the baseline. Without a method vLLM guesses one from the path: `…/eagle-3-head` would be EAGLE."""
+    """The value of `--speculative-config`; empty for the baseline. Without a method vLLM guesses one from the path:
+    `…/eagle-3-head` would be EAGLE."""
     if arm.draft is None:
         return ()
     settings: dict[str, Any] = {"method": method(arm)}
@@ -60,7 +61,8 @@ def method(arm: Arm) -> str | None:
 
 
 def _ranges(arm: Arm, largest: int) -> Iterator[list[int]]:
-    """Inclusive, from 1 without gaps; larger batches use the last depth (`build_dynamic_sd_schedule_lookup`)."""
+    """[first batch size, last, depth]: inclusive, from 1 and without gaps; vLLM uses the last depth for larger batches
+    (`build_dynamic_sd_schedule_lookup`)."""
     starts = [depth.from_batch_size for depth in arm.depth_by_batch_size]
     ends = [*(start - 1 for start in starts[1:]), max(largest, starts[-1])]
     for depth, end in zip(arm.depth_by_batch_size, ends, strict=True):

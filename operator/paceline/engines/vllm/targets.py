@@ -32,5 +32,5 @@ def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 @cache
 def _listed() -> frozenset[str]:
-    """From dev/vllm/extract_hooks.py."""
+    """The architectures that dev/vllm/extract_hooks.py found."""
     return frozenset(read_data(__package__, f"targets-{LISTED_VERSION}.json")["handOutNoHiddenStates"])

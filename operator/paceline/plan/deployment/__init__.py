@@ -101,7 +101,8 @@ MOST_REFUSED = 64
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Pure: the same snapshot at the same time yields the same status and actions."""
     if adopted := orphans(snapshot):
-        return Plan(status=None, actions=adopted)  # first, because the garbage collector is about to delete them
+        # adopt first, because the garbage collector is about to delete these children
+        return Plan(status=None, actions=adopted)
     results = walk(STEPS, snapshot, now)
     pool_results: list[StepResult] = []
     entries: list[PoolStatus] = []
@@ -183,7 +184,8 @@ def _status(
     notes = [note for result in results for note in result.notes]
     return SpeculativeDeploymentStatus(
         observed_generation=snapshot.generation,
-        summary=" ".join(_in_a_word(entry) for entry in entries if entry.progress),  # not before its models are there
+        # a pool has no progress before its models are downloaded
+        summary=" ".join(_in_a_word(entry) for entry in entries if entry.progress),
         notes=tuple(notes[:MOST_NOTES]),
         state=state(conditions),
         conditions=conditions,

@@ -153,7 +153,7 @@ def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
 
 
 def _without_owner(child: Object) -> bool:
-    """Whether it has no owner and its labels show that the operator created it, but not for a run."""
+    """Whether the object has no owner and its labels show that the operator created it, but not for a run."""
     labels = child["metadata"]["labels"].items()
     return labels >= MANAGED_BY.items() and RUN_LABEL not in dict(labels) and not _owners(child)
 

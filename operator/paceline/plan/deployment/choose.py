@@ -37,7 +37,7 @@ class Choice:
     message: str
     fingerprint: str
     reason: ChangeReason
-    """Reason of the change, if it was not the target before."""
+    """Reason of the change, if this choice was not the target before."""
     evidence: ServingEvidence = field(default_factory=ServingEvidence)
 
 
@@ -61,9 +61,9 @@ class Rollout:
 
 
 def keep_what_serves(pool: Pool) -> Choice | None:
-    """The target, although the spec may have changed. If it is held: the last served revision; else the baseline as the
-    spec has it, or as it last served, if it was rendered before. A revision that was never rendered is not served, no
-    matter what was deleted."""
+    """The target stays, although the spec may have changed. If the target is held, the last served revision is served;
+    without one, the baseline as the spec has it, or as it last served, if it was rendered before. A revision that was
+    never rendered is not served, no matter what was deleted."""
     target = pool.remembered.target
     if not pool.frozen or target is None:
         return None
@@ -95,7 +95,8 @@ def return_to_last_served(pool: Pool) -> Choice | None:
 
 
 def winner_of_verdict(pool: Pool) -> Choice | None:
-    """In Manual mode, and against an earlier promote-anyway, only if a person chose it."""
+    """The verdict's winner; in Manual mode, or if a promote-anyway request overrides the verdict, only if a person
+    chose it."""
     choice = winner(pool)
     if choice is None or held(pool, choice.revision):
         return None
@@ -104,8 +105,8 @@ def winner_of_verdict(pool: Pool) -> Choice | None:
 
 
 def keep_promoted(pool: Pool) -> Choice | None:
-    """Even after its run is deleted. A hold counts here until another revision is the target, even if the spec no
-    longer renders the held revision."""
+    """A promoted candidate stays, even after its run is deleted. A hold counts here until another revision is the
+    target, even if the spec no longer renders the held revision."""
     target, arm = promoted_before(pool), may_stay(pool)
     if target is None or arm is None or any(one.revision == target.revision for one in pool.remembered.holds):
         return None
@@ -258,7 +259,7 @@ def promoted_before(pool: Pool) -> Target | None:
 
 
 def _promoted_servers(pool: Pool) -> Target | None:
-    """The target, from the candidate that the servers run and from the run that promoted it on the same server."""
+    """The target, found from the candidate that the servers run and the run that promoted it on the same server."""
     arm = _candidate_at(pool, pool.servers.revision) if pool.servers else None
     run = next((run for run in reversed(pool.runs) if arm and _had_promoted(run, arm, pool.wanted)), None)
     if pool.servers is None or arm is None or run is None:
@@ -328,7 +329,7 @@ def reshaped(pool: Pool) -> Arm | None:
 
 
 def _has_room(pool: Pool, before: Mapping[str, Any]) -> bool:
-    """Whether the engine makes room for as many requests as at the load in a run's spec."""
+    """Whether the engine runs as many requests at once as it would at the load in a run's spec."""
     load = before.get("maxConcurrency") or max(workload["concurrency"] for workload in before["workloads"])
     room = ENGINES[pool.server.engine.type].running_requests
     return room(replace(pool.server, max_concurrency=load)) == room(pool.server)
@@ -373,7 +374,7 @@ def asked_anew(pool: Pool) -> str:
 
 
 def _decided_last(pool: Pool) -> Run | None:
-    """The run whose winner is served, if its question is not the present one; else the latest such run."""
+    """Of the decided runs of other questions, the one whose winner is served; if there is none, the latest."""
     searches = pool.run_spec.purpose is Purpose.SEARCH
     alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
     others = [run for run in alike if run is not pool.decided and run.question != pool.question]

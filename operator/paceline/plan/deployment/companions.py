@@ -21,7 +21,8 @@ ROUTES = (INFERENCE_POOL, HTTP_ROUTE)
 
 
 def apply_companions(rollout: Rollout, _: datetime) -> StepResult:
-    """In every pass, even while other steps wait: traffic needs them although nothing is rolled out."""
+    """Keep the companions up in every pass, even while other steps wait: traffic needs them although nothing is rolled
+    out."""
     pool = rollout.pool
     if name_conflict(pool):
         return StepResult()
@@ -58,7 +59,7 @@ def _kept_up(pool: Pool, kinds: Iterable[str], wanted: Iterable[Manifest], why: 
 
 
 def _stays(pool: Pool, kind: str) -> bool:
-    """Whether an existing object must not change: it has the ports and nodes of the servers, and these are frozen."""
+    """Whether an existing object must not change: it names ports and nodes of the servers, which are frozen."""
     if kind not in (NETWORK_POLICY, INFERENCE_POOL) or not pool.frozen or pool.servers is None:
         return False
     return pool.snapshot.child(kind, child_name(pool.snapshot.name, pool.name)) is not None
@@ -101,7 +102,10 @@ def unrouted(snapshot: Snapshot) -> Iterator[str]:
 def _obstacle(snapshot: Snapshot, kind: str, pool: str) -> str:
     """Why the object cannot be created; "" if it can."""
     if kind in snapshot.absent:
-        return f"no {kind} is made: {_INSTALL[kind]}, or the operator may not list it; nothing waits for it"
+        return (
+            f"no {kind} is created: {_INSTALL[kind]}, or the operator lacks permission to list {kind}; nothing waits "
+            "for it"
+        )
     if not _can_be_made(snapshot, kind, pool):
         name = child_name(snapshot.name, pool)
         return f"{kind} {name} is not managed by Paceline and stays as it is; rename the pool or remove the object"

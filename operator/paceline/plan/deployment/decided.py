@@ -53,7 +53,8 @@ def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
 
 
 def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
-    """Promoted, if the present question promoted no candidate: one that was promoted before may still serve."""
+    """The condition Promoted if the present question promoted no candidate; one that was promoted before may still
+    serve."""
     pool, choice = rollout.pool, rollout.choice
     if choice.reason == ANYWAY:
         return _promoted_anyway(rollout, message)
@@ -71,7 +72,7 @@ def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, messag
 
 
 def _promoted_anyway(rollout: Rollout, message: str = "") -> Cause:
-    """Promoted, after a promote-anyway request."""
+    """The condition Promoted after a promote-anyway request."""
     pool, choice = rollout.pool, rollout.choice
     if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.message)
@@ -86,7 +87,7 @@ def person_hold(pool: Pool, held: Hold) -> str:
 
 
 def _promoted(rollout: Rollout, run: Run) -> Cause:
-    """Promoted, if the run has a winner: whether it is served and, if not, why."""
+    """The condition Promoted if the run has a winner: whether the winner is served and, if not, why."""
     pool, message = rollout.pool, run.verdict.message
     if rollout.choice.evidence.run == run.name:
         served = rollout.settled or rollout.has_served

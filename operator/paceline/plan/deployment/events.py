@@ -20,7 +20,8 @@ def without_reconciling(causes: Iterable[Cause]) -> list[Cause]:
 
 
 def state(conditions: Iterable[Condition]) -> str:
-    """The column STATUS: Stalled first, because a person must act; then the reason of Ready."""
+    """The STATUS column: `Stalled:REASON` if Stalled is set, because a person must act; otherwise AwaitingPromote, or
+    the reason of Ready."""
     by_type = {condition.type: condition for condition in conditions}
     if "Stalled" in by_type:
         return f"Stalled:{by_type['Stalled'].reason}"
@@ -45,7 +46,7 @@ def _models(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _notes(before: Status, after: Status) -> Iterator[Event]:
-    """Each note once, as long as it stays."""
+    """One Event for the new notes; a note that stays gets no other."""
     new = [note for note in after.notes if note not in before.notes]
     if new:
         yield Event(reason="Preflight", note="; ".join(new))
@@ -166,7 +167,8 @@ def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 
 def _degraded(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """Once for each reason and revision, and when speculation pays again. A fallback has a separate Event."""
+    """An Event for each new reason or revision, and one when speculation pays again. A fallback has a separate
+    Event."""
     now, before = entry.degraded, was.degraded
     if now and (not before or (now.reason, now.revision) != (before.reason, before.revision)):
         note = f"{entry.name}: {now.reason}: {now.message}"
@@ -177,8 +179,8 @@ def _degraded(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 
 def _holds(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """Each revision that has failed. A held baseline is Stalled instead, as long as the hold lasts; a person's request
-    has a separate Event."""
+    """An Event for each revision that has failed. A held baseline is Stalled instead, as long as the hold lasts; a
+    person's request has a separate Event."""
     before = {(one.start_time, one.revision) for one in was.holds}
     others = [one.reason for one in entry.holds if one.reason in BY_A_PERSON]
     for held in entry.holds:

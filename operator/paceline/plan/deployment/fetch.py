@@ -293,7 +293,7 @@ _NOWHERE = {"volume": ""}
 
 
 def known_commits(snapshot: Snapshot, now: datetime) -> Commits:
-    """Commits from status and prefetch; if status has no model, commits proven by runs and kept revisions."""
+    """Commits from status and prefetch; if status has no model, also those that runs name or kept revisions prove."""
     prefetch = snapshot.prefetch
     if prefetch is None:
         return {}

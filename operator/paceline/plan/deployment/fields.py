@@ -10,8 +10,8 @@ from paceline.plan.trouble import UNALLOCATED
 _NAMED = re.compile(
     r'(?<!volume )"([^"]+)"|with name (\S+)|(?<![\w./-])(/[\w./-]+)|(?:Secret|ConfigMap) [\w.-]+/([\w.-]+)'
 )
-"""Names in messages of a kubelet, a scheduler or an admission plugin: in quotes; of a PriorityClass; a path; or, for a
-missing key, the object that should contain it."""
+"""How messages of a kubelet, a scheduler or an admission plugin name things: in quotes; as a PriorityClass; as a path;
+or, for a missing key, by the object that should contain it."""
 SPEC = "spec"
 SELECTORS = "spec.accelerator.deviceSelectors"
 _CLAIM = "unbound immediate PersistentVolumeClaims"

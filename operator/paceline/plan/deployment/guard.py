@@ -39,7 +39,8 @@ _REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrosso
 }
 """Kind of judgement → reason of SpeculationDegraded."""
 SERVED_BETTER_BY_THE_BASELINE = (JudgementKind.ACCEPTANCE_DROPPED, JudgementKind.HUNG)
-"""Excludes BeyondCrossover: the load is not the candidate's fault, and would change before restarts end."""
+"""Judgements for which the baseline would serve better. BeyondCrossover is none: the load is not the candidate's fault,
+and would change before restarts end."""
 
 
 def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
@@ -54,7 +55,8 @@ def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
 
 
 def _unread(rollout: Rollout) -> Iterator[str]:
-    """A note that the servers cannot be watched, in its first wording, because the message counts the time."""
+    """A note that the servers cannot be watched. It keeps its first wording, because the message contains the elapsed
+    time."""
     pool, judgement = rollout.pool, _judged(rollout)
     if judgement and judgement.kind is JudgementKind.UNREADABLE:
         begins = f"spec.guard: pool {pool.name} cannot be watched: "
@@ -63,8 +65,8 @@ def _unread(rollout: Rollout) -> Iterator[str]:
 
 
 def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
-    """A pool is not watched while its servers are replaced: two revisions serve, and the evidence covers one. Reported
-    once the replacement takes longer than its deadline."""
+    """A pool is not watched while its servers are replaced: two revisions serve, and the evidence covers one. A note
+    says so once the replacement takes longer than its deadline."""
     pool, target = rollout.pool, rollout.pool.remembered.target
     serves = pool.remembered.serving is not None and pool.servers is not None and pool.servers.ready
     if pool.deployment.guard.action is GuardAction.NONE or not serves or rollout.settled or rollout.has_served:
@@ -134,7 +136,7 @@ def _advice(pool: Pool, choice: Choice, judgement: Judgement) -> str:
 
 
 def _suited(pool: Pool, load: float | None) -> str:
-    """The pool measured at such a load; without one, how to measure the engine's own schedule."""
+    """Advice for this load: another pool that is measured at it; without such a pool, what to measure."""
     others = {
         other.name: max(workload.concurrency for workload in other.workloads)
         for other in pool.deployment.pools

@@ -73,8 +73,8 @@ def with_person_hold(pool: Pool, new: Hold) -> tuple[Hold, ...]:
 
 
 def released(pool: Pool, *revisions: str, by_people: bool = False) -> Mapping[str, Any]:
-    """New fields of the pool's entry: without the holds on these revisions and, with `by_people`, without a person's;
-    without arguments, with no holds. Evidence from before their speculation stopped paying counts again."""
+    """New fields of the pool's entry, without the holds on these revisions; `by_people` also removes a person's hold.
+    Without arguments, all holds are removed. Evidence from before their speculation stopped paying counts again."""
     every = not (revisions or by_people)
 
     def goes(one: Hold) -> bool:
@@ -99,8 +99,9 @@ def way_out(pool: Pool) -> str:
 
 
 def measured_again_at(pool: Pool, served: str) -> tuple[datetime, Hold] | None:
-    """When a failed candidate is measured again, and its hold: after a day, doubled for each further consecutive
-    failure and for each run that did not release the hold. None while a candidate is `served`."""
+    """The time when a failed candidate is measured again, and the candidate's hold. The delay is a day, doubled for
+    each further consecutive failure and for each run that did not release the hold. None while a candidate is
+    `served`."""
     failed = [one for one in holds(pool) if one.reason not in BY_A_PERSON and one.arm != BASELINE]
     if served != BASELINE or not failed:
         return None
@@ -122,9 +123,9 @@ def _by_people(pool: Pool) -> list[Hold]:
 
 
 def _released(pool: Pool, one: Hold) -> bool:
-    """Released by a spec without this revision, unless the pool gave it up under that spec, and by a longer deadline
-    than the missed one. A candidate's is also released by another question or by a run that ended since; a person's
-    only by another question."""
+    """Whether a hold is released. A failure's is released by a spec without this revision, unless the pool gave it up
+    under that spec, and by a longer deadline than the missed one. A candidate's hold is also released by another
+    question or by a run that ended since; a person's only by another question."""
     if one.reason in BY_A_PERSON:
         return one.fingerprint != pool.fingerprint
     rendered = one.revision in {pool.revision(arm) for arm in pool.spec.arms}

@@ -29,11 +29,14 @@ from paceline.plan.objects import condition
 from paceline.plan.step import earliest, parse_time, timestamp
 
 LOAN_PATIENCE = timedelta(seconds=30)
-"""Within seconds, a round can start on accelerators freed by another round or a finished pod."""
+"""How long a round must have waited before a pool lends: accelerators freed by another round or a finished pod would
+let it start within seconds."""
 MISSED = timedelta(minutes=1)
-"""A server that misses some probes is back within this time; a restarted one takes longer."""
+"""How long too few other servers may be ready: a server that misses some probes is back by then, a restarted one is
+not."""
 _BLOCK = timedelta(minutes=10)
-"""Longer than a server takes to drain (215 s: `render.serving`)."""
+"""How long a useless loan lasts, and the pause after it: longer than a server takes to drain (215 s:
+`render.serving`)."""
 LONGEST_PAUSE = timedelta(hours=2)
 _ASK_AGAIN = timedelta(seconds=30)
 """Interval of checks while no event reports that all of the pool's servers are ready."""
@@ -72,7 +75,7 @@ def _continued(rollout: Rollout, run: Run | None, now: datetime) -> PoolStatus:
         return replace(entry, borrowed=None, loan=Loan(run=run.name, not_before=timestamp(now + _BLOCK)))
     if not _waits(run):
         return replace(entry, loan=replace(loan, waiting_since="", in_vain=None))
-    if pool.servers and pool.servers.ending_until:  # one still drains
+    if pool.servers and pool.servers.ending_until:  # a server still drains
         return replace(entry, loan=replace(loan, waiting_since=""))
     since = loan.waiting_since or timestamp(now)
     if now < parse_time(since) + _BLOCK:

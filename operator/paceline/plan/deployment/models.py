@@ -204,7 +204,7 @@ def _report(pod: Object) -> FetchResult | None:
 
 
 def _facts(written: Mapping[str, Any]) -> ModelFacts | None:
-    """None for facts that this release considers invalid."""
+    """The facts in status; None if this release considers them invalid."""
     with suppress(TypeError, ValueError):
         return read_facts(written)
     return None

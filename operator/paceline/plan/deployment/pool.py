@@ -216,7 +216,7 @@ def _pool(
 
 
 _written = by_value(256)(run_manifest_spec)
-"""Cached by value: equal in each pass unless the spec or a commit changed."""
+"""Cached by value, because the arguments are equal in each pass unless the spec or a commit changed."""
 
 
 def _search(pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:

@@ -104,8 +104,8 @@ def _as_before(pool: Pool) -> tuple[Action, ...]:
 
 
 def _pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
-    """One for each node with a server that is replaced by one with another image. None if no serving servers are at
-    risk: at the first start, if the present servers do not run, or if their roll-out was given up."""
+    """A Pull for each node with a server that is replaced by one with another image. There is none if no serving server
+    is at risk: at the first start, if the present servers do not run, or if their roll-out was given up."""
     servers, serving = pool.servers, pool.remembered.serving
     if servers is None or serving is None or servers.revision == choice.revision:
         return ()

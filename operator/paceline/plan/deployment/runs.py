@@ -42,7 +42,7 @@ class Run:
 
     @cached_property
     def verdict(self) -> RunVerdict:
-        """Empty before the verdict."""
+        """`status.verdict`; empty before the verdict."""
         return self.status.verdict or RunVerdict()
 
     @cached_property

@@ -117,7 +117,8 @@ def _nothing(rollout: Rollout, waits: bool) -> tuple[Cause, ...]:
 
 
 def _held(rollout: Rollout) -> tuple[Cause, ...]:
-    """Not Ready while the spec's baseline is held, because the pool serves something else than the spec asks for."""
+    """The pool is not Ready while the spec's baseline is held, because the pool serves something else than the spec
+    asks for."""
     pool, failed_ = rollout.pool, baseline_failure(rollout.pool)
     if failed_ is None:
         return ()
@@ -153,7 +154,8 @@ def _servers(rollout: Rollout, target: Target, waits: bool) -> Iterator[Action]:
 
 
 def _prune_claim_templates(rollout: Rollout, rendering: Mapping[str, Any]) -> tuple[Delete, ...]:
-    """Claim templates that no server names any more; during a roll-out, old servers may still be created again."""
+    """Delete claim templates that no server names any more; not during a roll-out, when old servers may be created
+    again."""
     unused = (
         one
         for one in rollout.pool.snapshot.owned(CLAIM_TEMPLATE, rollout.pool.name)

@@ -40,7 +40,7 @@ class Servers:
     revision: str
     ready: int
     settled: bool
-    """Every replica is of this revision, and ready or waiting for room; no replica of another revision is left."""
+    """Every replica is of this revision, and ready or waiting for capacity; no replica of another revision is left."""
     trouble: Trouble | None
     evicted: Trouble | None
     """The eviction of a server of any revision. Old servers serve until a roll-out has ended."""
@@ -180,8 +180,8 @@ def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
 
 
 def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
-    """Until when an ending pod is expected to free its room; None if none is ending, or if all are long overdue: a pod
-    on an unreachable node never terminates."""
+    """Until when an ending pod is expected to free its capacity; None if none is ending, or if all are long overdue: a
+    pod on an unreachable node never terminates."""
     due = (parse_time(at) + _LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
     return max((at for at in due if now < at), default=None)
 
@@ -189,7 +189,7 @@ def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
 def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> bool:
     """Whether a Deployment cannot start its additional server, beyond `replicas`, but could start it in place of
     another: no node has room, its volume is in use, or a quota refuses it. Any other obstacle would also prevent an
-    in-place replacement. `pods` are of all revisions; an ending one is about to free its room."""
+    in-place replacement. `pods` are of all revisions; an ending pod is about to free its capacity."""
     pods, status = list(pods), servers.get("status") or {}
     if ending_until(pods, now):
         return False

@@ -50,8 +50,8 @@ class Snapshot:
     """Name of a ConfigMap with prompts → its keys; None if it does not exist. Absent if the operator may not read
     it."""
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
-    """Pool → judgement of its servers' counters. Its revision may no longer be served. Message and numbers change
-    constantly, so status is updated only when `since` changes."""
+    """Pool → judgement of its servers' counters. The judged revision may no longer be served. Message and numbers
+    change constantly, so status is updated only when `since` changes."""
 
     @cached_property
     def name(self) -> str:

@@ -1,7 +1,7 @@
 """Reports problems caused by the cluster as Stalled once they have lasted for promotion.progressDeadline.
 
-A quota, an admission policy, a node that does not exist, a volume that cannot be mounted: neither another revision nor
-waiting would help. Lack of capacity is excluded: capacity returns without a person.
+Examples are a quota, an admission policy, a node that does not exist, a volume that cannot be mounted. Neither another
+revision nor waiting helps. Lack of capacity is excluded: capacity returns without a person.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ STALLED: Mapping[Reason, Reason] = {
 
 
 def report_lasting(snapshot: Snapshot, problem: Trouble | None, pool: str | None, now: datetime) -> StepResult:
-    """Stalled with the problem's message, or the time when it will be."""
+    """Stalled with the problem's message once the problem has lasted; until then, the time when it will have."""
     if problem is None or problem.since is None or problem.reason not in STALLED or snapshot.spec is None:
         return StepResult()
     end = problem.since + snapshot.spec.promotion.progress_deadline

@@ -98,7 +98,8 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
 
 
 def _before_its_models(pool: Pool, problem: Trouble) -> bool:
-    """Whether it crashed while the volume was empty, which may be filled only now: then the next start counts."""
+    """Whether the servers crashed while the volume may still have lacked the models; only the next start counts
+    then."""
     since = pool.snapshot.cached_since
     return problem.reason is Reason.Crashing and problem.since is not None and (since is None or problem.since <= since)
 

@@ -2,7 +2,7 @@
 
 `promotion.surge: Auto` tries one additional server: the old ones serve until it is ready. A full cluster has no room
 for it; after a minute, servers are replaced in place, one at a time. The decision is in status (`target.surge`) before
-the servers change, and stays as long as the target: changing room does not change a roll-out in progress.
+the servers change, and stays as long as the target: a roll-out in progress ignores that capacity changes.
 
 Manual additions to our servers stay, because the fields have another owner, but were never measured: `drift` lists
 them. Our own fields are restored in the next pass. The API server adds values of fields, never items of these lists.
@@ -28,8 +28,8 @@ from paceline.render.startup_probe import has_own, startup_probe, with_patience,
 _WHY = "paceline.dev/why"
 """Annotation of the servers: why they run their arm."""
 STARTUP_PATIENCE = timedelta(minutes=1)
-"""How long the additional server may wait for room. Counts only while no other server of the pool is ending, because
-that one's accelerators become free once it has drained."""
+"""How long the additional server may wait for capacity. The time counts only while no other server of the pool is
+ending, because an ending server's accelerators become free once it has drained."""
 _KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
 """List of a container → the key of its items."""
 
@@ -147,7 +147,7 @@ class Surging:
 
 
 def withdrawn_at(target: Surging | Target | None) -> datetime | None:
-    """When the additional server that waits for room is given up; None if none waits."""
+    """When the additional server that waits for capacity is given up; None if none waits."""
     return parse_time(target.surge_waits_since) + STARTUP_PATIENCE if target and target.surge_waits_since else None
 
 

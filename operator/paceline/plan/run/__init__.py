@@ -66,7 +66,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
 
 
 def _without_rounds(snapshot: Snapshot, now: datetime) -> Plan:
-    """Its rounds are unknown, so none may start."""
+    """The run's rounds could not be read, so no round may start."""
     causes = (Cause(Reason.RunRefused, None, f"its BenchmarkRounds cannot be read: {snapshot.unread}"),)
     return Plan(status=to_status(replace(snapshot.status, conditions=_conditions(snapshot, causes, now))))
 
@@ -123,7 +123,8 @@ def _conditions(snapshot: Snapshot, causes: tuple[Cause, ...], now: datetime) ->
 
 
 def _told(snapshot: Snapshot, evidence: Evidence) -> tuple[Event, ...]:
-    """Events of rounds that status has not counted yet: a crash after the status loses an Event but repeats none."""
+    """Events of rounds that status has not counted yet. A crash after the status is written loses these Events but
+    repeats none."""
     return round_events(evidence.records[snapshot.status.recorded or 0 :])
 
 

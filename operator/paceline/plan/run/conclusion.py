@@ -17,6 +17,7 @@ class Conclusion:
 
 
 def error(message: str, reason: str = "InvalidSpec") -> Conclusion:
-    """The verdict Error. Without a verdict the deployment would treat the run as superseded and create it again."""
+    """End a run with the verdict Error. Without a verdict the deployment would treat the run as superseded and create
+    it again."""
     verdict = RunVerdict(outcome=Outcome.ERROR.value, winner="", rounds=0, reason=reason, message=message)
     return Conclusion(reason=Reason.RunError, message=message, verdict=verdict)

@@ -11,7 +11,8 @@ NOTED = 0.025
 
 def faster_elsewhere(evidence: Evidence) -> str:
     """`code@8 is 6 % faster with adaptive` for each workload on which another arm is faster; "" without a winner, or if
-    it is within 2.5 % of the best everywhere. Uses the measured ratios, regardless of the other arm's verdict."""
+    the winner is within 2.5 % of the fastest arm everywhere. Uses the measured ratios, regardless of the other arm's
+    verdict."""
     winner = evidence.verdict.winner
     return ", ".join(_each(evidence, winner)) if winner else ""
 

@@ -41,7 +41,7 @@ class Evidence:
 
     @cached_property
     def searching(self) -> Searching:
-        """Only for a search."""
+        """The search over these rounds; only for a run that searches."""
         return Searching(spec=self.spec, records=self.records)
 
     @cached_property

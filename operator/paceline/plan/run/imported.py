@@ -27,8 +27,8 @@ class UnfitError(ValueError):
 
 
 def brought(spec: RunSpec, measured: Measured, rounds: Sequence[Round], now: datetime) -> tuple[Round, ...]:
-    """The rounds, marked as imported, without Job, node and file of full lines, which this cluster does not have.
-    Raises UnfitError."""
+    """The rounds, marked as imported, without their Job, node and file of full lines, which exist only where they were
+    measured. Raises UnfitError."""
     results = [one for one in rounds if not one.error]
     try:
         wrong = (*_malformed(spec, results, now), *_of_something_else(spec, measured, results))
@@ -117,7 +117,8 @@ def is_emulator(image: str) -> bool:
 
 
 def _on_others(accelerator: Accelerator, result: Round) -> Iterator[str]:
-    """Compare the GPUs. gpu-feature-discovery's label has the driver's name of them, with hyphens for spaces."""
+    """Compare the GPUs. gpu-feature-discovery labels a node with the driver's name of its GPUs, with hyphens for
+    spaces."""
     model, wanted = result.gpu_model or "", accelerator.product
     if not model:
         yield f"its GPUs are unknown (nvidia-smi), but spec.accelerator.product is {wanted}"

@@ -1,4 +1,4 @@
-"""Accelerators that a round without a node waits for: of its server's product, all on one node."""
+"""The accelerators that a round without a node waits for. They must be of its server's product and on one node."""
 
 from paceline.core import Accelerator
 from paceline.core.manifest import Object
@@ -9,8 +9,8 @@ NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPU
 
 
 def needs(accelerator: Accelerator, pod: Object | None) -> str:
-    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" if the pod has a node. The number of free ones is
-    unknown: the scheduler only names the resource that a node lacks."""
+    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" if the pod has a node. It cannot say how many are
+    free, because the scheduler only names the resource that a node lacks."""
     if pod is None or unplaced(pod) is None:
         return ""
     resource = accelerator.counted_as

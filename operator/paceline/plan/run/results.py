@@ -93,7 +93,7 @@ def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_stat
 
 
 def _sweep_results(evidence: Evidence) -> dict[str, Any]:
-    """No mean, because a mean over several concurrencies would describe no real load."""
+    """Results without a mean, because a mean over several concurrencies would describe no real load."""
     table = evidence.crossover
     rows = effects(table) if table else ()
     return {"results": tuple(_result(evidence, arm, workload, bounds) for arm, workload, bounds in rows)}
@@ -121,7 +121,8 @@ def _bounded(arm: str, workload: str, bounds: Bounds) -> run_status.Result:
 
 
 def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> run_status.Result:
-    """Includes the lengths of the answers if the gate compares them, which it does not in a Sweep."""
+    """A candidate's result on one workload; with the answers' lengths if the gate compares them, which it does not in a
+    Sweep."""
     means = means_of(evidence, arm, workload)
     result = replace(
         _bounded(arm, workload, bounds),

@@ -56,7 +56,7 @@ def new(rounds: Iterable[Round], recorded: Iterable[Round]) -> tuple[Round, ...]
 
 
 def ownerless_rounds(mine: Iterable[Object]) -> tuple[Object, ...]:
-    """BenchmarkRounds without an owner, as from a backup or a file."""
+    """BenchmarkRounds without an owner: from a backup or a file."""
     return tuple(one for one in mine if not one["metadata"].get("ownerReferences"))
 
 

@@ -10,7 +10,7 @@ from paceline.evidence import of_these_prompts
 
 
 def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
-    """For the end of a verdict's message. `rounds`: the records with a result."""
+    """What the verdict covers, for the end of its message. `rounds`: the records with a result."""
     prompts = ((_as_sent(spec, record), record.round, record.prompts) for record in rounds)
     return "; ".join(filter(None, (ramps(spec), sampled(spec), of_these_prompts(prompts))))
 

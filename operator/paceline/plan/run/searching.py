@@ -50,8 +50,8 @@ class Searching:
 
     @cached_property
     def step(self) -> "Measure | Found":
-        """The next step. With several loads, chains come first, at each load, because step times differ between loads;
-        the search continues from their points."""
+        """The next step. A pool with several loads first measures chains at each load, because step times differ
+        between loads; the search continues from their points."""
         from paceline.search.chains import sweep
 
         chains = sweep(self.question, self.points) if self.question.mixed else None
@@ -63,7 +63,7 @@ class Searching:
         from paceline.search import Found, Limits, proceed
 
         step = proceed(replace(self.question, limits=Limits(points=len(self.points))), self.points)
-        if isinstance(step, Found):  # this artificial limit is not a budget set by a user
+        if isinstance(step, Found):  # no note about a spent budget, because no user set this limit
             return replace(step, notes=tuple(note for note in step.notes if not note.startswith("the budget of ")))
         running = [arm for arm in self.arms_so_far if not arm.error]
         if not running:

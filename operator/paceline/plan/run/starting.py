@@ -9,10 +9,10 @@ from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.step import parse_time
 
 _START_PATIENCE = timedelta(minutes=10)
-"""Time for a pod's volumes and network. A volume of a lost node is detached by force after six minutes
+"""How long a pod may wait for its volumes and network. A volume of a lost node is detached by force after six minutes
 (kube-controller-manager's maxWaitForUnmountDuration), then attached here."""
 IMAGES_PATIENCE = timedelta(hours=1)
-"""Time for images: an engine's has tens of gigabytes."""
+"""How long a pod may wait for its images; an engine's image has tens of gigabytes."""
 SANDBOX = "PodReadyToStartContainers"
 """Condition of a pod with volumes and network (Kubernetes 1.29; older kubelets do not set it). A pod with this
 condition waits for images."""

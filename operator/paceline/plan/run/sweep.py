@@ -10,7 +10,7 @@ from paceline.gate.crossover import ConcurrencyResult
 from paceline.plan.run.evidence import Evidence
 
 _SPLIT = (Crossing.BASELINE_TAKES_OVER, Crossing.SPECULATION_TAKES_OVER, Crossing.CROSSES_TWICE)
-"""No single arm is fastest at all concurrencies."""
+"""Crossings at which no single arm is fastest at all concurrencies."""
 
 
 def nothing_measured(table: Crossover) -> bool:

@@ -37,7 +37,7 @@ PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
 """One item for each page that a list may still have; None while no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
-"""A file or a commit in a header from the hub: the client makes a path of it."""
+"""Permitted names of files and commits in the hub's headers, because the client makes paths of them."""
 PLAIN = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\\0]+(?:/(?!\.{1,2}(?:/|$))[^/\\\0]+)*")
 """A path below the repository."""
 MOST_FILES = 50_000
@@ -144,14 +144,14 @@ def _entries(pinned: Pinned) -> dict[str, RepoFile]:
 
 
 def _refuse_sizes(entries: Iterable[RepoFile], source: Source) -> None:
-    """Sizes are summed, and give a file's minimum length."""
+    """Refuse impossible sizes, because sizes are summed, and a file's size is its minimum length."""
     for entry in entries:
         if not isinstance(entry.size, int) or not 0 <= entry.size <= LARGEST_SIZE:
             raise FetchError(f"{ENDPOINT} says that a file has {entry.size!r:.40} bytes", final=False, source=source)
 
 
 def _list_prompts(pinned: Pinned) -> FileListing:
-    """One file of readable size."""
+    """List the dataset's only file. Raises FetchError if it is missing, or too large to be read."""
     artifact, source = pinned.artifact, pinned.artifact.source
     with explained(artifact):
         entries = HfApi().get_paths_info(source.name, [source.path], revision=pinned.commit, repo_type=artifact.kind)

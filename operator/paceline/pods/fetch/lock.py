@@ -67,7 +67,7 @@ def _take(path: Path, name: str, beat: float, stale: float) -> int:
 
 
 def _beat(descriptor: int, name: str, beat: float, stop: threading.Event) -> None:
-    """Write through the open file: after a take-over, that file is no longer the lock."""
+    """Write to the descriptor, not to the path: after a take-over, the path is another holder's lock."""
     count = 0
     while not stop.wait(beat):
         count += 1

@@ -16,11 +16,11 @@ from paceline.preflight.weights import Shape, module_of
 INDEX = "model.safetensors.index.json"
 LARGEST_CONFIG = 16 << 20
 LARGEST_INDEX = 256 << 20
-"""Bytes. The largest known index has some 200,000 tensors of 100 bytes."""
+"""Maximum bytes of an index. The largest known one has some 200,000 tensors of 100 bytes."""
 _ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """Errors for a well-formed file with meaningless content."""
 LONGEST_HEADER = 100_000_000
-"""Bytes, from the format's definition."""
+"""Maximum bytes of a header, from the format's definition."""
 _NUMBERS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32"})
 """Types of the format with one number per cell; others may pack several."""
 

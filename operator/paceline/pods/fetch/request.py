@@ -6,7 +6,7 @@ from paceline.fetching import FetchFailure, FetchRequest
 from paceline.fetching.failure import ModelPart
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
-"""No pickled weights: they can run code, and every engine reads safetensors."""
+"""Files to download. Pickled weights are left out: they can run code, and every engine reads safetensors."""
 _NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl",
           ".pt", ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
 """Suffixes of files that may run code when they are read, whatever the rest of the name."""

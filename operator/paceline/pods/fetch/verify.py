@@ -20,7 +20,7 @@ _READERS = 4
 """Files read at once: hashing takes a core for one or two GB a second."""
 RUNS_CODE = {
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle"),
-    b"PK\x03\x04": "an archive, as PyTorch keeps pickles in",
+    b"PK\x03\x04": "an archive of the kind in which PyTorch keeps pickles",
     b"\x7fELF": "a program",
     b"\x1f\x8b": "compressed",
 }

@@ -19,7 +19,7 @@ from paceline.pods.opened import small_file
 
 PROGRESS_SECONDS = 30.0
 LARGEST_NOTE = 1 << 20
-"""Bytes, for some twenty thousand commits."""
+"""Maximum bytes of a note: enough for some twenty thousand commits."""
 
 
 def cache(path: Path) -> Path:

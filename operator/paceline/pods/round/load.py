@@ -28,13 +28,13 @@ WARM_UP_TOKENS = 32
 PARITY = "parity"
 """The name of the load that compares outputs; `_name_of` names the others."""
 COUNTED = {"stream_options": {"include_usage": True}}
-"""In every request: the server counts its answers."""
+"""Fields of every request: with them the server counts the tokens of its answer."""
 CHAT = "/v1/chat/completions"
 CLIENTS = multiprocessing.get_context("forkserver")
 """Each client is a process with its imports already done: they take half a second, as long as a short load."""
 CLIENTS.set_forkserver_preload(["paceline.pods.round.client"])
 LARGEST_REPORT = 256 << 20
-"""Bytes of the client's report, which contains every answer. A million tokens are some 25 MB."""
+"""Maximum bytes of the client's report, which contains every answer. A million tokens are some 25 MB."""
 
 
 class LoadError(RuntimeError):
@@ -57,7 +57,7 @@ def prompts_of_load(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
-    """Of all usable prompts. Raises DatasetError if one has no time."""
+    """The arrival times of all usable prompts. Raises DatasetError if a prompt has no time."""
     found = _all(plan, workload).times
     times = tuple(time for time in found if time is not None)
     if missing := len(found) - len(times):

@@ -7,13 +7,13 @@ with that request. They are not measured: the server's counters have been read b
 from collections.abc import Sequence
 
 SAMPLES = 8
-"""Prompts. With 256 tokens each there are some 700 verify calls at 3 tokens per call: a fraction is off by at most 2 %
-(one standard error)."""
+"""Number of prompts. With 256 tokens each there are some 700 verify calls at 3 tokens per call: a fraction is off by at
+most 2 % (one standard error)."""
 TOKENS = 256
 """Tokens per answer, or the workload's maxTokens if smaller: the sample takes seconds."""
 SECONDS = 120.0
-"""For all answers together; otherwise there is no acceptance by position. At 5 tokens per second each they take 51, and
-a slower server also exceeds its load's timeout (`core.Timeouts`)."""
+"""Time limit for all answers together; if it is exceeded, there is no acceptance by position. At 5 tokens per second
+each, the answers take 51 seconds, and a slower server also exceeds its load's timeout (`core.Timeouts`)."""
 
 
 def by_position(histograms: Sequence[Sequence[int]]) -> tuple[float, ...]:

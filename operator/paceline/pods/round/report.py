@@ -86,7 +86,7 @@ class Steady:
 def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     """Throughput in the steady window; None if it is empty.
 
-    The window begins when 90 % of the places of a closed loop are taken, and ends when fewer are, because no requests
+    The window begins when 90 % of a closed loop's concurrency is in use, and ends when fewer are, because no requests
     remain to be sent. It gives the rate at which pieces of answers arrive at full concurrency. Tokens per piece are
     averaged over all answers: the window ends before the last answers do, and these have the fewest tokens per piece,
     so counting tokens only inside the window would give too many (decision 0025).
@@ -165,7 +165,7 @@ def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
 
 def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, float]:
     """By how many seconds each request takes longer than the previous one, for answers of equal length, and the
-    standard error. By least squares; the effect of length is first removed from both variables."""
+    standard error. The fit is by least squares, after the effect of length is removed from both variables."""
     left = _without(times, lengths)
     order = _without([float(number) for number in range(len(times))], lengths)
     spread = math.fsum(x * x for x in order)

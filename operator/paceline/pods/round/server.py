@@ -69,7 +69,7 @@ def is_ready(url: str, path: str, timeout_seconds: float) -> bool:
 
 
 def get(url: str, path: str, key: str = "") -> str:
-    """The body of a page; raises ServerFailed."""
+    """The body of the answer at this path. Raises ServerFailed."""
     try:
         answer = exchange(url, "GET", path, key)
         if answer.status == 200:

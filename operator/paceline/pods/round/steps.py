@@ -24,7 +24,7 @@ from paceline.pods.round.requests import request_speeds
 MODELS_PAGE = "/v1/models"
 
 UNREADABLE_PAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""Exceptions caused by nonsense in a well-formed page: a list where a number belongs, or endless nesting."""
+"""Exceptions caused by nonsense in a well-formed answer: a list where a number belongs, or endless nesting."""
 
 
 class ServerFailed(Exception):  # noqa: N818
@@ -53,7 +53,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Read a page of the server. Answer: its body, as text."""
+    """Request a path of the server. Answer: the body, as text."""
 
     path: str
 
@@ -65,7 +65,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Empty the server's cache and reset its counters, by a POST to this page. Answer: None."""
+    """Empty the server's cache and reset its counters, by a POST to this path. Answer: None."""
 
     path: str
 
@@ -181,7 +181,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = without_aborted(point(workload, report, speculated), report, work)
-            # From the bare request; if that failed: no template is longer than the shortest prompt.
+            # The bare request shows the template's length. If that request failed, the shortest prompt bounds it.
             template = warmed_up.report["input_lens"][-1] or min(report["input_lens"])
             if why := contamination(measured, loaded.shared_prompts, template, work):
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid

@@ -1,6 +1,6 @@
 """The draft depth of an engine that chooses it while serving: read from its metrics during a load.
 
-No counter sums the depth, so it is sampled, and only for arms whose engine chooses: reading the page costs the
+No counter sums the depth, so it is sampled, and only for arms whose engine chooses: reading the metrics costs the
 candidate's server a little, but never slows a baseline.
 """
 
@@ -32,7 +32,7 @@ class Samples:
 
 @contextmanager
 def depth(step: SendLoad, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
-    """The samples of this load; complete once it has ended. `get` returns a page of the server; a failing page is
+    """The samples of this load; complete once it has ended. `get` requests a path of the server; a failed request is
     skipped and does not end the load."""
     samples = Samples()
     read = probe.draft_tokens

@@ -29,8 +29,8 @@ def fault(spec: RunSpec) -> str | None:
 
 
 def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
-    """Models and datasets of the hub without a known commit, each with a message. Examples have zeros for commits that
-    the reader must fill in."""
+    """Models and datasets of the hub without a known commit, each with a message. Examples have zeros in place of
+    commits; the reader must fill them in."""
     drafts = ((i, arm.draft.model) for i, arm in enumerate(spec.arms) if arm.draft and arm.draft.model)
     artifacts: tuple[tuple[str, Model | Dataset], ...] = (
         ("spec.target", spec.server.target),

@@ -43,7 +43,7 @@ def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
 
 
 def image_moved(image: str, before: Sequence[Round]) -> str | None:
-    """Message if this is not the image of the run's first round; None if it is, or they cannot be compared."""
+    """Message if this is not the image of the run's first round; None if it is, or if the images cannot be compared."""
     first = next((record.image for record in before if record.image), "")
     if not differ(image, first):
         return None
@@ -54,8 +54,8 @@ def image_moved(image: str, before: Sequence[Round]) -> str | None:
 
 
 def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: datetime) -> Round:
-    """A round that has ended, or that `end` gives up. If its client wrote a result, that counts, regardless of what
-    happened to its node later."""
+    """The record of a round that has ended, or that `end` gives up. A result that its client wrote counts, regardless
+    of what happened to the node later."""
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
     plan = round.plan
@@ -94,7 +94,8 @@ def _lost(round: RoundJob, end: End, before: Sequence[Round], now: datetime) -> 
 
 
 def _deleted(job: str, before: Sequence[Round], now: datetime) -> Round:
-    """Counts as a try, because the cause (a janitor, a TTL) will delete the next Job, too."""
+    """The record of a round whose Job was deleted. It counts as a try, because the cause (a janitor, a TTL) will delete
+    the next Job, too."""
     number, try_ = next_try(before)
     return failed_round(
         round=number,

@@ -43,7 +43,7 @@ def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusio
 def _gate(evidence: Evidence) -> Conclusion | None:
     verdict = evidence.verdict
     if why := given_up(evidence):
-        # Earlier findings stand; Error is only for a run that never reached a look.
+        # Findings of earlier looks stay valid, so the verdict is Error only for a run that never reached a look.
         return error(*why) if verdict.outcome is Outcome.ERROR else _gate_verdict(evidence, verdict, why[0])
     if evidence.results and (verdict.final or not in_question(evidence)):
         return _gate_verdict(evidence, verdict)
@@ -55,7 +55,7 @@ def _gate(evidence: Evidence) -> Conclusion | None:
 
 
 def _not_enough(evidence: Evidence) -> Conclusion:
-    """End of a run that may not measure: its rounds do not decide."""
+    """End of a run that may not measure and whose rounds do not suffice for a verdict."""
     looks = evidence.spec.gate.decide_after_rounds
     measured = len(evidence.results)
     look = next((look for look in looks if look > measured), looks[-1])
@@ -98,8 +98,8 @@ def _no_candidate(evidence: Evidence) -> tuple[str, str]:
 
 
 def _gate_verdict(evidence: Evidence, verdict: Verdict, why: str = "", spent: str = "") -> Conclusion:
-    """The gate's present verdict. `why`: the reason for ending before the verdict is final. `spent`: the reason of a
-    run that a larger budget would have continued; its Error becomes Inconclusive."""
+    """The gate's present verdict. `why`: the reason for ending before the verdict is final. `spent`: the reason if only
+    the budget ended the run; its verdict is then Inconclusive instead of Error."""
     failures = {name: evidence.failures(name) for name in undecided(verdict)}
     failing = {name: latest[0] for name, latest in failures.items() if keeps_failing(latest)}
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
@@ -156,7 +156,7 @@ def _reason(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
 
 
 def _sentence(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
-    """Every candidate in a few words, the winner first; for repeated failures, the cause."""
+    """Every candidate in a few words, the winner first, with the cause for those that kept failing."""
     winner = [verdict.winner] if verdict.winner else []
     names = [*winner, *(name for name in verdict.arms if name != verdict.winner)]
     return "; ".join(

@@ -47,7 +47,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
 
 
 def _outside_window(snapshot: Snapshot, evidence: Evidence, active: RoundJob | None) -> StepResult:
-    """Start no round; delete the Job of one without a node, so that it does not get one."""
+    """Start no round; delete the Job of a round that has no node yet, so that it does not get one now."""
     message = f"the next round of {len(evidence.results)} so far starts at {snapshot.opens_at} or later"
     stop = (Delete(active.job, "benchmark.window closed before it had a node"),) if active else ()
     progress = replace(_progress(evidence, message), step="WaitingForWindow")
@@ -107,8 +107,8 @@ def _again(active: RoundJob, now: datetime) -> datetime | None:
 
 
 def _has_begun(snapshot: Snapshot, active: RoundJob) -> bool:
-    """Whether this Job counts as a try if it disappears: it has had a node. Otherwise it may be created again. Recorded
-    together with the node, which saves a write per round."""
+    """Whether this Job's pod has had a node. The Job then counts as a try if it disappears; otherwise it may be created
+    again. Recorded together with the node, which saves a write per round."""
     before = snapshot.status.progress
     return bool(active.node) or bool(before and before.seen and before.job == active.name)
 
@@ -204,7 +204,8 @@ def came_first(records: Iterable[Round]) -> list[str]:
 
 
 def _arms(record: Round) -> set[str]:
-    """The arms of a round. A round of another run may lack a candidate, and then is not counted in its turns."""
+    """The arms of a round. A round of another run may lack a candidate; it then does not count as one of that
+    candidate's turns."""
     return {replicate.arm for replicate in record.replicates}
 
 

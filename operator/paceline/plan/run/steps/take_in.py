@@ -15,12 +15,13 @@ _ASK = (
     "this run and apply it again; to have them measured here, apply it without spec.measured"
 )
 APPLIED_WITHIN, AGAIN = timedelta(minutes=5), timedelta(seconds=2)
-"""Time for the rest of a file: the run comes first, and its rounds follow in the same apply."""
+"""How long to wait for the run's rounds, and how often to look: `kubectl apply` of a file creates the run first, then
+its rounds."""
 
 
 def take_in(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence | Conclusion | StepResult | None:
-    """The evidence with these rounds; or the end of a run whose rounds do not count here, without a verdict, so that no
-    pool uses it as an answer."""
+    """The evidence with these rounds. If they do not count here, the run's end without a verdict, so that no pool takes
+    the run for an answer."""
     measured = evidence.spec.measured
     if measured is None or snapshot.superseded:
         return None
