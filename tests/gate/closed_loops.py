@@ -38,8 +38,6 @@ SPREADS = (0.0, 0.15, 0.25)
 REPEATED = 2
 """Columns in which a cell may repeat the one above."""
 REPEATS = 48
-ALONE = 13
-"""Times as many where one is under way at a time: of five answers acceptance is a matter of luck."""
 CLOSE = 0.005
 ACCEPTED = 2.45
 """Tokens of a step that speculates, in the mean over prompts; one to four in each."""
@@ -79,12 +77,9 @@ class Row:
         return f"| {self.dataset}@{self.concurrency} | {self.answers} | {percent} |"
 
 
-LOADS = ((32, "terminal"), (32, "swe"), (8, "terminal"), (8, "swe"), (1, "terminal"))
-"""One request at a time has no ramp and no drain: one dataset shows it."""
-
-
 def rows() -> Iterator[Row]:
-    for (concurrency, dataset), answers in itertools.product(LOADS, ANSWERS):
+    """One request at a time has no ramp and no drain, so nothing can be off."""
+    for concurrency, dataset, answers in itertools.product((32, 8), ("terminal", "swe"), ANSWERS):
         for prefill, spread in itertools.product((0.0, 0.1), SPREADS):
             yield Row(dataset=dataset, concurrency=concurrency, answers=answers, prefill=prefill, spread=spread)
 
@@ -202,7 +197,7 @@ def measured(row: Row) -> Found:
 
     def log_ratios(waves: int, *estimates: Callable[[Server, Loop], float]) -> list[float]:
         """One round's, by each of the estimates."""
-        sent = prompts(row, waves * (row.concurrency if row.concurrency > 1 else ALONE), dice)
+        sent = prompts(row, waves * row.concurrency, dice)
         base, candidate = ((server, loop(server, sent, row.concurrency, dice)) for server in servers)
         return [math.log(estimate(*candidate) / estimate(*base)) for estimate in estimates]
 
