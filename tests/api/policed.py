@@ -18,8 +18,8 @@ from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, run, server
 
 from paceline.core.manifest import Manifest
 from paceline.render import revision_of, round_job
-from paceline.render.benchmark import round_plan
 from paceline.render.guards import rounds_network, servers_network
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE
 

@@ -21,7 +21,7 @@ from paceline.kube import needs_apply, stamped
 from paceline.plan.run.lacking import waits_for
 from paceline.plan.trouble import unplaced
 from paceline.render import Owner, Settings, claim_templates, rendering, revision_of, round_claims, round_job, servers
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 DRIVER, CLASS, PRODUCT = "gpu.example.com", "gpu.example.com", "NVIDIA H200"

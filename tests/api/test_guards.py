@@ -21,8 +21,8 @@ from paceline.kube import needs_apply, stamped
 from paceline.kube.resources import AUTOSCALER, POD
 from paceline.plan.deployment.models import models_of, pin
 from paceline.render import Owner, fetch_job, revision_of, round_job
-from paceline.render.benchmark import round_plan
 from paceline.render.guards import disruption_budget, rounds_network, servers_network
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE
 

@@ -17,7 +17,7 @@ from tests.support.several_nodes import over
 from paceline.core.manifest import Manifest
 from paceline.kube import difference, needs_apply, stamped
 from paceline.render import rendering, round_job, servers, service
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import Where
 
 CRD = Path(__file__).parents[2] / "dev" / "cluster" / "manifests" / "leaderworkersets.yaml"

@@ -16,7 +16,7 @@ from paceline.core import Model
 from paceline.core.manifest import Manifest
 from paceline.plan.deployment.models import datasets_of, models_of, pin
 from paceline.render import Owner, fetch_job, revision_of, round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE
 

@@ -22,7 +22,7 @@ from tests.support.example import RUN, SETTINGS, pool, run
 from paceline.core.manifest import Manifest
 from paceline.kube import difference, stamped
 from paceline.render import round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "benchmark-only.yaml"

@@ -6,7 +6,7 @@ import pytest
 from tests.support.running import emulated, refused, tree
 
 from paceline.engines import ENGINES, Scrape
-from paceline.engines.sglang.flags import flags as listed
+from paceline.engines.sglang.flags_by_release import flags as listed
 from paceline_emulator import flags
 from paceline_emulator.older import SURFACES
 

@@ -9,9 +9,9 @@ import pytest
 from paceline.engines.pod_template import CONCLUDE
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import MANY
-from paceline.plan.run.ends import PULL_PATIENCE, deadlines, end_of, held_seconds, hopeless
+from paceline.plan.run.ends import deadlines, end_of, held_seconds, hopeless
 from paceline.plan.run.snapshot import End, RoundJob
-from paceline.plan.run.starting import IMAGES_PATIENCE
+from paceline.plan.run.starting import IMAGES_PATIENCE, PULL_PATIENCE
 
 ARM = "arm-wide"
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

@@ -19,7 +19,7 @@ from paceline import api
 from paceline.api.status import ExpectedTraffic, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
 from paceline.core.record import from_status
-from paceline.plan.deployment.guard import watched_pools
+from paceline.plan.deployment.degraded import watched_pools
 from paceline.plan.step import parse_time
 from paceline.watch import JudgementKind
 

@@ -26,7 +26,7 @@ from paceline.plan import run
 from paceline.plan.run.rounds import manifest as recorded
 from paceline.plan.run.steps.collect import LONGEST_REASON
 from paceline.render import Owner
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 
 MOST = 100_000
 """Bytes, as the API server sends an object; etcd takes 1.5 MiB (--max-request-bytes)."""

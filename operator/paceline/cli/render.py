@@ -42,7 +42,7 @@ from paceline.render import (
     servers,
     service,
 )
-from paceline.render.benchmark import NO_CELLS, round_plan
+from paceline.render.round_job import NO_CELLS, round_plan
 from paceline.render.where import ANYWHERE
 
 _UNKNOWN = "0" * 40

@@ -22,7 +22,7 @@ from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply, Delete, Plan
 from paceline.pods.round.__main__ import check_arms
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 
 _POLL_SECONDS = 0.2
 

@@ -1,10 +1,10 @@
 """One builder per child object; pure functions from core types to plain dicts."""
 
-from paceline.render.benchmark import benchmark_run, round_claims, round_job
 from paceline.render.cache import claim, fetch_job, fetch_name
 from paceline.render.common import Owner, Settings
 from paceline.render.group import group_name
 from paceline.render.revision import controller_revision, revision_of
+from paceline.render.round_job import benchmark_run, round_claims, round_job
 from paceline.render.serving import claim_templates, rendering, servers, service
 
 __all__ = [

@@ -22,7 +22,7 @@ from paceline.kube.resources import JOB, POD
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply
 from paceline.render import Settings, round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 KEY = ObjectKey("benchmarkruns", "models", "mine")

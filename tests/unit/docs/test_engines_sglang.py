@@ -15,7 +15,7 @@ from tests.unit.engines.sglang.servers import chain, server, wide
 from paceline.core import Arm
 from paceline.engines import ENGINES
 from paceline.engines.sglang import moved_arguments
-from paceline.engines.sglang.flags import flags, is_in, releases
+from paceline.engines.sglang.flags_by_release import flags, is_in, releases
 from paceline.engines.sglang.moved_arguments import Moved, ReleaseMoves
 
 SGLANG = ENGINES["SGLang"]

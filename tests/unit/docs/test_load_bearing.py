@@ -23,7 +23,7 @@ from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.simulation.reconciler import OURS
 from paceline.render import Owner, Settings, round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL, template
 from paceline.render.where import ANYWHERE
 

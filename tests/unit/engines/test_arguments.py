@@ -4,7 +4,7 @@ import pytest
 from tests.support.messages import Says
 
 from paceline.engines.arguments import UNLISTED, FlagList, flag_value
-from paceline.engines.sglang.flags import elsewhere, first_with, flags, judged_by, releases
+from paceline.engines.sglang.flags_by_release import elsewhere, first_with, flags, judged_by, releases
 from paceline.engines.sglang_jax.rules import flag_list as jax
 from paceline.engines.vllm.arguments import FLAGS as VLLM
 

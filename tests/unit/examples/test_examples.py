@@ -10,7 +10,7 @@ from tests.support.example_files import RUNS, ours
 from tests.support.rendered import FILES, argv, arms, readable
 
 from paceline.cli import main
-from paceline.render.benchmark import as_it_is
+from paceline.render.round_job import as_it_is
 
 GOLDEN = Path(__file__).with_name("golden")
 INDENT = " " * 10

@@ -14,7 +14,7 @@ from paceline.core import Purpose, RunSpec
 from paceline.evidence import RoundPlan
 from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.run.steps.check import fault
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 
 
 def run(path: Path) -> RunSpec:

@@ -25,7 +25,7 @@ from paceline.measure.machine import (
 )
 from paceline.plan.run.snapshot import RoundJob
 from paceline.render import round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 HERE = Machine(

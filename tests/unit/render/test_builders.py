@@ -16,8 +16,8 @@ from paceline.core.canonical import digest
 from paceline.core.names import MAX_NAME_LENGTH, child_name, snapshot_path
 from paceline.plan.deployment.models import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
-from paceline.render.benchmark import round_plan
 from paceline.render.cache import fetch_inputs
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE, Where
 

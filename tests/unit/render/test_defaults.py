@@ -10,7 +10,7 @@ from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, run, server
 from paceline.core import Model
 from paceline.core.manifest import Manifest
 from paceline.render import fetch_job, revision_of, round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE
 

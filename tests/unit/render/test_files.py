@@ -11,8 +11,8 @@ from tests.support.example import DEPLOYED, RUN, SETTINGS
 from paceline.core import Arm, Depth, Server
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.render import controller_revision, rendering, round_job
-from paceline.render.benchmark import round_plan
 from paceline.render.files import files_in
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 CONFIG = "--speculative-adaptive-config"

@@ -27,7 +27,7 @@ from paceline.render import (
     servers,
     service,
 )
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import Where
 
 GOLDEN = Path(__file__).with_name("golden")

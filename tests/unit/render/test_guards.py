@@ -8,9 +8,9 @@ from tests.support.several_nodes import over
 
 from paceline.core.manifest import Manifest
 from paceline.render import revision_of, round_job
-from paceline.render.benchmark import round_plan
 from paceline.render.common import Settings
 from paceline.render.guards import disruption_budget, rounds_network, servers_network
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE
 

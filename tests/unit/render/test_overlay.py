@@ -17,8 +17,8 @@ from paceline.engines import ENGINES
 from paceline.engines.pod_template import refusals
 from paceline.plan.deployment.models import models_of
 from paceline.render import fetch_job, round_job
-from paceline.render.benchmark import round_plan
 from paceline.render.overlay import MERGE_KEYS, laid_over
+from paceline.render.round_job import round_plan
 from paceline.render.serving import template
 from paceline.render.where import ANYWHERE, Where
 

@@ -9,7 +9,7 @@ from tests.support.example import RUN, SETTINGS, pool, run
 from paceline.core import Dataset, RunSpec, Workload
 from paceline.evidence import RoundPlan
 from paceline.render import round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 CACHE = "models"

@@ -13,7 +13,7 @@ from paceline import api
 from paceline.core import Dataset, RunSpec, Timeouts, Workload
 from paceline.evidence import RoundPlan, fingerprint
 from paceline.render import round_job
-from paceline.render.benchmark import LONGEST_DEADLINE, SLACK_SECONDS, round_plan
+from paceline.render.round_job import LONGEST_DEADLINE, SLACK_SECONDS, round_plan
 from paceline.render.where import ANYWHERE
 
 HALF_AN_HOUR = 1800

@@ -17,7 +17,7 @@ from paceline.evidence import RoundPlan
 from paceline.plan.deployment import Snapshot
 from paceline.plan.deployment.models import models_of, pin
 from paceline.plan.deployment.pool import pools
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline_emulator.hub.models import generated
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -19,7 +19,7 @@ from paceline.evidence import Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand
 from paceline.pods.round.keys import Keys, read_keys
 from paceline.render import round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 from paceline.render.where import ANYWHERE
 
 KEY, ADMIN = "sk-of-the-server", "sk-of-the-administrator"

@@ -30,7 +30,7 @@ from paceline.evidence import (
     judge_points,
 )
 from paceline.plan.run.next_round import next_try
-from paceline.render.benchmark import round_plan
+from paceline.render.round_job import round_plan
 
 SEEDS = range(100)
 WORKLOADS = (workload("code", 1, 6, 96), workload("chat", 8, 32, 96))

@@ -28,7 +28,7 @@ from paceline.evidence.round_status import judged_speed, measurements, round_rec
 from paceline.plan.costs import Assumptions
 from paceline.pods.round import client, load
 from paceline.pods.round.client import Requests
-from paceline.pods.round.requests import RequestRow, most_under_way, request_rows
+from paceline.pods.round.per_request import RequestRow, most_under_way, request_rows
 
 TO_EIGHT = Workload(
     dataset=Dataset(name="code", source="builtin://code", requests=40, max_tokens=16, ramp_from=1), concurrency=8

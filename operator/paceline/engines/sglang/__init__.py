@@ -11,7 +11,7 @@ from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, Emulator, MemoryFlags
 from paceline.engines.arguments import read_data
 from paceline.engines.parallel import Parallelism
-from paceline.engines.sglang import custom, flags, schedule
+from paceline.engines.sglang import custom, flags_by_release, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, running_requests, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
@@ -27,11 +27,12 @@ from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 def _eagle3_targets(version: str) -> frozenset[str] | None:
     """The targets that support an EAGLE3 head; None for a release newer than all known ones, which may support any
     target."""
-    return None if is_newer(version) else flags.eagle3_targets(version)
+    return None if is_newer(version) else flags_by_release.eagle3_targets(version)
 
 
 def eagle3_since(architecture: str) -> str | None:
-    return next((one for one in flags.releases() if architecture in flags.eagle3_targets(one)), None)
+    known = flags_by_release.eagle3_targets
+    return next((one for one in flags_by_release.releases() if architecture in known(one)), None)
 
 
 _BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}

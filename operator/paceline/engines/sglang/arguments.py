@@ -10,8 +10,8 @@ from paceline.engines.arguments import FlagList
 from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
-from paceline.engines.sglang import flags as by_release
-from paceline.engines.sglang.flags import elsewhere, first_with, flags
+from paceline.engines.sglang import flags_by_release as by_release
+from paceline.engines.sglang.flags_by_release import elsewhere, first_with, flags
 from paceline.engines.sglang.versions import is_newer
 from paceline.engines.ways_out import with_ways_out
 

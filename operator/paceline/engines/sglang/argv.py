@@ -11,7 +11,7 @@ from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 from paceline.engines.sglang import custom, schedule
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
-from paceline.engines.sglang.flags import ngram
+from paceline.engines.sglang.flags_by_release import ngram
 
 PROGRAM = ("python3", "-m", "sglang.launch_server")
 PORT = 30000

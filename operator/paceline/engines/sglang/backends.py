@@ -15,7 +15,7 @@ from paceline.engines.refusal import Refusal
 from paceline.engines.release import release
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import candidates
-from paceline.engines.sglang.flags import Spans, flags, is_in
+from paceline.engines.sglang.flags_by_release import Spans, flags, is_in
 
 MLA, GQA = "latent attention (MLA)", "multi-head attention (MHA or GQA)"
 BOTH = frozenset({MLA, GQA})

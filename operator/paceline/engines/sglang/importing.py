@@ -3,7 +3,7 @@
 from paceline.engines.importing import Importing
 from paceline.engines.sglang.arguments import flag_list
 from paceline.engines.sglang.capabilities import CAPABILITIES
-from paceline.engines.sglang.flags import ngram
+from paceline.engines.sglang.flags_by_release import ngram
 from paceline.engines.speculative_flags import Speculative
 
 IMPORTING = Importing(

@@ -14,7 +14,7 @@ from paceline.engines.model_rules import (
 from paceline.engines.release import release
 from paceline.engines.sglang import backends, layer_rules
 from paceline.engines.sglang.candidate import YES, variable
-from paceline.engines.sglang.flags import drafts_since, is_in
+from paceline.engines.sglang.flags_by_release import drafts_since, is_in
 from paceline.engines.sglang.variables import LONGER
 from paceline.engines.sglang.versions import is_newer
 

@@ -9,7 +9,7 @@ from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import backends, moved_arguments
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
-from paceline.engines.sglang.flags import ngram
+from paceline.engines.sglang.flags_by_release import ngram
 from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, known_release, neighbouring_releases
 
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)

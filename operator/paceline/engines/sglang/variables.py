@@ -11,7 +11,7 @@ from paceline.core import Server
 from paceline.engines.refusal import Refusal
 from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import NEWER, OLDER, YES, candidates, variable
-from paceline.engines.sglang.flags import is_in
+from paceline.engines.sglang.flags_by_release import is_in
 from paceline.engines.sglang.versions import is_newer
 
 

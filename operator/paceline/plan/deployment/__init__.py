@@ -53,9 +53,9 @@ from paceline.plan.deployment.checks import (
 )
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.companions import apply_companions
+from paceline.plan.deployment.degraded import report_degraded, watched_pools
 from paceline.plan.deployment.events import state, transition_events, without_reconciling
 from paceline.plan.deployment.fetch import ensure_claim, fetch_models, known_commits
-from paceline.plan.deployment.guard import report_degraded, watched_pools
 from paceline.plan.deployment.holds import holds
 from paceline.plan.deployment.loan import lend
 from paceline.plan.deployment.measure import measure, prune_runs, stop_runs

@@ -17,7 +17,7 @@ from paceline.api import Reason
 from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, Rollout, choose
-from paceline.plan.deployment.guard import falls_back
+from paceline.plan.deployment.degraded import falls_back
 from paceline.plan.deployment.holds import BY_A_PERSON, held, with_hold
 from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.pull import is_pulling

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from paceline.core.manifest import Object
@@ -11,14 +11,12 @@ from paceline.engines.pod_template import ARM, CLIENT, CONCLUDE
 from paceline.evidence.failures import MEMORY, Failure
 from paceline.plan.objects import condition
 from paceline.plan.run.snapshot import End, RoundJob
-from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
+from paceline.plan.run.starting import PULL_PATIENCE, gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
 from paceline.plan.trouble import exit_text, last_line, not_startable, terminated
 
 HEARTBEAT_LOST = 70
 """The wrapper's exit code if the client's heartbeat stops."""
-PULL_PATIENCE = timedelta(minutes=5)
-"""A registry may be down briefly; the round holds its GPUs meanwhile."""
 NEVER_PULLED = ("InvalidImageName", "ErrImageNeverPull")
 TAKEN_AWAY: Mapping[str, Failure] = {
     "Preempting": Failure.Preempted,

@@ -12,7 +12,7 @@ from paceline.core import BASELINE, Accelerator, Measured, RunSpec, Scheme
 from paceline.core.server import GPU_LABEL
 from paceline.core.text import count, printable
 from paceline.plan.objects import same_release
-from paceline.plan.run.give_up import most_rounds
+from paceline.plan.run.no_more_rounds import most_rounds
 from paceline.plan.step import parse_time, timestamp
 
 SKEW = timedelta(minutes=5)

@@ -13,7 +13,7 @@ from paceline.evidence.round_status import judged_speed
 from paceline.plan.run.budget import exhausted
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
-from paceline.plan.run.give_up import given_up
+from paceline.plan.run.no_more_rounds import given_up
 from paceline.plan.run.origin import own
 from paceline.plan.run.scope import sampled
 

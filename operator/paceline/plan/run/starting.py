@@ -11,8 +11,10 @@ from paceline.plan.step import parse_time
 _START_PATIENCE = timedelta(minutes=10)
 """How long a pod may wait for its volumes and network. A volume of a lost node is detached by force after six minutes
 (kube-controller-manager's maxWaitForUnmountDuration), then attached here."""
+PULL_PATIENCE = timedelta(minutes=5)
+"""How long a pod may wait for an image whose pull fails: a registry may be down briefly (used in `ends`)."""
 IMAGES_PATIENCE = timedelta(hours=1)
-"""How long a pod may wait for its images; an engine's image has tens of gigabytes."""
+"""How long a pod may wait for images whose pull goes on; an engine's image has tens of gigabytes."""
 SANDBOX = "PodReadyToStartContainers"
 """Condition of a pod with volumes and network (Kubernetes 1.29; older kubelets do not set it). A pod with this
 condition waits for images."""

@@ -10,7 +10,7 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Point
-from paceline.pods.round.requests import RequestRow, good, length_fields, most_under_way, request_rows, speed_spread
+from paceline.pods.round.per_request import RequestRow, good, length_fields, most_under_way, request_rows, speed_spread
 
 STEADY = 0.9
 """Share of the concurrency: the steady-state window is the time with at least this share."""

@@ -16,7 +16,7 @@ from paceline.core.text import count, in_all_texts
 from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, Scalar, arm_line
 from paceline.evidence.arguments import differences
-from paceline.pods.round import load, parity, positions, requests, server, watch
+from paceline.pods.round import load, parity, per_request, positions, server, watch
 from paceline.pods.round.control import Control, MachineReport, WrapperError
 from paceline.pods.round.keys import Keys
 from paceline.pods.round.steps import (
@@ -300,7 +300,7 @@ def _beside_baseline(one: ArmResult, results: Sequence[ArmResult], baseline: str
     pairs = (
         (point, one.speeds.get(point.workload, ()), base.get(point.workload, ())) for point in one.replicate.points
     )
-    return replace(one.replicate, points=tuple(requests.with_prompt_speedups(*pair) for pair in pairs))
+    return replace(one.replicate, points=tuple(per_request.with_prompt_speedups(*pair) for pair in pairs))
 
 
 def say(line: str) -> None:

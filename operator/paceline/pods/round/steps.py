@@ -17,9 +17,9 @@ from paceline.evidence.clocks import Reading, clocks_around
 from paceline.evidence.result import Point
 from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
+from paceline.pods.round.per_request import request_speeds
 from paceline.pods.round.positions import by_position
 from paceline.pods.round.report import point
-from paceline.pods.round.requests import request_speeds
 
 MODELS_PAGE = "/v1/models"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paceline.engines.sglang.backends import BACKENDS, GQA, MLA
-from paceline.engines.sglang.flags import flags, judged_by, releases
+from paceline.engines.sglang.flags_by_release import flags, judged_by, releases
 
 READ: dict[str, Any] = json.loads(Path(__file__).with_name("backends.json").read_text())
 RELEASES = releases()[releases().index("0.5.5") :]

@@ -13,7 +13,7 @@ from paceline.plan.run.budget import exhausted
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.elsewhere import faster_elsewhere
 from paceline.plan.run.evidence import Evidence, FailedReplicate
-from paceline.plan.run.give_up import given_up, in_question, keeps_failing, voided
+from paceline.plan.run.no_more_rounds import given_up, in_question, keeps_failing, voided
 from paceline.plan.run.origin import judged_again, without_a_cluster
 from paceline.plan.run.own_args import own_args_note
 from paceline.plan.run.scope import scope

@@ -11,19 +11,19 @@ from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.objects import WITHOUT_CLAIMS, finished
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.evidence import Evidence
-from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
 from paceline.plan.run.next_requests import next_workloads
 from paceline.plan.run.next_round import next_try, not_before, where
+from paceline.plan.run.no_more_rounds import in_question
 from paceline.plan.run.origin import own
 from paceline.plan.run.refusal import last_refusal
 from paceline.plan.run.snapshot import RoundJob, Snapshot
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.plan.trouble import ASK_AGAIN, of_job, recheck_at, unplaced
 from paceline.render import round_claims, round_job
-from paceline.render.benchmark import NO_CELLS, round_plan
 from paceline.render.devices import RESOURCE_CLAIM_TEMPLATE as CLAIM_TEMPLATE
 from paceline.render.guards import rounds_network
+from paceline.render.round_job import NO_CELLS, round_plan
 
 
 def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:

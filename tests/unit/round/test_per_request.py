@@ -8,7 +8,7 @@ import pytest
 from paceline.core import Slo
 from paceline.evidence import Point
 from paceline.pods.round.answers import Answered, load_report
-from paceline.pods.round.requests import at, good, length_fields, request_speeds, speed_spread, with_prompt_speedups
+from paceline.pods.round.per_request import at, good, length_fields, request_speeds, speed_spread, with_prompt_speedups
 
 
 def load(*requests: tuple[float, int, float], errors: tuple[str, ...] = (), step: int = 1) -> dict[str, Any]:
