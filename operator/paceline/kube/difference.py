@@ -46,8 +46,8 @@ def needs_apply(current: Mapping[str, Any] | None, desired: Mapping[str, Any]) -
 
 
 def needs_status(current: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Whether the object's status differs from `status`. A status has no fields of others and no defaults, so no hash
-    is needed."""
+    """Whether the object's status differs from `status`. Only we write a status, and it has no defaults, so no hash is
+    needed."""
     published = current.get("status") or {}
     return difference(published, status) is not None or difference(status, published) is not None
 

@@ -52,7 +52,7 @@ USUAL_DRAFT, USUAL_VERIFY = (0.05, 0.8), (0.008, 1.5)
 @lru_cache(maxsize=64)
 def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
     """ln of the step time, in steps of the baseline: a row per combination of parameters, a column per tree. And per
-    row, how far DRAFT and VERIFY are from the usual: the sum of squared standard deviations."""
+    row, how unusual DRAFT and VERIFY are: the sum of both squared distances from the usual, in standard deviations."""
     steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
     doublings = np.log2([tree.top_k for tree in trees])

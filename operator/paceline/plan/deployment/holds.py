@@ -123,8 +123,8 @@ def _by_people(pool: Pool) -> list[Hold]:
 
 
 def _released(pool: Pool, one: Hold) -> bool:
-    """Whether a hold is released. A failure's is released by a spec without this revision, unless the pool gave it up
-    under that spec, and by a longer deadline than the missed one. A candidate's hold is also released by another
+    """Whether a hold is released. A failure's hold is released by a spec without this revision, unless the pool gave it
+    up under that spec, and by a longer deadline than the missed one. A candidate's hold is also released by another
     question or by a run that ended since; a person's only by another question."""
     if one.reason in BY_A_PERSON:
         return one.fingerprint != pool.fingerprint
