@@ -41,6 +41,8 @@ def of_server(**fields: Any) -> dict[str, Any]:
         (of_server(volumeMounts=[{"name": "x", "mountPath": "/jit/"}]), f"{SERVER}.volumeMounts[0].mountPath"),
         (of_server(imag="x"), f"{SERVER}.imag"),
         ({"spec": {"containers": [{"name": "client"}]}}, f"{SERVER}.name"),
+        ({"spec": {"containers": [{"name": "conclude"}]}}, f"{SERVER}.name"),
+        ({"spec": {"initContainers": [{"name": "arm-wide"}]}}, "spec.initContainers[0].name"),
         ({"spec": {"initContainers": [{"name": "server"}]}}, "spec.initContainers[0].name"),
         ({"spec": {"containers": [{"image": "x"}]}}, f"{SERVER}.name"),
         ({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}, "spec.containers[1].name"),
