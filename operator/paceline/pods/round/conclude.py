@@ -4,7 +4,6 @@ It waits for the client, and ends with the client's exit code and message: of a 
 ended.
 """
 
-import json
 import os
 import sys
 import time
@@ -27,8 +26,8 @@ def main() -> int:
                 1, f"the round failed: its client did not end in {CLIENT_SECONDS:.0f} s after the last arm"
             )
         time.sleep(0.1)
-    said = json.loads(end.read_text())
-    return concluded(said["code"], said["message"])
+    code, _, message = end.read_text().partition("\n")
+    return concluded(int(code), message)
 
 
 def concluded(code: int, message: str) -> int:
