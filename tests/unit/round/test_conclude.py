@@ -26,4 +26,4 @@ def test_code_and_message_are_the_clients(message: Path, code: int, said: str) -
 def test_a_client_that_does_not_end_fails_the_round(message: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conclude, "CLIENT_SECONDS", 0.0)
     assert conclude.main() == 1
-    assert "client has not ended" in message.read_text()
+    assert "did not end in 0 s" in message.read_text()
