@@ -18,7 +18,7 @@ from cel_expr_python import cel
 from paceline.core.types import VALIDATIONS
 
 Violation = tuple[str, str]
-"""The path below the model that has the rule (`.tree.numDraftTokens`), and what to change."""
+"""The field's path, relative to the Pydantic model with the rule (`.tree.numDraftTokens`), and what to change."""
 
 Scope = Mapping[str, tuple[str, Any]]
 """Variable of CEL → the path below the model and the value that it has."""

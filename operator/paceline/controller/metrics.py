@@ -62,7 +62,7 @@ _WATCHED: Mapping[str, Gauge] = {
     ),
     "speculates_up_to": Gauge(
         "paceline_pool_crossover_requests",
-        "Requests under way per server above which its evidence shows the baseline to be faster",
+        "Requests under way per server above which the pool's evidence shows the baseline to be faster",
         OF_POOL,
     ),
     "ttft_seconds": Gauge("paceline_pool_ttft_seconds", "Mean time to the first token over the last window", OF_POOL),

@@ -29,7 +29,7 @@ TICK_SECONDS = 1.0
 
 class Watcher:
     """One per operator; `run` until cancelled. `prometheus`: URL of the server for pools with guard.source Prometheus;
-    "": the installation names none."""
+    empty if the installation names none."""
 
     def __init__(
         self, cluster: WatchedCluster, prometheus: str = "", clock: Callable[[], float] = time.monotonic

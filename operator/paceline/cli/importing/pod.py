@@ -119,7 +119,7 @@ def carried_template(
     kept_paths: Sequence[str],
 ) -> tuple[Manifest, list[Note]]:
     """The contents of engine.podTemplate. `engine` is name and version; `kept_paths`: words that may name files below
-    the cache's mount, which then stays, read-only."""
+    the cache's mount; if there are any, the mount is kept, read-only."""
     spec = {k: v for k, v in deepcopy(dict(template["spec"])).items() if DEFAULTS.get(k) != v}
     spec.pop("serviceAccount", None)
     for field in PLACED:

@@ -192,7 +192,7 @@ def _in_one_word(run: Launch, container: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _served(said: Told, target: str, options: Options) -> str:
-    """The served name. Without an option or flag, the engine uses its model argument."""
+    """The served name: that of the option or the flag; without them the engine serves its model argument's name."""
     name = options.served_name or (said.served[0] if said.served else said.model) or target.rpartition("://")[2]
     if "$(" in name:
         raise UnansweredError(f"servers would answer to {name}, whose value is not known; set --served-name NAME")

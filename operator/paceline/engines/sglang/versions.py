@@ -1,9 +1,8 @@
 """SGLang's known releases: their paths and counters. Source: their wheels, read; 0.5.23 also run.
 
 A release that is not in the table is treated like the newest one before it; one between two of them gets the benefit of
-the doubt. Its flags, EAGLE3 targets (`flags`) and algorithms (`moved_arguments`) are known all the same. A release
-newer than all may have added anything: for it we refuse only known mistakes.
-"""
+the doubt. Its flags, EAGLE3 targets (`flags_by_release`) and algorithms (`moved_arguments`) are known all the same. A
+release newer than all may have added anything: for it we refuse only known mistakes."""
 
 from dataclasses import dataclass
 

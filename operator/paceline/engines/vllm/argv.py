@@ -42,7 +42,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     own = {
         "VLLM_CACHE_ROOT": JIT_CACHE,
         "VLLM_NO_USAGE_STATS": "1",
-        # Otherwise vLLM uses the first runner for features that the second lacks: another engine than the baseline's.
+        # Otherwise vLLM uses its V1 runner for what V2 lacks, and the arm runs another engine than the baseline.
         RUNNER: "1",
     }
     key = server.engine.api_key

@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """A pool in one pass, with the choice of what to serve: made once and read by each step."""
+    """A pool during one pass, with what to serve; the choice is made once, and every step reads it."""
 
     pool: Pool
     choice: Choice

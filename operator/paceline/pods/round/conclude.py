@@ -12,7 +12,7 @@ from pathlib import Path
 from paceline.pods.round.control import END
 
 CLIENT_SECONDS = 300.0
-"""More than the client needs after the last arm, to compare answers and to write the result."""
+"""Seconds after the last arm: more than the client needs to compare answers and to write the result."""
 LONGEST_SENTENCE = 2048
 """Bytes; the kubelet keeps 12 KiB of a pod's messages."""
 
