@@ -5,8 +5,11 @@ from typing import Any
 
 from tests.support.kubernetes import Manifest
 
+from paceline.engines.pod_template import is_arm
+from paceline.plan.trouble import container_statuses
 
-def containers(pod: Manifest) -> list[Manifest]:
+
+def containers(pod: Mapping[str, Any]) -> list[Manifest]:
     """All of a pod or its template."""
     return [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]
 
@@ -23,15 +26,13 @@ def statuses(pod: Manifest, told: Iterable[Mapping[str, Any]]) -> Manifest:
 
 def arms_of(pod: Manifest) -> list[Manifest]:
     """The containers of a round's arms."""
-    return [one for one in pod["spec"].get("initContainers", ()) if one["name"].startswith("arm-")]
+    return [one for one in pod["spec"].get("initContainers", ()) if is_arm(one["name"])]
 
 
 def container(pod: Mapping[str, Any], name: str = "server") -> dict[str, Any]:
     """The container of this name; in a round's pod "server" is the first arm's."""
-    spec = pod["spec"]
-    every = (*spec.get("initContainers", ()), *spec["containers"])
     found: dict[str, Any] = next(
-        one for one in every if one["name"] == name or (name == "server" and one["name"].startswith("arm-"))
+        one for one in containers(pod) if one["name"] == name or (name == "server" and is_arm(one["name"]))
     )
     return found
 
@@ -39,8 +40,7 @@ def container(pod: Mapping[str, Any], name: str = "server") -> dict[str, Any]:
 def status_of(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """What the kubelet says of this container; "server" in a round's pod is the arm that runs. Empty while there is
     nothing."""
-    status = pod["status"]
-    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        if one["name"] == name or (name == "server" and one["name"].startswith("arm-") and "running" in one["state"]):
+    for one in container_statuses(pod):
+        if one["name"] == name or (name == "server" and is_arm(one["name"]) and "running" in one["state"]):
             return dict(one)
     return {}

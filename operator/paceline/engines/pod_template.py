@@ -102,6 +102,10 @@ def arm_container(arm: str) -> str:
     return child_name(ARM, arm)
 
 
+def is_arm(container: str) -> bool:
+    return container.startswith(f"{ARM}-")
+
+
 def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
     """Faults of shape; if there are none, faults of content."""
     over = server.engine.pod_template
@@ -201,7 +205,7 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
     for where, container in _containers(over):
         if where.startswith("spec.containers") and container["name"] == SERVER:
             yield from _server_container(where, container, server, adapter)
-        elif container["name"] in (SERVER, CLIENT, CONCLUDE) or container["name"].startswith(f"{ARM}-"):
+        elif container["name"] in (SERVER, CLIENT, CONCLUDE) or is_arm(container["name"]):
             yield f"{where}.name", f"{container['name']} is a container of Paceline's own: take another name"
         elif where.startswith("spec.containers") or container.get("restartPolicy") == SIDECAR:
             yield from _accelerators(where, container, server.accelerator.resource_name)

@@ -78,7 +78,7 @@ class Pod:
         if self.ended is None and (now - self.began).total_seconds() > self._deadline:
             self.late = True
             self.stop()
-        if self.ended is None and self.is_over():
+        if self.ended is None and not self.advance():
             self.stop()
             self.ended = now
         if self.ended is None:
@@ -91,14 +91,14 @@ class Pod:
             shutil.rmtree(self.folder / "ctl", ignore_errors=True)
         return self._seen
 
-    def is_over(self) -> bool:
-        """Whether the container whose turn it is was the last, or has failed; starts the next one if it may run."""
-        *_, now = self.processes.values()
-        if len(self.processes) > 1 and (now.poll() is None or now.returncode):
-            return now.poll() is not None
-        if self.waiting:
-            self.start(self.waiting.pop(0))
+    def advance(self) -> bool:
+        """Start the next container if the one before has ended well. False if that was the last, or has failed."""
+        _client, *turns = self.processes.values()
+        if turns and turns[-1].poll() is None:
+            return True
+        if (turns and turns[-1].returncode) or not self.waiting:
             return False
+        self.start(self.waiting.pop(0))
         return True
 
     def start(self, container: Container) -> None:

@@ -7,7 +7,7 @@ minute.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from paceline.core.masking import without_secrets
 from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST_TAIL, failure_line
+from paceline.engines.pod_template import CLIENT
 from paceline.plan.objects import condition, finished
 from paceline.plan.step import parse_time
 from paceline.render.group import GROUPS
@@ -165,7 +166,7 @@ def held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
 
 def container(pod: Object, name: str) -> Mapping[str, Any]:
     """The status of one container: image, imageID, state. Empty if it has none yet."""
-    return next((status for status, _ in _statuses(pod) if status["name"] == name), {})
+    return next((status for status in container_statuses(pod) if status["name"] == name), {})
 
 
 def terminated(pod: Object, name: str) -> Mapping[str, Any] | None:
@@ -197,15 +198,20 @@ def exit_text(container: str, ended: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (f"the {container} exited with {ended.get('exitCode', 0)}", why) if part)
 
 
-def _statuses(pod: Object) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """The status of each container, including the user's init containers, and whether it is meant to end."""
-    status, forever = pod.get("status", {}), pod.get("spec", {}).get("restartPolicy") != "Never"
-    yield from ((container, True) for container in status.get("initContainerStatuses", ()))
-    yield from ((container, not forever) for container in status.get("containerStatuses", ()))
+def container_statuses(pod: Object) -> tuple[Mapping[str, Any], ...]:
+    """Of all containers, init containers first."""
+    status = pod.get("status", {})
+    return (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+
+
+def begun(pod: Object) -> bool:
+    """Whether a container has run, other than the client of a round, which waits for the others."""
+    others = (status for status in container_statuses(pod) if status["name"] != CLIENT)
+    return any({"running", "terminated"} & status.get("state", {}).keys() for status in others)
 
 
 def _unpulled(pod: Object) -> Trouble | None:
-    for status, _ in _statuses(pod):
+    for status in container_statuses(pod):
         if waiting := not_startable(status):
             message = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
             began = placed_at(pod)
@@ -233,10 +239,12 @@ def _lived(ended: Mapping[str, Any]) -> timedelta:
 
 def _crashed(pod: Object) -> Trouble | None:
     """The problem of a container that has ended: always for a server, else only if it failed."""
-    for status, once in _statuses(pod):
+    never_restarted = pod["spec"].get("restartPolicy") == "Never"
+    servers = () if never_restarted else pod.get("status", {}).get("containerStatuses", ())
+    for status in container_statuses(pod):
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
-        if not ended or (once and not ended.get("exitCode")):
+        if not ended or (status not in servers and not ended.get("exitCode")):
             continue
         hopeless = ended.get("exitCode") == USAGE_ERROR
         # The container will end the same way again, so a moment of running in between does not count.
@@ -357,12 +365,9 @@ def _job(job: Object) -> datetime | None:
 def _pod(pod: Object) -> datetime | None:
     if "deletionTimestamp" in pod["metadata"]:
         return None
-    status = pod.get("status", {})
-    containers = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
-    states = [container.get("state", {}) for container in containers]
-    begun = any(state.keys() & {"running", "terminated"} for state in states)
-    starting = any(state.get("waiting", {}).get("reason") in STARTING for state in states)
-    return placed_at(pod) if starting and not begun else None
+    waiting = (status.get("state", {}).get("waiting", {}) for status in container_statuses(pod))
+    starting = any(state.get("reason") in STARTING for state in waiting)
+    return placed_at(pod) if starting and not begun(pod) else None
 
 
 def _claim(claim: Object) -> datetime | None:

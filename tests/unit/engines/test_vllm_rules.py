@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.messages import Says
+from tests.support.one_refusal import refusal_message
 from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
 from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Ngram, Server, Tree
@@ -139,10 +140,7 @@ ROWS: list[Row] = [
 
 @pytest.mark.parametrize(("rule", "server", "arm", "path"), ROWS, ids=[row[0] for row in ROWS])
 def test_a_rule(rule: str, server: Server, arm: Arm, path: str, says: Says) -> None:
-    (refusal,) = VLLM.refusals(server, (arm,))
-    assert (refusal.rule, refusal.path) == (rule, path)
-    assert refusal.arm == (None if path.startswith("engine.") else arm.name)
-    says(refusal.message)
+    says(refusal_message(VLLM, server, arm, rule, path))
 
 
 def test_every_rule_has_a_row() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from paceline.core.manifest import Object
 from paceline.engines.log_tail import failure_line
-from paceline.engines.pod_template import ARM, CLIENT, CONCLUDE
+from paceline.engines.pod_template import CLIENT, CONCLUDE, is_arm
 from paceline.evidence.failures import MEMORY, Failure
 from paceline.plan.objects import condition
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import PULL_PATIENCE, gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
-from paceline.plan.trouble import exit_text, last_line, not_startable, terminated
+from paceline.plan.trouble import container_statuses, exit_text, last_line, not_startable, terminated
 
 HEARTBEAT_LOST = 70
 """The wrapper's exit code if the client's heartbeat stops."""
@@ -45,7 +45,7 @@ def end_of(round: RoundJob, unread: str) -> End:
         return End(failure=Failure.TimedOut, line=job_failed or str(pod.get("status", {}).get("message", "")))
     if first := _failed_before(pod):  # later containers never started
         name, ended = first
-        if name.startswith(f"{ARM}-") and ended["exitCode"] == HEARTBEAT_LOST:
+        if is_arm(name) and ended["exitCode"] == HEARTBEAT_LOST:
             line = "the client stopped responding and the wrapper stopped the server"
             return End(failure=Failure.ClientFailed, line=line)
         failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
@@ -66,7 +66,9 @@ def _failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
 
 def _container(name: str) -> str:
     """What a person calls the init container."""
-    return name if name == CLIENT else f"container {name}" if name.startswith(f"{ARM}-") else f"init container {name}"
+    if name in (CLIENT, CONCLUDE):
+        return name
+    return f"container {name}" if is_arm(name) else f"init container {name}"
 
 
 def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:
@@ -123,8 +125,7 @@ def _refused(status: Mapping[str, Any]) -> Failure | None:
     """A kubelet that refuses a pod ends it before any container runs. Each release adds names for that:
     UnexpectedAdmissionError, OutOfnvidia.com/gpu, TopologyAffinityError, NodeAffinity, …"""
     not_refused = not status.get("reason") or status["reason"] == "DeadlineExceeded"
-    began = status.get("containerStatuses") or status.get("initContainerStatuses")
-    if status.get("phase") != "Failed" or not_refused or began:
+    if status.get("phase") != "Failed" or not_refused or container_statuses({"status": status}):
         return None
     return Failure.NodeRefused
 
@@ -135,10 +136,8 @@ def _no_memory(ended: Mapping[str, Any]) -> bool:
 
 def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
     """Container → why it cannot be started. A pod with a waiting init container holds accelerators, too."""
-    status = pod.get("status", {})
-    init = ((_container(container["name"]), container) for container in status.get("initContainerStatuses", ()))
-    others = ((container["name"], container) for container in status.get("containerStatuses", ()))
-    return {name: waiting for name, container in (*init, *others) if (waiting := not_startable(container))}
+    waits = ((status["name"], not_startable(status)) for status in container_statuses(pod))
+    return {_container(name): waiting for name, waiting in waits if waiting}
 
 
 def _unpulled(pod: Object, now: datetime) -> End | None:

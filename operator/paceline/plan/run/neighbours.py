@@ -7,6 +7,7 @@ from typing import Any
 from paceline.core.manifest import Object
 from paceline.core.text import count
 from paceline.plan.step import parse_time
+from paceline.plan.trouble import container_statuses
 
 _MOST = 16
 """Maximum number of named neighbours."""
@@ -61,8 +62,7 @@ def _begins_after(pod: Object, ended: datetime | None) -> bool:
 
 
 def _ends(pod: Object) -> Iterator[str]:
-    status = pod.get("status", {})
-    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        state: Mapping[str, Any] = one.get("state", {}).get("terminated") or {}
+    for status in container_statuses(pod):
+        state: Mapping[str, Any] = status.get("state", {}).get("terminated") or {}
         if "finishedAt" in state:
             yield state["finishedAt"]

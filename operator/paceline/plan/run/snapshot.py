@@ -54,14 +54,7 @@ class RoundJob:
     @property
     def waits_to_start(self) -> bool:
         """Its pod has a node, but no container except the client's has ever run."""
-        status = (self.pod or {}).get("status", {})
-        statuses = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
-        ran = (
-            {"running", "terminated"} & each.get("state", {}).keys() or each.get("lastState")
-            for each in statuses
-            if each["name"] != CLIENT
-        )
-        return not self.ended and bool(self.node) and not any(ran)
+        return not self.ended and bool(self.node) and not trouble.begun(self.pod or {})
 
     @property
     def plan(self) -> RoundPlan:

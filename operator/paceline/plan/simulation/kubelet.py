@@ -20,8 +20,8 @@ def start_rounds(cluster: Cluster) -> bool:
     ]
     for pod in starting:
         running = {"running": {"startedAt": timestamp(cluster.now)}}
-        client, first, *_ = (container["name"] for container in pod["spec"]["initContainers"])
-        pod["status"]["initContainerStatuses"] = [{"name": name, "state": running} for name in (client, first)]
+        names = [container["name"] for container in pod["spec"]["initContainers"]]
+        pod["status"]["initContainerStatuses"] = [{"name": name, "state": running} for name in names]
     return bool(starting)
 
 

@@ -17,13 +17,11 @@ from paceline.evidence import ENVIRONMENT, RoundPlan, encode
 from paceline.pods.round import control, keys, load
 from paceline.pods.round.runner import Runner, say
 
-CONTROL_DIRECTORY = "PACELINE_CTL"
-
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
     server_keys = keys.read_keys(os.environ)
-    directory = Path(os.environ.get(CONTROL_DIRECTORY, "/ctl"))
+    directory = control.control_directory()
     code, message = 0, ""
     try:
         if not control.begin(directory):

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from paceline.pods.round.control import END
+from paceline.pods.round.control import END, control_directory
 
 CLIENT_SECONDS = 300.0
 """Seconds after the last arm: more than the client needs to compare answers and to write the result."""
@@ -18,7 +18,7 @@ LONGEST_SENTENCE = 2048
 
 
 def main() -> int:
-    end = Path(os.environ.get("PACELINE_CTL", "/ctl")) / "in" / END
+    end = control_directory() / "in" / END
     deadline = time.monotonic() + CLIENT_SECONDS
     while not end.exists():
         if time.monotonic() > deadline:

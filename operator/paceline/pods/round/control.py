@@ -201,6 +201,10 @@ def _pause(deadline: float, otherwise: str, error: type[Exception] = WrapperErro
     time.sleep(_POLL_SECONDS)
 
 
+def control_directory() -> Path:
+    return Path(os.environ.get("PACELINE_CTL", "/ctl"))
+
+
 def begin(directory: Path) -> bool:
     """Writes a heartbeat from a thread while this process lives. False if another client has begun this round."""
     begun = directory / "in" / _BEGUN

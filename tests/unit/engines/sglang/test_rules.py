@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.messages import Says
+from tests.support.one_refusal import refusal_message
 from tests.unit.engines.sglang.servers import (
     BASE,
     PINNED,
@@ -194,10 +195,7 @@ ROWS: list[Row] = [
 
 @pytest.mark.parametrize(("rule", "server", "arm", "path"), ROWS, ids=[row[0] for row in ROWS])
 def test_a_rule(rule: str, server: Server, arm: Arm, path: str, says: Says) -> None:
-    (refusal,) = SGLANG.refusals(server, (arm,))
-    assert (refusal.rule, refusal.path) == (rule, path)
-    assert refusal.arm == (None if path.startswith("engine.") else arm.name)
-    says(refusal.message)
+    says(refusal_message(SGLANG, server, arm, rule, path))
 
 
 def test_two_candidates_that_are_served_alike(says: Says) -> None:
