@@ -66,7 +66,7 @@ def labels() -> Mapping[str, Mapping[str, str]]:
 
 
 def policies() -> list[Manifest]:
-    made = (servers_network(DEPLOYED, "latency", server()), rounds_network(RUN, "latency"))
+    made = (servers_network(DEPLOYED, "latency", [server()]), rounds_network(RUN, "latency"))
     return [{**one, "metadata": {**one["metadata"], "namespace": "default", "ownerReferences": []}} for one in made]
 
 

@@ -299,6 +299,8 @@ def test_an_administrator_forbids_remote_code_directories_of_nodes_and_foreign_i
         assert said(**parts).startswith(f"{place} ")
         assert said(namespace=TENANT, **parts) == "", "forbidden there alone"
     assert foreign in said(engine={**engine, "image": "docker.io/else/sglang:1"})
+    own = {**spec["candidates"][0], "engine": {"image": "docker.io/else/sglang:1", "version": "0.5.23"}}
+    assert foreign in said(candidates=[own, *spec["candidates"][1:]])
     assert foreign in said(engine=laid({"containers": [{"name": "proxy", "image": "docker.io/else/proxy:1"}]}))
     assert foreign in said(engine=laid({"initContainers": [{"name": "first", "image": "docker.io/else/proxy:1"}]}))
 
@@ -317,13 +319,13 @@ def strictly(path: str, value: Any) -> dict[str, Any]:
     ["--trust-remote-code", "--trust_remote_code", "--trust-remote-code=true", "--trust-rem", "--trust", "--tru",
      "--tr", "--trust_re=1", "--config", "--config=/x.yaml", "--conf=/x"],
 )  # fmt: skip
-@pytest.mark.parametrize("path", ["spec.engine.args", "spec.candidates.0.args"])
+@pytest.mark.parametrize("path", ["spec.engine.args", "spec.candidates.0.args", "spec.candidates.0.engine.args"])
 def test_remote_code_is_forbidden_however_it_is_written_and_wherever(guarded: Running, path: str, word: str) -> None:
     assert send(guarded, "eve", strictly(path, ["--dtype=bfloat16"]), namespace=STRICT) == ""
     said = send(guarded, "eve", strictly(path, ["--dtype=bfloat16", word]), namespace=STRICT)
     assert "--trust-remote-code" in said
     run = changed(example_run(), *ALLOWED)
-    where = path if path == "spec.engine.args" else "spec.arms.1.args"
+    where = path.replace("candidates.0", "arms.1")
     assert "--trust-remote-code" in send(guarded, "eve", changed(run, (where, [word])), namespace=STRICT)
 
 
@@ -374,7 +376,8 @@ def test_a_model_that_is_an_image_is_of_an_allowed_registry_too(
 def test_every_field_that_could_name_an_image_a_directory_or_remote_code_is_one_that_the_policies_know() -> None:
     """A new one in the CRDs fails here: add it to charts/paceline/templates/admission.yaml."""
     looked_at = {"engine.image", "engine.trustRemoteCode", "engine.podTemplate", "engine.args", "cache.hostPath"}
-    lists = {"candidates.args", "candidates.custom.args", "arms.args", "arms.custom.args"}
+    parts = ("args", "custom.args", "engine.args", "engine.image")
+    lists = {f"{list}.{part}" for list in ("candidates", "arms") for part in parts}
     models = {path.removeprefix("spec.").replace(".0", "").replace(".1", "") + ".source" for _, path, _ in SOURCES}
     found: set[str] = set()
 

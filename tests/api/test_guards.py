@@ -126,7 +126,7 @@ def test_the_operator_may_watch_and_write_every_kind_that_it_makes() -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        servers_network(DEPLOYED, "latency", pool().server),
+        servers_network(DEPLOYED, "latency", [pool().server]),
         rounds_network(RUN, "latency"),
         disruption_budget(DEPLOYED, "latency"),
     ],

@@ -178,7 +178,7 @@ def test_a_round_that_does_not_start_is_looked_at_again_when_patience_ends() -> 
 
 def with_plan(job: dict[str, Any]) -> dict[str, Any]:
     plan = RoundPlan(
-        run="run", round=0, try_=0, engine="SGLang", served_name="m", port=30000, arms=(),
+        run="run", round=0, try_=0, served_name="m", arms=(),
         workloads=(), results_dir="/r",
     )  # fmt: skip
     container = {"env": [{"name": ENVIRONMENT, "value": plan.to_json()}]}

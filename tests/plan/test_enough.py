@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from tests.support.rendered import example
+from tests.support.rounds import arm_command
 
 from paceline import api
 from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Limit, Purpose, RunSpec
-from paceline.evidence import ArmCommand, RoundPlan, judge_points
+from paceline.evidence import RoundPlan, judge_points
 from paceline.evidence.round_status import round_record
 from paceline.gate import enough_requests
 from paceline.plan.costs import Assumptions
@@ -102,10 +103,9 @@ def test_a_round_of_fewer_says_so() -> None:
     """And one of all says nothing."""
     for spread, note in ((0.05, "35 of 64 on code@1, 35 of 64 on swe@1"), (0.3, "")):
         workloads = next_workloads(asked(), [measured(0, spread)])
-        arms = (ArmCommand(name=BASELINE, argv=(), candidate=False), ArmCommand(name="wide", argv=(), candidate=True))
+        arms = (arm_command(BASELINE, candidate=False), arm_command("wide"))
         plan = RoundPlan(
-            run="run", round=1, try_=0, engine="SGLang", served_name="pair", port=30000,
-            arms=arms, workloads=workloads, results_dir="/models",
+            run="run", round=1, try_=0, served_name="pair", arms=arms, workloads=workloads, results_dir="/models",
         )  # fmt: skip
         result = round_result(plan, lambda _arm, _workload: 100.0, 1.0, 0.0, 10.0)
         notes = " ".join(round_record(plan, result, judge_points(plan, result), "job", "node").notes)

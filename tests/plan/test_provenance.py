@@ -44,7 +44,7 @@ BY_HAND, BY_OTHER_HAND = "sha256:4567", "sha256:89ab"
 def test_an_image_is_another_one_if_its_digest_is(first: str, then: str, noticed: bool) -> None:
     """Not if only its name is, nor where one node has a registry's digest and the other an id of its own."""
     before = [{"error": "evicted", "round": 0}, {"image": first}, {"image": ""}]
-    assert bool(image_moved(then, records(before))) is noticed
+    assert bool(image_moved({"": then}, records(before))) is noticed
 
 
 GPU = "nvidia.com/gpu"

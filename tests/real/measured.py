@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.support.rounds import arm_command, with_arms
 from tests.support.running import free_port
 from tests.unit.round.pod import Outcome, begin
 
@@ -82,15 +83,18 @@ def measure(engine: Engine, directory: Path, report: Path, section: str) -> Meas
     datasets = {one.dataset.name: one.dataset for one in engine.workloads}
 
     def change(plan: RoundPlan) -> RoundPlan:
-        return replace(
+        plan = with_arms(
             plan,
             engine=engine.type,
             engine_version=engine.version,
-            served_name=engine.server.served_name,
             compared=adapter.compared,
-            moved=adapter.moved(()),
             unseen=adapter.probe(engine.version).unseen,
             cuts_drafts=adapter.probe(engine.version).cuts_drafts,
+        )
+        return replace(
+            plan,
+            served_name=engine.server.served_name,
+            moved=adapter.moved(()),
             files={name: str(engine.folder / one.address.path) for name, one in datasets.items()},
             parity=engine.parity,
             start_timeout_seconds=START_SECONDS,
@@ -121,7 +125,7 @@ def _command(engine: Engine, arm: Arm, port: int) -> ArmCommand:
     listens = argv.index("--port") + 1
     argv = (*argv[:listens], str(port), *argv[listens + 1 :])
     expected = adapter.expected(engine.server, arm)
-    return ArmCommand(name=arm.name, argv=engine.command(arm, argv), candidate=arm.draft is not None, expected=expected)
+    return arm_command(arm.name, *engine.command(arm, argv), candidate=arm.draft is not None, expected=expected)
 
 
 def _placed(word: str, here: Mapping[str, str]) -> str:

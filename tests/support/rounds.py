@@ -1,6 +1,7 @@
 """A round of two arms on two workloads, as planned and as measured."""
 
 import dataclasses
+from typing import Any
 
 from paceline.core import Dataset, Workload
 from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan
@@ -11,22 +12,29 @@ CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6
 CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=128), concurrency=1)
 
 
+def arm_command(name: str, *argv: str, candidate: bool = True, **fields: Any) -> ArmCommand:
+    """Of a server that SGLang starts."""
+    given = {"engine": "SGLang", "port": 30000, "compared": ("attention_backend",), **fields}
+    return ArmCommand(name=name, argv=argv or ("serve",), candidate=candidate, **given)
+
+
+def with_arms(plan: RoundPlan, **fields: Any) -> RoundPlan:
+    """The plan with these fields on all of its arms."""
+    return dataclasses.replace(plan, arms=tuple(dataclasses.replace(arm, **fields) for arm in plan.arms))
+
+
 PLAN = RoundPlan(
     run="pair-latency-0123456789-1",
     round=0,
     try_=0,
-    engine="SGLang",
     served_name="pair",
-    port=30000,
     arms=(
-        ArmCommand(name="baseline", argv=("serve",), candidate=False, expected={"speculative_algorithm": None}),
-        ArmCommand(name="wide", argv=("serve", "--speculative-num-steps=3"), candidate=True,
-                   expected={"speculative_num_steps": 3}),
+        arm_command("baseline", candidate=False, expected={"speculative_algorithm": None}),
+        arm_command("wide", "serve", "--speculative-num-steps=3", expected={"speculative_num_steps": 3}),
     ),
     workloads=(CODE, CHAT),
     results_dir="/models/results",
-    compared=("attention_backend",),
-)  # fmt: skip
+)
 
 
 GOOD = Point(

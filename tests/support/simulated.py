@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from tests.support.rounds import arm_command
+
 from paceline import core, gate
 from paceline.api.round import Round
 from paceline.core import BASELINE, Dataset, Workload
 from paceline.engines import Speculation
-from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, judge_points
+from paceline.evidence import Point, Replicate, RoundPlan, RoundResult, judge_points
 from paceline.evidence.round_status import measurements, round_record
 from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.report import point
@@ -199,10 +201,11 @@ def decided(
 
 def _plan(arms: Sequence[str], workloads: Sequence[Workload]) -> RoundPlan:
     return RoundPlan(
-        run="published", round=0, try_=0, engine="vLLM", served_name="m", port=30000,
-        arms=tuple(ArmCommand(name=arm, argv=("serve", arm), candidate=arm != BASELINE, engine_chooses_depth=True)
+        run="published", round=0, try_=0, served_name="m",
+        arms=tuple(arm_command(arm, engine="vLLM", candidate=arm != BASELINE, engine_chooses_depth=True, compared=(),
+                               unseen=("draft_tokens", "accepted_at"))
                    for arm in arms),
-        workloads=tuple(workloads), results_dir="/results", unseen=("draft_tokens", "accepted_at"),
+        workloads=tuple(workloads), results_dir="/results",
     )  # fmt: skip
 
 

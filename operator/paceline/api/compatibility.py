@@ -18,9 +18,14 @@ from paceline.engines.images import PUBLISHED
 
 KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive", "depthByBatchSize", "custom")
 FIELDS_OF_SHAPE = tuple(to_snake(kind) for kind in KINDS_OF_SHAPE)
-ONE_SHAPE = f"exactly one of {', '.join(KINDS_OF_SHAPE[:-1])} and {KINDS_OF_SHAPE[-1]} must be set"
 COUNT_OF_SHAPES = count_of(KINDS_OF_SHAPE)
 """CEL: how many shapes a candidate or an arm has."""
+ONE_SHAPE = Rule(
+    cel=f"self.name == 'baseline' || {COUNT_OF_SHAPES} == 1"
+    f" || ({COUNT_OF_SHAPES} == 0 && has(self.engine) && !has(self.draft))",
+    message=f"exactly one of {', '.join(KINDS_OF_SHAPE[:-1])} and {KINDS_OF_SHAPE[-1]} must be set; none only with "
+    "engine and without draft, for a candidate that does not speculate",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,8 @@ def engine_of(spec: str) -> str:
 
 
 _ENGINE = {"e": f"[{engine_of('self.engine')}]"}
+_OF_ARM = f"has(c.engine) && has(c.engine.image) && {engine_of('c.engine')} != ''"
+_ENGINE_OF_ARM = {"e": f"[{_OF_ARM} ? {engine_of('c.engine')} : {engine_of('self.engine')}]"}
 ARM_RULES = (
     *(_takes(shape) for shape in dict.fromkeys(SHAPES.values())),
     Rule(
@@ -139,12 +146,12 @@ ARM_RULES = (
         field=".ngram.breadth",
     ),
 )
-"""Rules about an arm `c`, its algorithm `a` ("" without a draft), and the engine `e`."""
+"""Rules about an arm `c`, its algorithm `a` ("" without a draft), and its engine `e`."""
 
 
 def arm_rules(**each: str) -> tuple[Rule, ...]:
     """The rules for a spec with `engine`; `each` runs `c` and `a` over its arms."""
-    return tuple(replace(rule, each={**each, **_ENGINE}) for rule in ARM_RULES)
+    return tuple(replace(rule, each={**each, **_ENGINE_OF_ARM}) for rule in ARM_RULES)
 
 
 ONLY_ON = _values(lambda row: row.resource)
@@ -157,9 +164,8 @@ RESOURCE = "; ".join((
 NEEDS_TOPOLOGY = f"topology must be set for {_some(TOPOLOGY)}: the TPU slice's, for example 2x2"
 
 
-ENGINE_AND_NODE = (
+_ENGINE_AND_NODE = (
     Rule(
-        each=_ENGINE,
         cel=_every((
             *(f"(e != '{name}' || self.accelerator.resourceName == '{resource}')"
               for name, resource in ONLY_ON.items()),
@@ -170,13 +176,22 @@ ENGINE_AND_NODE = (
         field=".accelerator.resourceName",
     ),
     Rule(
-        each=_ENGINE,
         cel=f"!(e in {_quoted(TOPOLOGY)}) || has(self.accelerator.topology)",
         message=NEEDS_TOPOLOGY,
         field=".accelerator.topology",
     ),
 )  # fmt: skip
-"""Rules of a spec with `engine` and `accelerator`."""
+
+
+def engine_and_node(**each: str) -> tuple[Rule, ...]:
+    """Rules of a spec with `engine` and `accelerator`; `each` runs `c` over its arms."""
+    shared = (replace(rule, each=_ENGINE) for rule in _ENGINE_AND_NODE)
+    of_arms = (
+        replace(rule, cel=f"!has(c.engine) || ({rule.cel})", each={**each, **_ENGINE_OF_ARM}, field=".engine.type")
+        for rule in _ENGINE_AND_NODE
+    )
+    return (*shared, *of_arms)
+
 
 ADMIN_KEYS = engines_with(lambda capabilities: capabilities.admin_key)
 NO_ADMIN_KEY = f"adminKeySecretRef must be left out except for {_some(ADMIN_KEYS)}: others have no administration key"

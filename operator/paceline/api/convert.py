@@ -7,12 +7,13 @@ from typing import Any
 
 from paceline import core
 from paceline.api.cache import CacheSpec
+from paceline.api.compatibility import FIELDS_OF_SHAPE
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, SpeculativeDeploymentSpec
 from paceline.api.draft import DraftSpec, ShapeSpec
-from paceline.api.engine import EngineSpec
+from paceline.api.engine import EngineChange, EngineSpec
 from paceline.api.gate import BudgetSpec, GateSpec
 from paceline.api.load import GOOD_SECONDS, MOST_REQUESTS, LoadSpec, lasting
-from paceline.api.model import SchemaModel
+from paceline.api.model import plain
 from paceline.api.pod import EnvVar, Toleration
 from paceline.api.pool import WITH_TREES, CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read_spec, sent, with_defaults
@@ -76,7 +77,7 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
         cache=_cache(spec.cache, claim),
         max_concurrency=max(load.largest for pool in pools for load in pool.load),
         node_selector=spec.node_selector,
-        tolerations=_plain(spec.tolerations),
+        tolerations=plain(spec.tolerations),
     )
     return core.DeploymentSpec(
         suspend=spec.suspend,
@@ -122,12 +123,12 @@ def _run(text: str) -> core.RunSpec:
         cache=core.Cache(claim=spec.cache.claim_name, host_path=spec.cache.host_path),
         max_concurrency=spec.max_concurrency or max(workload.concurrency for workload in spec.workloads),
         node_selector=spec.node_selector,
-        tolerations=_plain(spec.tolerations),
+        tolerations=plain(spec.tolerations),
     )
     return core.RunSpec(
         pool=spec.pool,
         server=server,
-        arms=tuple(_arm(arm, arm.draft) for arm in spec.arms),
+        arms=tuple(_arm(arm, arm.draft, server.engine) for arm in spec.arms),
         workloads=tuple(map(_workload, spec.workloads)),
         gate=_gate_of(spec),
         purpose=core.Purpose.SWEEP if spec.sweep else core.Purpose.SEARCH if spec.search else core.Purpose.GATE,
@@ -172,7 +173,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         node_selector=dict(server.node_selector),
         tolerations=tuple(Toleration.model_validate(one) for one in server.tolerations),
         max_concurrency=server.max_concurrency,
-        arms=tuple(_arm_spec(arm) for arm in spec.arms),
+        arms=tuple(_arm_spec(arm, engine) for arm in spec.arms),
         workloads=tuple(map(_workload_spec, spec.workloads)),
         **_member(spec),
         budget=None if spec.gpu_hours is None else BudgetSpec(gpu_hours=plain_decimal(spec.gpu_hours)),
@@ -183,8 +184,9 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
     return written.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def _arm_spec(arm: core.Arm) -> ArmSpec:
+def _arm_spec(arm: core.Arm, engine: core.Engine) -> ArmSpec:
     written: dict[str, Any] = {name: getattr(arm, name) or None for name in ShapeSpec.model_fields} | {"args": arm.args}
+    written["engine"] = EngineChange.between(engine, arm.engine) if arm.engine else None
     return ArmSpec(draft=_run_draft(arm.draft) if arm.draft else None, **written)
 
 
@@ -249,7 +251,7 @@ def _refuse(broken: Iterable[Problem]) -> None:
 def _pool(
     pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec, server: core.Server
 ) -> core.PoolSettings:
-    named = tuple(_arm(one, one.draft or spec.draft) for one in _candidates(spec) if _is_of(pool, one))
+    named = tuple(_arm(one, one.draft or spec.draft, server.engine) for one in _candidates(spec) if _is_of(pool, one))
     search = _search(pool, spec)
     found = searchable_arms(server, search, named) if search else named
     return core.PoolSettings(
@@ -356,7 +358,7 @@ def _engine(engine: EngineSpec) -> core.Engine:
         image=engine.image,
         args=engine.args,
         trust_remote_code=engine.trust_remote_code,
-        env=_plain(engine.env),
+        env=plain(engine.env),
         eagle3_targets=engine.eagle3_targets or (),
         api_key=engine.api_key_secret_ref,
         admin_key=engine.admin_key_secret_ref,
@@ -364,17 +366,12 @@ def _engine(engine: EngineSpec) -> core.Engine:
     )
 
 
-def _plain(objects: Iterable[SchemaModel]) -> tuple[dict[str, Any], ...]:
-    """The objects as dicts, as Kubernetes writes them."""
-    return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)
-
-
 def _variables(env: Iterable[Mapping[str, Any]]) -> tuple[EnvVar, ...]:
     return tuple(EnvVar.model_validate(variable) for variable in env)
 
 
 def _cache(cache: CacheSpec, claim: core.ClaimTemplate | None) -> core.Cache:
-    env, groups = _plain(cache.env), cache.security_context
+    env, groups = plain(cache.env), cache.security_context
     if secret := cache.token_secret_ref:
         env += ({"name": TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}},)
     return core.Cache(
@@ -397,8 +394,13 @@ def _pinned(source: str, model: RunTarget | RunDraft) -> core.Model:
     return core.Model(source=source, revision=model.revision, commit=model.commit or by_itself or None)
 
 
-def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
-    return core.Arm(draft=_draft(draft) if draft else None, **_written(arm, *ShapeSpec.model_fields))
+def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None, engine: core.Engine) -> core.Arm:
+    """An arm without a shape has no draft, whatever the default is."""
+    written = _written(arm, *ShapeSpec.model_fields)
+    if change := written.get("engine"):
+        written["engine"] = change.of(engine)
+    speculates = any(shape in written for shape in FIELDS_OF_SHAPE)
+    return core.Arm(draft=_draft(draft) if draft and speculates else None, **written)
 
 
 def _draft(draft: DraftSpec) -> core.Draft:

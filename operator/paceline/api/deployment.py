@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from paceline.api.cache import CacheSpec, on_the_claim
-from paceline.api.compatibility import ENGINE_AND_NODE, KINDS_OF_SHAPE, arm_rules
+from paceline.api.compatibility import KINDS_OF_SHAPE, arm_rules, engine_and_node
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
@@ -163,8 +163,10 @@ _OF_LOAD = "(has(l.datasets) && !(s.name in l.datasets))"
 """CEL: dataset `s` is not measured under load `l`."""
 _SAME = " && ".join(
     f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
-    for field in ("draft", *KINDS_OF_SHAPE)
+    for field in ("draft", "engine", *KINDS_OF_SHAPE)
 )
+_SPECULATES = f"({' || '.join(f'has(c.{kind})' for kind in KINDS_OF_SHAPE)})"
+"""CEL: candidate `c` has a shape."""
 _CLAIM = (
     "(has(self.cache.claim) ? (has(self.cache.claim.name) ? self.cache.claim.name : '')"
     " : has(self.cache.claimName) ? self.cache.claimName : '')"
@@ -181,11 +183,20 @@ class SpeculativeDeploymentSpec(SchemaModel):
     rules = (
         Rule(
             each=_CANDIDATES,
-            cel="has(self.draft) || has(c.draft)",
+            cel=f"has(self.draft) || has(c.draft) || !{_SPECULATES}",
             message="draft must be set here or in spec.draft",
             field=".draft",
         ),
-        *arm_rules(**_CANDIDATES, a="[has(c.draft) ? c.draft.algorithm : has(self.draft) ? self.draft.algorithm : '']"),
+        *arm_rules(
+            **_CANDIDATES,
+            a=f"[has(c.draft) ? c.draft.algorithm : has(self.draft) && {_SPECULATES} ? self.draft.algorithm : '']",
+        ),
+        Rule(
+            each=_CANDIDATES,
+            cel="!has(c.engine) || !has(self.pools) || !self.pools.exists(p, has(p.search))",
+            message="engine must be left out if a pool has search, which compares trees on one engine",
+            field=".engine",
+        ),
         Rule(
             each=_CANDIDATES,
             cel="(has(c.args) && c.args.size() > 0) ||"
@@ -223,7 +234,7 @@ class SpeculativeDeploymentSpec(SchemaModel):
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("self.draft.source", _CLAIM, ".draft.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", **_CANDIDATES),
-        *ENGINE_AND_NODE,
+        *engine_and_node(**_CANDIDATES),
         NOT_OF_THE_ACCELERATOR,
         Rule(
             each={"p": "self.pools"},

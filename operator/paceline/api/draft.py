@@ -7,6 +7,7 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ALIASES
+from paceline.api.engine import EngineChange
 from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule
 from paceline.core.types import (
@@ -150,5 +151,7 @@ class ShapeSpec(SchemaModel):
     """Instead of a tree: depth of the chain by batch size, from 1 on."""
     custom: core.Custom | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
+    engine: EngineChange | None = None
+    """How the engine of this arm's servers differs: another release, image, flag or variable."""
     args: Arguments = ()
     """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""

@@ -2,19 +2,20 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ADMIN_KEY_RULE, EngineName, engine_of, is_of
-from paceline.api.model import SchemaModel
-from paceline.api.pod import Env
+from paceline.api.model import SchemaModel, plain
+from paceline.api.pod import Env, EnvVar
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.core import SecretKey
 from paceline.core.server import GPU, GPU_LABEL
 from paceline.core.types import Architecture, Arguments, Matches, Unique
-from paceline.engines import TPU
+from paceline.engines import ENGINES, TPU
 from paceline.engines.images import PUBLISHED, RELEASE, engine_and_version
 
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
@@ -31,6 +32,88 @@ def _vast(engine: "EngineSpec") -> Iterator[Violation]:
         yield ".podTemplate", f"{SMALL_TEMPLATE}; got {size}"
 
 
+Version = Annotated[
+    str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
+]
+Image = Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
+
+
+def _of_the_image(unless: str = "") -> tuple[Rule, ...]:
+    """Rules of a type with `type`, `version` and `image`; `unless`: CEL that is true without an image, and " || "."""
+    return (
+        Rule(
+            cel=f"{unless}has(self.version) || self.image.matches(r'{_RELEASED}')",
+            message=f"version must be set unless the image is {_PUBLISHED} with a release as its tag",
+            field=".version",
+        ),
+        *(
+            Rule(
+                cel=f"{unless}!has(self.type) || self.type == '{name}' || !{is_of('self', own)}",
+                message=f"type must be {name}, or be left out, if the image is {own}; got {{self.type}}",
+                field=".type",
+            )
+            for name, own in PUBLISHED.items()
+        ),
+    )
+
+
+class EngineChange(SchemaModel):
+    """How an arm's engine differs from the one that the arms share. Absent fields are the same."""
+
+    rules = (
+        Rule(
+            cel="has(self.image) || !(has(self.type) || has(self.version))",
+            message="image must be set if type or version is: they say what is in it",
+            field=".image",
+        ),
+        *_of_the_image("!has(self.image) || "),
+        Rule(
+            cel="has(self.image) || has(self.args) || has(self.env)",
+            message="engine must have an image, args or env: without them it is the same engine",
+        ),
+    )
+
+    type: Annotated[str, EngineName()] | None = None
+    """Engine in `image`; if absent, known from a published image's name, else the same."""
+    version: Version | None = None
+    """Version of the engine in `image`; if absent, the tag of a published image."""
+    image: Image | None = None
+    """Another image of this engine or of another one."""
+    args: Arguments | None = None
+    """Replaces the arguments as a whole. If absent, an engine of another type has none."""
+    env: Env | None = None
+    """Variables to add, or to replace by name."""
+
+    def of(self, engine: core.Engine) -> core.Engine:
+        """The arm's whole engine."""
+        type, version = engine_and_version(self.type, self.version, self.image) if self.image else ("", "")
+        type = type or engine.type
+        args, same = self.args, type == engine.type
+        replaced = {str(one["name"]): one for one in (*engine.env, *plain(self.env or ()))}
+        return replace(
+            engine,
+            type=type,
+            version=version or engine.version,
+            image=self.image or engine.image,
+            args=args if args is not None else engine.args if same else (),
+            env=tuple(replaced.values()),
+            admin_key=engine.admin_key if same or ENGINES[type].capabilities.admin_key else None,
+        )
+
+    @classmethod
+    def between(cls, engine: core.Engine, other: core.Engine) -> Self:
+        """What makes `other` of `engine`."""
+        moved = other.image != engine.image or other.version != engine.version or other.type != engine.type
+        env = tuple(EnvVar.model_validate(one) for one in other.env if one not in engine.env)
+        return cls(
+            type=other.type if moved else None,
+            version=other.version if moved else None,
+            image=other.image if moved else None,
+            args=other.args if moved or other.args != engine.args or not env else None,
+            env=env or None,
+        )
+
+
 class EngineSpec(SchemaModel):
     """The inference engine and the arguments that every arm starts with."""
 
@@ -41,33 +124,16 @@ class EngineSpec(SchemaModel):
             message=f"type must be set unless the image is {_PUBLISHED}",
             field=".type",
         ),
-        Rule(
-            cel=f"has(self.version) || self.image.matches(r'{_RELEASED}')",
-            message=f"version must be set unless the image is {_PUBLISHED} with a release as its tag",
-            field=".version",
-        ),
-        *(
-            Rule(
-                cel=f"!has(self.type) || self.type == '{name}' || !{is_of('self', own)}",
-                message=f"type must be {name}, or be left out, if the image is {own}; got {{self.type}}",
-                field=".type",
-            )
-            for name, own in PUBLISHED.items()
-        ),
+        *_of_the_image(),
         DeskRule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
     )
 
     type: Annotated[str, EngineName()] | None = None
     """Engine in the image; if absent, known from a published image's name."""
-    version: (
-        Annotated[
-            str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
-        ]
-        | None
-    ) = None
+    version: Version | None = None
     """Version of the engine in the image; it selects the flags that are emitted and checked. If absent, the tag of a
     published image."""
-    image: Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
+    image: Image
     """Any image of that engine, forks included; the digest that ran is recorded."""
     args: Arguments = ()
     """Additional server arguments, the same for every arm."""

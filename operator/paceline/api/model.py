@@ -3,7 +3,7 @@
 The docstring of a field is its description in the CRD and in the reference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -65,3 +65,8 @@ def as_sent(node: Any) -> Any:
         case float() if node.is_integer() and abs(node) < 2**53:
             return int(node)
     return node
+
+
+def plain(objects: Iterable[SchemaModel]) -> tuple[dict[str, Any], ...]:
+    """The objects as dicts, as Kubernetes writes them."""
+    return tuple(one.model_dump(by_alias=True, exclude_none=True) for one in objects)

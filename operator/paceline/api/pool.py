@@ -6,25 +6,26 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
+from paceline.api.compatibility import FIELDS_OF_SHAPE, ONE_SHAPE
 from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.gate import GateSpec
 from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import SchemaModel
-from paceline.api.rules import Rule, Violation, one_of
+from paceline.api.rules import Rule, Violation
 from paceline.core import SHAPES, EndpointPickerReference, Range, Widths
 from paceline.core.gateway import HeaderValue
 from paceline.core.types import Arguments, ArmName, PoolName, Unique
 from paceline.engines import ENGINES
+from paceline.engines.images import engine_and_version
 
 WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
 
 
 class CandidateSpec(ShapeSpec):
-    """One way to speculate, measured against the baseline."""
+    """One way to serve, measured against the baseline: with speculation, another engine, or both."""
 
     rules = (
-        one_of(*KINDS_OF_SHAPE),
+        ONE_SHAPE,
         Rule(
             cel="self.name != 'baseline'",
             message="name must not be 'baseline': that is the arm without speculation",
@@ -34,7 +35,7 @@ class CandidateSpec(ShapeSpec):
     )
 
     draft: DraftSpec | None = None
-    """Replaces spec.draft as a whole."""
+    """Replaces spec.draft as a whole. A candidate without a shape (tree … custom) has no draft."""
 
 
 TWINS = "draft, shape and arguments of two candidates are equal; remove one of them"
@@ -130,7 +131,9 @@ def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) 
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
     shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
     own = candidate.custom.args if candidate.custom else None
-    return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
+    change = candidate.engine
+    engine = (change and engine_and_version(change.type, None, change.image or "")[0]) or engine
+    return head, change, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
 
 
 def _by_flag(arguments: Arguments, engine: str) -> list[tuple[str, ...]]:

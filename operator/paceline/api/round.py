@@ -90,7 +90,13 @@ class ReplicateRecord:
     """First 8 hex digits of the SHA-256 of all resolved arguments except those that speculation changes; equal on all
     arms of a valid round."""
     differs: Annotated[tuple[LongText, ...], Field(max_length=8)] = ()
-    """First of these arguments that differs from the baseline's, with both values; absent if all are equal."""
+    """First of these arguments that differ from the baseline's, with both values; absent if all are equal."""
+    differing: Count | None = None
+    """How many of them differ; absent if none does."""
+    version: LongName = ""
+    """Version that the server reports, on an arm with an engine of its own."""
+    image: LongText = ""
+    """Image that ran, by digest, on an arm with an engine of its own."""
     kv_tokens: Count | None = None
     """Capacity of its KV cache in tokens."""
     clocks: ReplicateClocks | None = None

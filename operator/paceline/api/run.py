@@ -6,7 +6,7 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.cache import on_the_claim
-from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
+from paceline.api.compatibility import COUNT_OF_SHAPES, ONE_SHAPE, arm_rules, engine_and_node
 from paceline.api.deployment import TargetSpec
 from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
@@ -79,21 +79,21 @@ class ArmSpec(ShapeSpec):
     """One server configuration under measurement."""
 
     rules = (
-        Rule(cel=f"self.name == 'baseline' || {COUNT_OF_SHAPES} == 1", message=ONE_SHAPE),
+        ONE_SHAPE,
         Rule(
-            cel=f"self.name != 'baseline' || {COUNT_OF_SHAPES} == 0",
-            message="baseline must have no shape: it does not speculate",
+            cel=f"self.name != 'baseline' || ({COUNT_OF_SHAPES} == 0 && !has(self.engine))",
+            message="baseline must have no shape and no engine: the others are compared with it",
         ),
         Rule(
-            cel="(self.name == 'baseline') != has(self.draft)",
-            message="draft must be set on every arm but the baseline",
+            cel=f"({COUNT_OF_SHAPES} > 0) == has(self.draft)",
+            message="draft must be set on every arm with a shape, and only there",
             field=".draft",
         ),
         *OF_DEPTHS,
     )
 
     draft: RunDraft | None = None
-    """Draft head of the arm; absent on the baseline."""
+    """Draft head of the arm; absent on arms that do not speculate."""
 
 
 class WorkloadSpec(PromptsSpec):
@@ -292,7 +292,7 @@ class BenchmarkRunSpec(SchemaModel):
         *arm_rules(c="self.arms", a="[has(c.draft) ? c.draft.algorithm : '']"),
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", c="self.arms"),
-        *ENGINE_AND_NODE,
+        *engine_and_node(c="self.arms"),
         NOT_OF_THE_ACCELERATOR,
         Rule(
             cel="!has(self.measured) || !has(self.gate) || !has(self.gate.roundsOf)",

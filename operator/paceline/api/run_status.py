@@ -173,6 +173,8 @@ class CandidateVerdict:
     rounds could have detected at their observed noise."""
     args: Annotated[Arguments, INTERNAL] = ()
     """Arguments that it has in addition to the baseline's."""
+    differs: Annotated[tuple[LongText, ...], Field(max_length=80)] = ()
+    """In what its own engine differs from the baseline's: engine, image, variables, and what the servers resolved."""
     parity: ArmParity | None = None
     """Comparison of its answers, if gate.parity asks for it."""
 

@@ -3,7 +3,6 @@
 import argparse
 import os
 import platform
-import shlex
 import signal
 import sys
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from paceline.cli import measure_options, options
 from paceline.cli.manifests import RefusedError, everything, is_deployment_or_run
 from paceline.cli.measure_options import CannotError, Equipment
 from paceline.cli.measured import end, tell, watch
-from paceline.core import Dataset, Scheme
+from paceline.core import Dataset, Scheme, by_server
 from paceline.core.manifest import Manifest
 from paceline.core.names import FILES, MODELS
 from paceline.core.text import printable
@@ -103,12 +102,20 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="the file of a dataset that the cluster has on a claim or in a ConfigMap; repeat for more. Not needed "
         "for a ConfigMap that is in FILE, too",
     )
-    parser.add_argument("--venv", type=Path, metavar="DIR", help="virtual environment that the engine is installed in")
+    parser.add_argument(
+        "--venv",
+        action="append",
+        default=[],
+        metavar="[ARM=]DIR",
+        help="virtual environment that the engine is installed in; with ARM=, that of a candidate with an engine of "
+        "its own, or of the baseline and all that share its engine; repeat for more",
+    )
     parser.add_argument(
         "--engine-command",
-        type=shlex.split,
-        metavar="COMMAND",
-        help="the command that starts the engine, instead of the server's own program",
+        action="append",
+        default=[],
+        metavar="[ARM=]COMMAND",
+        help="the command that starts the engine, instead of the server's own program; ARM= as in --venv",
     )
     parser.add_argument(
         "--env",
@@ -157,7 +164,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     objects = everything(args.file)
     question = asked(_only(objects), args.pool)
-    ours = measure_options.equipment_of(args, question.server)
+    ours = measure_options.equipment_of(args, question.server, question.arms)
     page = _page(args)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:
@@ -178,7 +185,7 @@ def _measure(args: argparse.Namespace) -> int:
         for text in left_out(question.server.engine):
             tell(f"spec.{text}")
         port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.type].port))
-        ours = replace(ours, variables={**speed, **ours.variables})
+        ours = ours.with_variables(speed)
         machine = _machine(args, question, found, folder, ours, port, mark)
         asking = partial(run_to_measure, question, found.commits, datetime.now(UTC))
         if not question.searches:
@@ -296,24 +303,27 @@ def _machine(
     port: int,
     mark: str,
 ) -> Machine:
-    adapter = ENGINES[question.server.engine.type]
+    servers = [server for server, _ in by_server(question.server, question.arms)]
+    adapters = [ENGINES[server.engine.type] for server in servers]
     here = {str(place): place for place in found.places.values()}
     if odd := next((place for place in here if any(char in place for char in "\"'\\\n")), None):
         raise CannotError(f"{odd}: a path with quotes or backslashes cannot be in a server's command; rename it")
-    given = {*ours.variables, *(one["name"] for one in adapter.env(question.server))}
+    said = (one["name"] for adapter, server in zip(adapters, servers, strict=True) for one in adapter.env(server))
+    given = {*ours.program.env, *said}
     return Machine(
         name=platform.node() or "localhost",
         folder=folder,
         port=port,
-        command=ours.command,
-        env=ours.variables,
-        secret=from_secrets(question.server),
+        command=ours.program.command,
+        env=ours.program.env,
+        own=ours.own,
+        secret=from_secrets(servers),
         inherited={} if args.emulated else read_by_engines(os.environ, given),
         devices=ours.devices,
         paths={
             **paths(question, found.commits, found.places),
             MODELS: str((args.models or folder / "models").resolve()),
-            adapter.jit_cache: str(folder / "kernels"),
+            **{one.jit_cache: str(folder / "kernels") for one in adapters},
             FILES: str(folder / "files"),
         },
         files={one.name: str(found.places[one.source, one.revision]) for one in question.datasets},

@@ -2,13 +2,16 @@
 
 import argparse
 import os
+import shlex
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from paceline.core import Server
+from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.engines import ENGINES
 from paceline.measure import devices, emulated
+from paceline.measure.machine import Program
 
 
 class CannotError(RuntimeError):
@@ -19,25 +22,66 @@ class CannotError(RuntimeError):
 class Equipment:
     """The fields of `measure.machine.Machine` that a person chooses."""
 
-    command: tuple[str, ...] | None
-    variables: Mapping[str, str]
+    program: Program
+    """Of the arms that share the engine."""
+    own: Mapping[str, Program]
+    """Of each arm with an engine of its own."""
     devices: tuple[str, ...]
 
+    def with_variables(self, more: Mapping[str, str]) -> "Equipment":
+        """Variables for all servers, unless a person gave them."""
+        own = {arm: replace(one, env={**more, **one.env}) for arm, one in self.own.items()}
+        return replace(self, program=replace(self.program, env={**more, **self.program.env}), own=own)
 
-def equipment_of(args: argparse.Namespace, server: Server) -> Equipment:
+
+def equipment_of(args: argparse.Namespace, server: Server, arms: Iterable[Arm]) -> Equipment:
     """Raises CannotError, DevicesError, EmulatorError."""
-    command = emulated.command(server) if args.emulated else tuple(args.engine_command or ()) or None
+    named = {BASELINE: server, **{arm.name: server_of(server, arm) for arm in arms if arm.engine}}
+    names = {arm.name for arm in arms} | {BASELINE}
+    venvs, commands = (
+        _by_arm("--venv", args.venv, named, names),
+        _by_arm("--engine-command", args.engine_command, named, names),
+    )
+    programs = {}
+    for arm, own in named.items():
+        venv, command = (found.get(arm, found.get("")) for found in (venvs, commands))
+        programs[arm] = _program(args, own, venv, command)
+    shared = programs.pop(BASELINE)
+    variables = {**os.environ, **shared.env}
+    gpus = () if args.emulated else devices.chosen(args.devices, server.accelerator.count, variables)
+    return Equipment(program=shared, own=programs, devices=gpus)
+
+
+def _by_arm(option: str, given: Iterable[str], named: Collection[str], names: Collection[str]) -> dict[str, str]:
+    """Arm → its value; "" → the value for all arms without one."""
+    found = dict[str, str]()
+    for text in given:
+        arm, equals, value = text.partition("=")
+        if not (equals and arm in names):
+            arm, value = "", text
+        if arm and arm not in named:
+            raise CannotError(
+                f"{option}: {arm} has no engine of its own in the file: write its engine.image and version"
+            )
+        if arm in found:
+            raise CannotError(f"{option} is given twice for {arm or 'all arms'}; keep one")
+        found[arm] = value
+    return found
+
+
+def _program(args: argparse.Namespace, server: Server, venv: str | None, command: str | None) -> Program:
+    words = emulated.command(server) if args.emulated else tuple(shlex.split(command or "")) or None
     variables = dict(emulated.emulator_variables(server)) if args.emulated else {}
-    if args.venv:
-        if not (args.venv / "bin").is_dir():
-            raise CannotError(f"--venv: {args.venv} has no bin directory; name a virtual environment")
-        path = f"{(args.venv / 'bin').absolute()}:{os.environ.get('PATH', os.defpath)}"
-        variables |= {"VIRTUAL_ENV": str(args.venv.absolute()), "PATH": path}
+    if venv:
+        place = Path(venv)
+        if not (place / "bin").is_dir():
+            raise CannotError(f"--venv: {venv} has no bin directory; name a virtual environment")
+        path = f"{(place / 'bin').absolute()}:{os.environ.get('PATH', os.defpath)}"
+        variables |= {"VIRTUAL_ENV": str(place.absolute()), "PATH": path}
     variables |= dict(args.env)
-    program = (command or ENGINES[server.engine.type].program)[0]
+    program = (words or ENGINES[server.engine.type].program)[0]
     if shutil.which(program, path=variables.get("PATH", os.environ.get("PATH"))) is None:
         raise CannotError(
             f"{program} does not exist: name what starts {server.engine.type} with --venv or --engine-command"
         )
-    gpus = () if args.emulated else devices.chosen(args.devices, server.accelerator.count, {**os.environ, **variables})
-    return Equipment(command=command, variables=variables, devices=gpus)
+    return Program(command=words, env=variables)

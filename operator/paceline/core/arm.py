@@ -1,7 +1,10 @@
 """One server configuration under measurement."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
+from paceline.core.kept import by_identity
+from paceline.core.server import Engine, Server
 from paceline.core.tree import Adaptive, Custom, Depth, Draft, Ngram, Tree
 
 BASELINE = "baseline"
@@ -9,7 +12,8 @@ BASELINE = "baseline"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """The `baseline` (no speculation; `draft` is None) or a named candidate with one shape (tree … custom)."""
+    """The `baseline`, which has nothing but its name, or a candidate: with a draft and one shape (tree … custom), with
+    an engine of its own, or with both."""
 
     name: str
     draft: Draft | None = None
@@ -22,6 +26,8 @@ class Arm:
     """Chain depths by batch size, ascending from 1; empty without a schedule."""
     custom: Custom | None = None
     args: tuple[str, ...] = ()
+    engine: Engine | None = None
+    """The whole engine of its servers; None: the one that the arms share."""
 
     @property
     def deepest(self) -> int:
@@ -37,3 +43,16 @@ class Arm:
     def engine_chooses_depth(self) -> bool:
         """Whether the engine may stop drafting at some loads; assumed for a custom algorithm."""
         return bool(self.adaptive or self.depth_by_batch_size or self.custom)
+
+
+@by_identity(64)
+def server_of(server: Server, arm: Arm) -> Server:
+    """The arm's server: the shared one, with the arm's own engine if it has one."""
+    return replace(server, engine=arm.engine) if arm.engine else server
+
+
+def by_server(server: Server, arms: Iterable[Arm]) -> tuple[tuple[Server, tuple[Arm, ...]], ...]:
+    """The arms that share the server, then each arm with an engine of its own."""
+    arms = tuple(arms)
+    own = ((server_of(server, arm), (arm,)) for arm in arms if arm.engine)
+    return ((server, tuple(arm for arm in arms if arm.engine is None)), *own)

@@ -4,8 +4,9 @@ An engine is a row of functions, not a class to inherit from: `ENGINES[server.en
 engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, "Adding an engine").
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter
 from paceline.engines.capabilities import TPU, Capabilities
@@ -25,6 +26,16 @@ def engines_with(ability: Callable[[Capabilities], object]) -> tuple[str, ...]:
     return tuple(name for name, adapter in ENGINES.items() if ability(adapter.capabilities))
 
 
+def verify_tokens(server: Server, arm: Arm) -> int:
+    """`Adapter.verify_tokens` of the arm's engine."""
+    return ENGINES[server_of(server, arm).engine.type].verify_tokens(arm)
+
+
+def fewest_drafts_first(server: Server, arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    """The baseline, then the candidates in order of draft tokens: in a tie the gate prefers the earlier arm."""
+    return tuple(sorted(arms, key=lambda arm: (arm.name != BASELINE, verify_tokens(server, arm), arm.name)))
+
+
 __all__ = [
     "ENGINES",
     "TPU",
@@ -41,5 +52,7 @@ __all__ = [
     "UnreadableError",
     "Work",
     "engines_with",
+    "fewest_drafts_first",
     "json_object",
+    "verify_tokens",
 ]

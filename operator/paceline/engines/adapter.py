@@ -1,7 +1,7 @@
 """The row that describes an engine to the rest of the code."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.core import Arm, Server, Workload
@@ -99,6 +99,9 @@ class Adapter:
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
     importing: Importing
     """How `paceline import` reads a Deployment of the engine."""
+    common: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that engines of all types resolve: a common name → its own. They are equal on arms of different engines
+    unless a person wrote one."""
     ignored: Callable[[Server], Iterable[tuple[str, str]]] = lambda _: ()
     """Environment variables in `engine` that the release does not read: paths below the spec, and messages."""
     parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()
@@ -141,7 +144,3 @@ class Adapter:
         """Draft tokens of every verify step, without its root; None without speculation, and if the engine chooses the
         number."""
         return None if arm.draft is None or arm.engine_chooses_depth else self.verify_tokens(arm) - 1
-
-    def fewest_drafts_first(self, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-        """The baseline, then the candidates in order of draft tokens: in a tie the gate prefers the earlier arm."""
-        return tuple(sorted(arms, key=lambda arm: (arm.draft is not None, self.verify_tokens(arm), arm.name)))

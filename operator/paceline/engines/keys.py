@@ -31,10 +31,15 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """The client's variables for the server's secrets from engine.env and podTemplate."""
-    said = {str(one["name"]): one for one in (*_template(server, "env"), *server.engine.env)}
-    secrets = {name: one["valueFrom"]["secretKeyRef"] for name, one in said.items() if _is_secret(one)}
+def to_hide(*servers: Server) -> tuple[Mapping[str, Any], ...]:
+    """The client's variables for the servers' secrets from engine.env and podTemplate. A variable with another secret
+    on a later server has that server's number behind its name."""
+    secrets = dict[str, Any]()
+    for number, server in enumerate(servers):
+        said = {str(one["name"]): one for one in (*_template(server, "env"), *server.engine.env)}
+        for name, one in said.items():
+            if _is_secret(one) and secrets.get(name) != (secret := one["valueFrom"]["secretKeyRef"]):
+                secrets[f"{name}_{number}" if name in secrets else name] = secret
     return tuple(
         # The server's container reports missing keys.
         {"name": f"{HIDE}{name}", "valueFrom": {"secretKeyRef": {**secret, "optional": True}}}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, PoolSettings, RunSpec, Server, Workload
+from paceline.core import Arm, DeploymentSpec, PoolSettings, RunSpec, Server, Workload, by_server
 from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
@@ -16,7 +16,6 @@ from paceline.engines import (
     request_rules,
     simulated,
 )
-from paceline.engines.adapter import Adapter
 from paceline.engines.grid import shared_refusals
 from paceline.engines.refusal import Refusal
 
@@ -28,23 +27,24 @@ Locate = Callable[[str, str], str]
 def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
     """All refusals of engine, pod template and nodes, without duplicates and with complete paths; `written` is the
     manifest's spec as the user wrote it."""
-    engine = spec.server.engine.type
-    if (adapter := ENGINES.get(engine)) is None:
+    if (engine := spec.server.engine.type) not in ENGINES:
         message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
         return (Refusal(rule="engine-known", path="spec.engine.type", message=message),)
     if isinstance(spec, RunSpec):
+        place = in_run(spec.arms)
         return (
-            *_placed(adapter, spec.server, spec.arms, in_run(spec.arms)),
-            *_shared(adapter, spec.server, spec.workloads),
-            *_of_workloads(adapter, spec),
+            *_placed(spec.server, spec.arms, place),
+            *_shared(spec.server, spec.workloads),
+            *_of_own(spec.server, spec.arms, spec.workloads, place),
+            *_of_workloads(spec),
             *nodes.never_measured(spec),
         )
-    pools = (_of_pool(adapter, spec.server, pool, written) for pool in spec.pools)
+    pools = (_of_pool(spec.server, pool, written) for pool in spec.pools)
     loads = [workload for pool in spec.pools for workload in pool.workloads]
     refusals = (
         *(refusal for pool_refusals in pools for refusal in pool_refusals),
-        *_shared(adapter, spec.server, loads),
-        *_of_datasets(adapter, spec, written),
+        *_shared(spec.server, loads),
+        *_of_datasets(spec, written),
         *nodes.never_served(spec),
     )
     return tuple(dict.fromkeys(refusals))
@@ -67,18 +67,19 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Locate:
     return place
 
 
-def _of_pool(adapter: Adapter, server: Server, pool: PoolSettings, written: Mapping[str, Any]) -> Iterator[Refusal]:
+def _of_pool(server: Server, pool: PoolSettings, written: Mapping[str, Any]) -> Iterator[Refusal]:
     """A search omits single arms that the engine refuses; the user must change what it refuses for all arms, or for a
     named candidate."""
     place = in_pool(written, pool.name)
     if pool.search is None:
-        yield from _placed(adapter, server, pool.arms, place)
+        yield from _placed(server, pool.arms, place)
+        yield from _of_own(server, pool.arms, pool.workloads, place)
         return
     ((number, entry),) = _entries(written, pool.name)
     every = [candidate["name"] for candidate in written.get("candidates", ())]
     names = set(entry.get("candidates", every))
     named = tuple(arm for arm in pool.arms if arm.draft is None or arm.name in names)
-    yield from _placed(adapter, server, named, place)
+    yield from _placed(server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
         yield replace(refusal, path=f"spec.{refusal.path}")
     if not any(arm.tree and arm.tree in pool.search for arm in pool.arms):
@@ -101,33 +102,71 @@ def in_run(arms: Sequence[Arm]) -> Locate:
     return lambda arm, below: f"spec.arms[{index[arm]}].{below}"
 
 
-def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
+def _shared(server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
     """Refusals for the loads of all pools, and for the environment of all arms."""
-    of_loads = (*load_rules.refusals(adapter, server, workloads), *lora.refusals(adapter, server, workloads))
-    for refusal in (*simulated.refusals(server), *of_loads):
+    for refusal in _of_loads(server, workloads):
         yield Refusal(rule=refusal.rule, path=f"spec.{refusal.path}", message=refusal.message)
 
 
-def _of_workloads(adapter: Adapter, spec: RunSpec) -> Iterator[Refusal]:
-    for load, found in request_rules.refusals(adapter, spec.arms, spec.workloads):
+def _of_own(shared: Server, arms: Sequence[Arm], workloads: Sequence[Workload], place: Locate) -> Iterator[Refusal]:
+    """The same for arms with an engine of their own."""
+    for server, (arm,) in by_server(shared, arms)[1:]:
+        for refusal in _of_loads(server, workloads):
+            yield replace(refusal, path=_path_of_own(shared, arm, refusal.path, place))
+
+
+def _of_loads(server: Server, workloads: Sequence[Workload]) -> tuple[Refusal, ...]:
+    adapter = ENGINES[server.engine.type]
+    return (
+        *simulated.refusals(server),
+        *load_rules.refusals(adapter, server, workloads),
+        *lora.refusals(adapter, server, workloads),
+    )
+
+
+def _path_of_own(shared: Server, arm: Arm, path: str, place: Locate) -> str:
+    """Where a person mends an arm's own engine: its own arguments by their index; else the engine as a whole, because
+    what is written there is merged with what is written for all."""
+    assert arm.engine
+    if path.startswith("engine.args[") and arm.engine.args == shared.engine.args:
+        return place(arm.name, "engine.args")
+    if path.startswith("engine.env["):
+        return place(arm.name, "engine.env")
+    return place(arm.name, path) if path.startswith("engine.") else f"spec.{path}"
+
+
+def _of_workloads(spec: RunSpec) -> Iterator[Refusal]:
+    for load, found in _requests(spec.server, spec.arms, spec.workloads):
         yield replace(found, path=f"spec.workloads[{spec.workloads.index(load)}].{found.path}")
 
 
-def _of_datasets(adapter: Adapter, spec: DeploymentSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:
+def _requests(server: Server, arms: Sequence[Arm], loads: Sequence[Workload]) -> Iterator[tuple[Workload, Refusal]]:
+    for own, group in by_server(server, arms):
+        yield from request_rules.refusals(ENGINES[own.engine.type], group, loads)
+
+
+def _of_datasets(spec: DeploymentSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:
     """A default dataset, which the user did not write, is never refused."""
     names = [one["name"] for one in written.get("benchmark", {}).get("datasets", ())]
     for pool in spec.pools:
-        for load, found in request_rules.refusals(adapter, pool.arms, pool.workloads):
+        for load, found in _requests(spec.server, pool.arms, pool.workloads):
             yield replace(found, path=f"spec.benchmark.datasets[{names.index(load.dataset.name)}].{found.path}")
 
 
-def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Locate) -> Iterator[Refusal]:
+def _placed(shared: Server, arms: tuple[Arm, ...], place: Locate) -> Iterator[Refusal]:
     able = engines_with(lambda capabilities: capabilities.several_nodes)
-    for refusal in (
-        *adapter.refusals(server, arms),
-        *adapter.parallel(server),
-        *nodes.refusals(server, able),
-        *pod_template.refusals(server, adapter),
-    ):
-        path = f"spec.{refusal.path}" if refusal.arm is None else place(refusal.arm, refusal.path)
-        yield Refusal(rule=refusal.rule, path=path, message=refusal.message)
+    for server, group in by_server(shared, arms):
+        adapter = ENGINES[server.engine.type]
+        for refusal in (
+            *adapter.refusals(server, group),
+            *adapter.parallel(server),
+            *nodes.refusals(server, able),
+            *pod_template.refusals(server, adapter),
+        ):
+            if refusal.arm is not None:
+                path = place(refusal.arm, refusal.path)
+            elif server is shared or refusal.path.startswith("engine.podTemplate"):
+                path = f"spec.{refusal.path}"
+            else:
+                path = _path_of_own(shared, group[0], refusal.path, place)
+            yield Refusal(rule=refusal.rule, path=path, message=refusal.message)

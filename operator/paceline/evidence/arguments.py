@@ -6,12 +6,13 @@ round's plan lists as moved, which speculation changes by itself. Secrets are ne
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import canonical
 from paceline.core.manifest import Scalar
+from paceline.engines import ENGINES
 
 _SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 """Names that may hold a secret if their value is text; numbers may be published (`max_prefill_tokens`)."""
@@ -63,10 +64,19 @@ def arguments_digest(arguments: Mapping[str, str]) -> str:
     return canonical.digest(arguments, 8)
 
 
-def differences(arm: Mapping[str, str], baseline: Mapping[str, str]) -> tuple[Difference, ...]:
-    """The first `MOST` differences, in order of name."""
+def differences(
+    arm: Mapping[str, str], baseline: Mapping[str, str], held: Collection[str] = ()
+) -> tuple[Difference, ...]:
+    """All differences: those in `held` first, then in order of name."""
     names = sorted(name for name in arm.keys() | baseline.keys() if arm.get(name) != baseline.get(name))
-    return tuple(Difference(name, _shown(arm.get(name)), _shown(baseline.get(name))) for name in names[:MOST])
+    names.sort(key=lambda name: name not in held)
+    return tuple(Difference(name, _shown(arm.get(name)), _shown(baseline.get(name))) for name in names)
+
+
+def in_common(engine: str, arguments: Mapping[str, str]) -> dict[str, str]:
+    """What engines of all types report, by a common name (`Adapter.common`)."""
+    names = ENGINES[engine].common
+    return {common: arguments[own] for common, own in names.items() if own in arguments}
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,13 @@ def question(spec: Object) -> str:
     fields, ask the same question; so a field added by a later release changes the hash only where it is used."""
     gate = _without(spec.get("gate") or {}, ("roundsOf",))
     return _digest(
-        {**_without(spec, WHY), "gate": gate, "purpose": _purpose(spec), "workloads": _workloads(spec, ENOUGH)}
+        {
+            **_without(spec, WHY),
+            "gate": gate,
+            "arms": _arms(spec),
+            "purpose": _purpose(spec),
+            "workloads": _workloads(spec, ENOUGH),
+        }
     )
 
 
@@ -49,8 +55,8 @@ def surroundings(spec: Object) -> str:
 
 def same_arms(spec: Object, other: Object) -> tuple[str, ...]:
     """Names of the candidates of `spec` that `other` has too, with the same head, shape and arguments."""
-    arms = [without_empty(arm) for arm in other["arms"]]
-    return tuple(arm["name"] for arm in spec["arms"] if arm["name"] != BASELINE and without_empty(arm) in arms)
+    arms = _arms(other)
+    return tuple(arm["name"] for arm in _arms(spec) if arm["name"] != BASELINE and arm in arms)
 
 
 def same_server(spec: Object, other: Object) -> bool:
@@ -73,11 +79,23 @@ def _measured(spec: Object) -> Object:
     limits = {limit.get("metric"): limit.get("max") for limit in gate.get("limits") or ()}
     return {
         **_without(spec, (*WHY, *_RULE)),
+        "arms": _arms(spec),
         "purpose": _purpose(spec),
         "parity": gate.get("parity"),
         "workloads": _workloads(spec, ENOUGH, "weight"),
         RETRACTIONS: limits.get(RETRACTIONS) or search.get(RETRACTIONS) or None,
     }
+
+
+def _arms(spec: Object) -> list[Object]:
+    """Empty arguments of an arm's engine are kept: they replace the shared ones, unlike absent ones."""
+    arms = list[Object]()
+    for arm in spec.get("arms", ()):
+        engine = arm.get("engine") or {}
+        arms.append(
+            without_empty({**arm, "engine": {**engine, "args": engine["args"] or "none"}} if "args" in engine else arm)
+        )
+    return arms
 
 
 def _purpose(spec: Object) -> str:

@@ -96,14 +96,11 @@ class Case:
     arm: ArmCommand
     replicate: Replicate | None
     point: Point | None
-    compared: tuple[str, ...]
     baseline: Replicate | None
     baseline_point: Point | None
     at_a_rate: bool = False
     ramp: Workload | None = None
     """The workload, if it is a ramp."""
-    unseen: tuple[str, ...] = ()
-    """Numbers that this engine does not report."""
     parity: bool = False
     """Whether the arms' answers are compared."""
     retractions: int = 0
@@ -143,20 +140,21 @@ def arguments_as_expected(case: Case) -> Objection | None:
 
 
 def arguments_equal(case: Case) -> Objection | None:
-    """Only speculation, and arguments changed by it, may differ from the baseline. A baseline that ended before it was
-    measured is not compared."""
+    """Only speculation, and arguments changed by it, may differ from the baseline; on an arm with an engine of its own,
+    all but the held ones. A baseline that ended before it was measured is not compared."""
     if case.replicate is None or case.baseline is None or (_end(case.baseline) and not case.baseline_point):
         return None
-    for key in case.compared:
+    held, differs = case.arm.held, case.replicate.differs
+    for key in case.arm.compared:
         if key not in case.replicate.resolved:
             return _unmeasured(f"the server does not report its {key}")
         value, baseline = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
-        if value != baseline:
+        if held is None and value != baseline:
             return _unmeasured(f"{key} is {value}, but {baseline} on the baseline")
-    if differs := case.replicate.differs:
-        more = f" (the first of {len(differs)} that differ)" if len(differs) > 1 else ""
-        return _unmeasured(f"{differs[0]}{more}")
-    if differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
+    if wrong := [one for one in differs or () if held is None or one.name in held]:
+        more = f" (the first of {case.replicate.differing} that differ)" if case.replicate.differing > 1 else ""
+        return _unmeasured(f"{wrong[0]}{more}")
+    if held is None and differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
         return _unmeasured(
             "an argument differs from the baseline's; the round's full lines on the cache volume show which"
         )
@@ -246,25 +244,26 @@ def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
     return None
 
 
-def only_candidates_speculate(case: Case, point: Point) -> Objection | None:
-    base = case.baseline_point
-    if base and (base.verify_calls or base.accept_length is not None):
-        calls, length = base.verify_calls, base.accept_length
-        told = count(calls, "verify call") if calls else f"acceptance length {length}"
-        return _unmeasured(f"speculation was running on the baseline: {told}")
+def only_drafts_speculate(case: Case, point: Point) -> Objection | None:
+    alone = {"the baseline": case.baseline_point, **({} if case.arm.speculates else {case.arm.name: point})}
+    for name, one in alone.items():
+        if one and (one.verify_calls or one.accept_length is not None):
+            calls, length = one.verify_calls, one.accept_length
+            told = count(calls, "verify call") if calls else f"acceptance length {length}"
+            return _unmeasured(f"speculation was running on {name}: {told}")
     return None
 
 
 def speculation_ran(case: Case, point: Point) -> Objection | None:
-    if not case.arm.candidate:
+    if not case.arm.speculates:
         return None
     if case.may_rest and case.replicate and point.verify_calls == 0:
         if any(map(_ran, case.replicate.points)):
             return None
         return _unmeasured("no speculation was running on any workload: the engine proposed nothing at these loads")
-    if "verify_calls" not in case.unseen and not _positive(point.verify_calls):
+    if "verify_calls" not in case.arm.unseen and not _positive(point.verify_calls):
         return _unmeasured("no speculation was running: no verify calls")
-    if "accept_length" not in case.unseen and not _positive(point.accept_length):
+    if "accept_length" not in case.arm.unseen and not _positive(point.accept_length):
         return _unmeasured("no speculation was running: no acceptance length")
     return None
 
@@ -272,7 +271,7 @@ def speculation_ran(case: Case, point: Point) -> Objection | None:
 def length_is_possible(case: Case, point: Point) -> Objection | None:
     """A verify call yields one token plus at most all its draft tokens, whose number may be unknown."""
     length, drafts = point.accept_length, case.arm.drafts
-    if not case.arm.candidate or not _positive(length):
+    if not case.arm.speculates or not _positive(length):
         return None
     if length < 1 - ROUNDED:
         return _unmeasured(f"the acceptance length is {length:g} (minimum 1)")
@@ -284,7 +283,7 @@ def length_is_possible(case: Case, point: Point) -> Objection | None:
 def none_retracted(case: Case, point: Point) -> Objection | None:
     """No more retractions than the gate's limit permits."""
     if point.retractions is None:
-        return None if "retractions" in case.unseen else _unmeasured("retractions unknown")
+        return None if "retractions" in case.arm.unseen else _unmeasured("retractions unknown")
     if point.retractions > case.retractions:
         return Objection(Failure.Retracted, f"the server retracted {count(point.retractions, 'request')}")
     return None
@@ -320,7 +319,7 @@ POINT_RULES: tuple[PointRule, ...] = (
     speed_is_a_number,
     ramp_reached_its_top,
     client_kept_up,
-    only_candidates_speculate,
+    only_drafts_speculate,
     speculation_ran,
     length_is_possible,
     none_retracted,
@@ -334,7 +333,7 @@ LAST_RULES: tuple[ReplicateRule, ...] = (outputs_compared,)
 def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
     """Judge every point of the plan, in the plan's order."""
     replicates = {replicate.arm: replicate for replicate in result.replicates}
-    baseline = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)
+    baseline = replicates.get(plan.baseline.name) if plan.baseline else None
     judged = []
     for arm in plan.arms:
         replicate = replicates.get(arm.name)
@@ -343,17 +342,15 @@ def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 arm=arm,
                 replicate=replicate,
                 point=_point(replicate, workload.name),
-                compared=plan.compared,
                 baseline=baseline,
                 baseline_point=_point(baseline, workload.name),
                 at_a_rate=workload.rate is not None,
                 ramp=workload if workload.levels else None,
-                unseen=plan.unseen,
                 parity=plan.parity is not None,
                 retractions=plan.retractions,
                 apart=plan.apart,
                 alone=bool(plan.cells),
-                may_rest=arm.engine_chooses_depth or (plan.cuts_drafts and bool(workload.dataset.response_format)),
+                may_rest=arm.engine_chooses_depth or (arm.cuts_drafts and bool(workload.dataset.response_format)),
             )
             judged.append(
                 Judged(

@@ -82,7 +82,8 @@ class Replicate:
     """One fresh server process of one arm. `exit_code`, `error` and `failure` are set if it failed.
 
     `resolved`: values of the plan's watched arguments; `rest_sha256`: first 8 hex digits of the SHA-256 of all
-    comparable arguments; `differs`: the first of these that differ from the baseline's (`arguments`).
+    comparable arguments; `differs`: the first of these that differ from the baseline's (`arguments`); `differing`:
+    how many do; `version`: the engine's, as the server reports it.
     """
 
     arm: str
@@ -93,6 +94,8 @@ class Replicate:
     rest_sha256: str = ""
     differs: tuple[Difference, ...] | None = None
     """None: not compared, because there was no baseline or the client is of an older release."""
+    differing: int = 0
+    version: str = ""
     kv_tokens: int | None = None
     """Capacity of the server's KV cache in tokens, if reported."""
     clocks: Clocks | None = None

@@ -144,6 +144,8 @@ def _replicate(one: Replicate) -> Replicate:
         exit_code=None if one.exit_code is None else max(-(2**31), min(2**31 - 1, one.exit_code)),
         error=one.error[:_LONGEST_ERROR],
         rest_sha256=_word(one.rest_sha256),
+        differing=_measured(one.differing) or 0,
+        version=_word(one.version),
         kv_tokens=_measured(one.kv_tokens),
         resolved={
             key: value[:_LONGEST_VALUE] if isinstance(value, str) else value for key, value in one.resolved.items()

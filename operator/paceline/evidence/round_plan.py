@@ -13,6 +13,8 @@ from paceline.core.text import error_text, printable
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
 
+_OFTEN_ALIKE = ("engine", "engine_version", "port", "compared", "unseen", "cuts_drafts")
+"""Fields of an arm that JSON leaves out where they equal the first arm's: the plan is an environment variable."""
 _NAMES = {"try_": "attempt"}
 """Field of a plan → its name in JSON; it must never change, so that rounds of all releases can read it."""
 
@@ -21,18 +23,37 @@ _NAMES = {"try_": "attempt"}
 class ArmCommand:
     """One arm and its command, exactly the argv that would serve.
 
-    `expected`: values that the server's resolved arguments must have (`speculative_num_steps: 3`).
+    `port`: the server's port on localhost; `expected`: values that the server's resolved arguments must have
+    (`speculative_num_steps: 3`); `compared`: resolved arguments that the server must report.
     """
 
     name: str
+    engine: str
+    engine_version: str = ""
+    """Release of the image; paths and names of metrics depend on it."""
+    port: int
     argv: tuple[str, ...]
     candidate: bool
+    plain: bool = False
+    """A candidate without a draft."""
+    compared: tuple[str, ...] = ()
+    held: tuple[str, ...] | None = None
+    """Resolved arguments that must be as the baseline's, on an arm with an engine of its own; others may differ, and
+    are shown. None: all but `moved`."""
+    unseen: tuple[str, ...] = ()
+    """Numbers of a point that this engine does not report; their absence does not invalidate a point."""
+    cuts_drafts: bool = False
+    """There may be no verify calls under a grammar: the engine cuts forbidden drafts and does not count them."""
     drafts: int | None = None
     """Draft tokens checked per verify call, excluding the bonus token. None for the baseline and for arms whose depth
     varies."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     engine_chooses_depth: bool = False
     """The engine chooses how many tokens it drafts; at some loads, but not at all of them, it may choose none."""
+
+    @property
+    def speculates(self) -> bool:
+        return self.candidate and not self.plain
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
         """How a server with these resolved arguments differs from this arm; None if it does not. `resolved` holds
@@ -50,31 +71,21 @@ class ArmCommand:
 class RoundPlan:
     """One replicate of each arm, in this order, each on all workloads or on its workloads in `cells`.
 
-    `port`: the server's port on localhost; `results_dir`: directory of the full lines (on the cache volume; best
-    effort); `compared`: resolved arguments that every server must report and that must be equal on all arms. Timeouts
-    are in seconds: from an arm's start to ready, and for one workload or one prompt of parity.
+    `results_dir`: directory of the full lines (on the cache volume; best effort). Timeouts are in seconds: from an
+    arm's start to ready, and for one workload or one prompt of parity.
     """
 
     run: str
     round: int
     try_: int
-    engine: str
     served_name: str
-    port: int
     arms: tuple[ArmCommand, ...]
     workloads: tuple[Workload, ...]
     results_dir: str
-    compared: tuple[str, ...] = ()
     moved: tuple[str, ...] | None = None
     """Resolved arguments that are not compared because speculation changes them; None: compare only `compared`."""
-    engine_version: str = ""
-    """Release of the image; paths and names of metrics depend on it."""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Dataset → its file, for datasets that are not built in."""
-    unseen: tuple[str, ...] = ()
-    """Numbers of a point that this engine does not report; their absence does not invalidate a point."""
-    cuts_drafts: bool = False
-    """There may be no verify calls under a grammar: the engine cuts forbidden drafts and does not count them."""
     parity: Parity | None = None
     """None: the arms' answers are not compared."""
     retractions: int = 0
@@ -111,9 +122,15 @@ class RoundPlan:
         return self.workload_timeouts.get(workload.name, self.workload_timeout_seconds)
 
     @property
-    def watched(self) -> tuple[str, ...]:
-        """The resolved arguments that a replicate reports: the compared ones, then those some arm expects."""
-        return tuple(dict.fromkeys([*self.compared, *(key for arm in self.arms for key in arm.expected)]))
+    def baseline(self) -> ArmCommand | None:
+        """None in a round of a search that lacks it."""
+        return next((arm for arm in self.arms if not arm.candidate), None)
+
+    def watched(self, arm: ArmCommand) -> tuple[str, ...]:
+        """The resolved arguments that a replicate reports: the compared ones, then those an arm of its engine
+        expects."""
+        alike = (other for other in self.arms if other.engine == arm.engine)
+        return tuple(dict.fromkeys([*arm.compared, *(key for other in alike for key in other.expected)]))
 
     def to_json(self) -> str:
         """Omits defaults, and the datasets' revision and commit, which the client takes from `files`."""
@@ -131,12 +148,17 @@ class RoundPlan:
             for key in ("slo", "min_requests", "part", "ramp_from"):
                 if workload["dataset"][key] is None:
                     del workload["dataset"][key]
-        for arm in raw["arms"]:
-            if not arm["engine_chooses_depth"]:
-                del arm["engine_chooses_depth"]
+        first = dict(next(iter(raw["arms"]), {}))
+        for i, arm in enumerate(raw["arms"]):
+            for key in _OFTEN_ALIKE if i else ():
+                if arm[key] == first[key]:
+                    del arm[key]
+            for key in ("engine_chooses_depth", "held", "plain"):
+                if not arm[key] and arm[key] != ():
+                    del arm[key]
         if self.parity is None:
             del raw["parity"]
-        for key in ("apart", "cells", "cuts_drafts", "retractions", "workload_timeouts"):
+        for key in ("apart", "cells", "retractions", "workload_timeouts"):
             if not raw[key]:
                 del raw[key]
         for key in ("moved", "prompt_round"):
@@ -150,21 +172,24 @@ class RoundPlan:
         try:
             raw: dict[str, Any] = json.loads(text)
             raw["try_"] = raw["attempt"]
-            raw["arms"] = tuple(
-                ArmCommand(**_declared(ArmCommand, {**arm, "argv": tuple(arm["argv"])})) for arm in raw["arms"]
-            )
+            first: Mapping[str, Any] = next(iter(raw["arms"]), {})
+            alike = {key: value for key, value in first.items() if key in _OFTEN_ALIKE}
+            raw["arms"] = tuple(_arm({**alike, **arm}) for arm in raw["arms"])
             raw["workloads"] = tuple(
                 Workload(dataset=_dataset(load["dataset"]), concurrency=load["concurrency"])
                 for load in raw["workloads"]
             )
-            raw["compared"] = tuple(raw["compared"])
             raw["cells"] = {arm: tuple(names) for arm, names in raw.get("cells", {}).items()}
-            raw["unseen"] = tuple(raw.get("unseen", ()))
             raw["moved"] = None if raw.get("moved") is None else tuple(raw["moved"])
             raw["parity"] = Parity(**_declared(Parity, raw["parity"])) if raw.get("parity") else None
             return cls(**_declared(cls, raw))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a round's plan: {error_text(error)}") from error
+
+
+def _arm(raw: Mapping[str, Any]) -> ArmCommand:
+    lists = {key: tuple(raw[key]) for key in ("argv", "compared", "held", "unseen") if raw.get(key) is not None}
+    return ArmCommand(**_declared(ArmCommand, {**raw, **lists}))
 
 
 def _dataset(raw: Mapping[str, Any]) -> Dataset:

@@ -7,7 +7,7 @@ after a round is recorded.
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -39,7 +39,7 @@ UNSEEN = {
     "draft_tokens": "proposed tokens are unavailable: could not see how deep the engine drafted",
     "accepted_at": "acceptance by position is unavailable: this engine does not report it",
 }
-"""Note for each number that the engine cannot show (`RoundPlan.unseen`)."""
+"""Note for each number that an engine cannot show (`ArmCommand.unseen`)."""
 
 
 def round_record(
@@ -51,8 +51,10 @@ def round_record(
     image: str = "",
     held_seconds: float | None = None,
     client_image: str = "",
+    own_images: Mapping[str, str] | None = None,
 ) -> Round:
-    """A round with a result (docs/architecture.md). Images: the digests that ran. `held_seconds`: how long the round's
+    """A round with a result (docs/architecture.md). Images: the digests that ran; `own_images`: of the arms with an
+    engine of their own. `held_seconds`: how long the round's
     pod held accelerators; None: as long as the client's clock shows."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
@@ -78,7 +80,7 @@ def round_record(
         prompts=dict(result.prompts),
         raw=lines if result.lines_sha256 else None,
         notes=(
-            *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
+            *_unseen_notes(plan),
             *_all_cut_note(plan, judged),
             *_rest_notes(judged),
             *_fewer_note(plan),
@@ -90,7 +92,7 @@ def round_record(
         inputs=tuple(_inputs(judged)),
         engine_version=result.engine_version,
         emulated=result.emulated,
-        replicates=tuple(_replicate(replicate, judged) for replicate in result.replicates),
+        replicates=tuple(_replicate(one, judged, (own_images or {}).get(one.arm)) for one in result.replicates),
         points=tuple(_point(point, workloads[point.workload], drafts[point.arm]) for point in judged),
     )
     return from_status(Round, to_status(record))
@@ -121,6 +123,14 @@ def _rest_notes(judged: Sequence[Judged]) -> list[str]:
         f"{arm} rested on {', '.join(workloads)}: its engine chose not to draft at these loads"
         for arm, workloads in where.items()
     ]
+
+
+def _unseen_notes(plan: RoundPlan) -> Iterator[str]:
+    """One note per number, with the arms that cannot show it if others can."""
+    for name, note in UNSEEN.items():
+        arms = [arm.name for arm in plan.arms if name in arm.unseen]
+        if arms:
+            yield note if len(arms) == len(plan.arms) else f"{', '.join(arms)}: {note}"
 
 
 def _fewer_note(plan: RoundPlan) -> list[str]:
@@ -230,7 +240,8 @@ def point_noise(rounds: Iterable[Round]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.ReplicateRecord:
+def _replicate(replicate: Replicate, judged: Sequence[Judged], image: str | None) -> recorded.ReplicateRecord:
+    """`image`: of an arm with an engine of its own, else None."""
     failure = of_server(replicate.exit_code, replicate.error, replicate.failure) or _of_requests(replicate.arm, judged)
     return recorded.ReplicateRecord(
         arm=replicate.arm,
@@ -241,6 +252,9 @@ def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> recorded.Repli
         resolved={key: _text(value) for key, value in replicate.resolved.items()},
         rest_sha256=replicate.rest_sha256,
         differs=tuple(map(str, replicate.differs or ())),
+        differing=replicate.differing or None,
+        version="" if image is None else replicate.version,
+        image=image or "",
         kv_tokens=replicate.kv_tokens or None,
         clocks=clocks_record(replicate.clocks) if replicate.clocks else None,
         parity=_parity(replicate.outputs) if replicate.outputs else None,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from paceline.core import Engine, Server
+from paceline.core import Arm, Engine, Server, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, keys
@@ -42,6 +42,14 @@ class UnsetVariableError(LookupError):
     """A container's variable has its value in the cluster; the text says how to set it here."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What starts an arm's servers, as in `Machine`."""
+
+    command: tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: use the program on PATH. `env`
@@ -62,6 +70,13 @@ class Machine:
     emulated: bool = False
     mark: str = ""
     """The first sentence of all output of an emulated run."""
+    own: Mapping[str, Program] = field(default_factory=dict)
+    """Arm with an engine of its own → its program, instead of `command` and `env`."""
+
+    def of(self, arm: str) -> "Machine":
+        """The machine as the arm's servers find it."""
+        own = self.own.get(arm)
+        return replace(self, command=own.command, env=own.env, own={}) if own else self
 
     def here(self, text: str) -> str:
         """Replace paths in a pod by local paths."""
@@ -75,19 +90,27 @@ class Machine:
     @property
     def note(self) -> str:
         """One line on how the evidence was measured, for its readers."""
-        said = [f"measured on {self.name} without a cluster"]
-        if self.command and not self.emulated:
-            said.append(f"the servers' program was {' '.join(_told(self.command))}")
+        said = [f"measured on {self.name} without a cluster", *self._program("the servers'")]
         if self.mark:
             said.append(self.mark[:1].lower() + self.mark[1:])
-        known = {name for name, said in (("PATH", self.follows), (EMULATED_SPEED, self.mark)) if said}
-        if told := [(name, value) for name, value in self.env.items() if name not in known]:
-            said.append(f"with {self._shown(told)}")
+        said += self._variables
+        for arm in self.own:
+            said += [*self.of(arm)._program(f"{arm}'s"), *(f"{arm} {text}" for text in self.of(arm)._variables)]
         if self.inherited:
             said.append(f"in an environment with {self._shown(self.inherited.items())}")
         if self.devices:
             said.append(f"on devices {','.join(self.devices)}")
         return "; ".join(said)
+
+    def _program(self, whose: str) -> Iterator[str]:
+        if self.command and not self.emulated:
+            yield f"{whose} program was {' '.join(_told(self.command))}"
+
+    @property
+    def _variables(self) -> tuple[str, ...]:
+        known = {name for name, said in (("PATH", self.follows), (EMULATED_SPEED, self.mark)) if said}
+        told = [(name, value) for name, value in self.env.items() if name not in known]
+        return (f"with {self._shown(told)}",) if told else ()
 
     def _shown(self, variables: Iterable[tuple[str, str]]) -> str:
         return " ".join(_written((name, _HIDDEN if name in self.secret else value)) for name, value in variables)
@@ -128,9 +151,18 @@ def _told(command: Sequence[str]) -> Iterator[str]:
             yield _written((word.partition("=")[0], word.partition("=")[2])) if "=" in word else word
 
 
-def otherwise(machine: Machine, server: Server) -> Iterator[str]:
+def otherwise(machine: Machine, server: Server, arms: Iterable[Arm]) -> Iterator[str]:
     """Sentences about settings of the servers that the spec lacks; with these, rounds are not evidence for the spec.
     The emulator's variables and a virtual environment are excluded: they only locate the engine."""
+    yield from _otherwise(machine, server)
+    for arm in arms:
+        if arm.name in machine.own:
+            found = _otherwise(machine.of(arm.name), server_of(server, arm))
+            yield from (f"{arm.name}: {text}" for text in found)
+    yield from left_out(server.engine)
+
+
+def _otherwise(machine: Machine, server: Server) -> Iterator[str]:
     if machine.command and not machine.emulated:
         program = " ".join(_told(machine.command))
         yield f"the servers' program was {program} (--engine-command), not engine.image's own"
@@ -140,7 +172,6 @@ def otherwise(machine: Machine, server: Server) -> Iterator[str]:
         follows = name in machine.follows or (machine.emulated and name in (EMULATED_RELEASE, EMULATED_SPEED))
         if not (follows or "valueFrom" in known or known.get("value") == value):
             yield f"the servers had {name} (--env), but engine.env does not: write it there, or leave it out"
-    yield from left_out(server.engine)
 
 
 def _of_the_template(engine: Engine) -> Iterator[Mapping[str, Any]]:
@@ -164,8 +195,10 @@ def plan_here(plan: RoundPlan, machine: Machine) -> RoundPlan:
     moved = in_all_texts(plan, machine.here)
     return replace(
         moved,
-        arms=tuple(replace(arm, argv=argv_here(plan.engine, arm.argv, machine)) for arm in moved.arms),
-        port=machine.port,
+        arms=tuple(
+            replace(arm, argv=argv_here(arm.engine, arm.argv, machine.of(arm.name)), port=machine.port)
+            for arm in moved.arms
+        ),
         files=dict(machine.files),
         results_dir=str(machine.folder / "results"),
     )
@@ -200,9 +233,10 @@ def process_environment(
     return found
 
 
-def from_secrets(server: Server) -> frozenset[str]:
+def from_secrets(servers: Sequence[Server]) -> frozenset[str]:
     """Names of the servers' variables that come from Secrets."""
-    return frozenset(one["name"].removeprefix(keys.HIDE) for one in (*keys.to_hide(server), *keys.env(server)))
+    named = (*keys.to_hide(*servers), *(one for server in servers for one in keys.env(server)))
+    return frozenset(one["name"].removeprefix(keys.HIDE) for one in named)
 
 
 def hidden_variables(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:

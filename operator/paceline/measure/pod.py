@@ -171,13 +171,15 @@ def _containers(
     spec = job["spec"]["template"]["spec"]
     parts = {one["name"]: one for one in (*spec["initContainers"], *spec["containers"])}
     outs = {arm_container(arm.name): folder / "ctl" / "out" / arm.name for arm in plan.arms}
-    given = {**environ, **machine.env}
+    arms = {arm_container(arm.name): machine.of(arm.name) for arm in plan.arms}
     for name in (CLIENT, *outs, CONCLUDE):
+        here = arms.get(name, machine)
+        given = {**environ, **here.env}
         variables = process_environment(parts[name], machine, given, fields)
         own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{name}.message")}
         if name in outs:
             outs[name].mkdir(parents=True)
-            more = {**of_servers(machine, environ), "PACELINE_OUT": str(outs[name])}
+            more = {**of_servers(here, environ), "PACELINE_OUT": str(outs[name])}
         else:
             more = {"PYTHONUNBUFFERED": "1", **(hidden_variables(machine, given) if name == CLIENT else {})}
         command = [expanded(word, variables) for word in parts[name]["command"]]

@@ -103,7 +103,7 @@ class LocalRun:
 
     @property
     def _how(self) -> Manifest:
-        differs = [text[:LONGEST_SENTENCE] for text in otherwise(self.machine, self.spec.server)]
+        differs = [text[:LONGEST_SENTENCE] for text in otherwise(self.machine, self.spec.server, self.spec.arms)]
         how = {"machine": self.machine.name, "note": self.machine.note[:LONGEST_NOTE]}
         return {**how, "differs": differs} if differs else how
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.core import Arm, Server
+from paceline.core import Arm, Server, server_of
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import ModelFinding, ModelRule, PoolFacts
 
@@ -11,7 +11,7 @@ CHECK = "check that no client needs this, or remove the pool's candidates"
 
 def losses(server: Server, arms: Sequence[Arm]) -> tuple[str, ...]:
     """Features that requests lose with any arm, without duplicates."""
-    lost = map(ENGINES[server.engine.type].loses, arms)
+    lost = (ENGINES[server_of(server, arm).engine.type].loses(arm) for arm in arms)
     return tuple(dict.fromkeys(filter(None, lost)))
 
 

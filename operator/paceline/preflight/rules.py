@@ -5,7 +5,7 @@ Rules pass if a fact is missing. The engine's behaviour in each case: SGLang 0.5
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.core import Arm, Draft, ModelFacts, Server
+from paceline.core import Arm, Draft, ModelFacts, Server, by_server
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts, PoolFacts
 from paceline.preflight import heads, hooks, layers, memory, promotion, servers, shapes, speculators
@@ -33,12 +33,17 @@ def pair_rules(engine: str) -> tuple[ModelRule[PairFacts], ...]:
 
 
 def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> tuple[ModelFinding, ...]:
-    """All findings about a pool's arms on this server; `facts` by source, as a fetch reports them.
+    """All findings about a pool's arms; `facts` by source, as a fetch reports them. Those of an arm with an engine of
+    its own follow, unless all arms have them.
 
     Empty before the fetch, while the target itself is unknown.
     """
     if server.target.source not in facts:
         return ()
+    return tuple(dict.fromkeys(one for own, group in by_server(server, arms) for one in _findings(own, group, facts)))
+
+
+def _findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> Iterator[ModelFinding]:
     heads = named_heads(arms) - {server.target.source}
     pool = PoolFacts(
         server=server,
@@ -46,14 +51,11 @@ def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts
         target=facts[server.target.source],
         heads={source: facts[source] for source in sorted(heads & facts.keys())},
     )
-    of_pool = (finding for rule in POOL_RULES for finding in rule.findings(pool))
-    of_pairs = (
-        finding
-        for rule in pair_rules(server.engine.type)
-        for pair in _pairs(pool, each_candidate=rule.each_candidate)
-        for finding in rule.findings(pair)
-    )
-    return tuple(dict.fromkeys((*of_pool, *of_pairs)))
+    for pool_rule in POOL_RULES:
+        yield from pool_rule.findings(pool)
+    for rule in pair_rules(server.engine.type):
+        for pair in _pairs(pool, each_candidate=rule.each_candidate):
+            yield from rule.findings(pair)
 
 
 def _pairs(pool: PoolFacts, *, each_candidate: bool) -> Iterator[PairFacts]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from paceline.core import Arm, Server
+from paceline.core import Arm, Server, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.names import FILES
 from paceline.engines import ENGINES
@@ -21,8 +21,8 @@ Files = Mapping[str, str]
 
 def files_of(server: Server, arms: Iterable[Arm]) -> Files:
     """Each file once, even if two arms name it."""
-    adapter = ENGINES[server.engine.type]
-    return {path: text for arm in arms for path, text in adapter.files(arm).items()}
+    by_arm = (ENGINES[server_of(server, arm).engine.type].files(arm) for arm in arms)
+    return {path: text for files in by_arm for path, text in files.items()}
 
 
 def file_annotations(files: Files) -> Manifest:

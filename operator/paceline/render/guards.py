@@ -1,6 +1,6 @@
 """Objects that protect pods: network policies, and disruption budgets that limit a drain."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core import Server
@@ -14,12 +14,12 @@ NETWORK_POLICY, DISRUPTION_BUDGET = "NetworkPolicy", "PodDisruptionBudget"
 DNS = 53
 
 
-def servers_network(owner: Owner, pool: str, server: Server) -> Manifest:
-    """Ingress to the engine's port and the ports that the user's containers declare, and to all ports between the nodes
-    of a server. Egress is unrestricted: a server may store its cache elsewhere."""
+def servers_network(owner: Owner, pool: str, servers: Sequence[Server]) -> Manifest:
+    """Ingress to the ports of the arms' engines and the ports that the user's containers declare, and to all ports
+    between the nodes of a server. Egress is unrestricted: a server may store its cache elsewhere."""
     among = labels(owner, pool)
-    ingress: list[Manifest] = [{"ports": list(_ports(server))}]
-    if server.accelerator.nodes > 1:
+    ingress: list[Manifest] = [{"ports": list(_ports(servers))}]
+    if servers[0].accelerator.nodes > 1:
         ingress.append({"from": [{"podSelector": {"matchLabels": among}}]})
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -60,9 +60,10 @@ def disruption_budget(owner: Owner, pool: str) -> Manifest:
     }
 
 
-def _ports(server: Server) -> Iterator[Mapping[str, Any]]:
-    yield {"port": ENGINES[server.engine.type].port, "protocol": "TCP"}
-    spec = server.engine.pod_template.get("spec", {})
+def _ports(servers: Sequence[Server]) -> Iterator[Mapping[str, Any]]:
+    for port in dict.fromkeys(ENGINES[server.engine.type].port for server in servers):
+        yield {"port": port, "protocol": "TCP"}
+    spec = servers[0].engine.pod_template.get("spec", {})
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         for port in container.get("ports") or ():
             # Skip malformed ports: the API server refuses them when the pod is created.

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from paceline.core import Arm, Server
+from paceline.core import Arm, Server, server_of
 from paceline.core.canonical import digest, without_defaults
 from paceline.core.kept import by_identity
 from paceline.core.manifest import Manifest
@@ -16,6 +16,7 @@ from paceline.render.serving import REVISION_LABEL, labels
 def revision_of(server: Server, arm: Arm) -> str:
     """Ten hex digits. Values equal to their default are left out, so that new fields change no revision. The load
     counts only through its effects on the server, so that a different load restarts a server only if needed."""
+    server = server_of(server, arm)
     inputs = {
         "server": without_defaults(replace(server, max_concurrency=1)),
         "running_requests": ENGINES[server.engine.type].running_requests(server),

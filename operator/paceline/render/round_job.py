@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from paceline.core import BASELINE, Arm, Purpose, RunSpec, Workload
+from paceline.core import BASELINE, Arm, Purpose, RunSpec, Server, Workload, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.names import (
     COMPONENT_LABEL,
@@ -19,12 +19,13 @@ from paceline.core.names import (
 )
 from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
+from paceline.engines.held_arguments import held_arguments
 from paceline.engines.pod_template import CLIENT, CONCLUDE, CONTROL, SIDECAR, arm_container
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.devices import claim_template, claimed, pod_claims
-from paceline.render.files import Files, file_annotations, files_of
+from paceline.render.files import file_annotations, files_of
 from paceline.render.images import images_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
@@ -73,28 +74,14 @@ def round_plan(
     cells: Mapping[str, tuple[str, ...]] = NO_CELLS,
 ) -> RoundPlan:
     """The plan of a round of the BenchmarkRun `owner` for its client; `arms` in run order. `cells`: of a search."""
-    server, adapter = run.server, ENGINES[run.server.engine.type]
-    assert server.target.commit, "a run is made after the prefetch has pinned its commits"
+    assert run.server.target.commit, "a run is made after the prefetch has pinned its commits"
     usual = run.timeouts.workload or WORKLOAD_SECONDS
     return RoundPlan(
         run=owner.name,
         round=number,
         try_=try_,
-        engine=server.engine.type,
-        engine_version=server.engine.version,
-        served_name=server.served_name,
-        port=adapter.port,
-        arms=tuple(
-            ArmCommand(
-                name=arm.name,
-                argv=adapter.argv(server, arm),
-                candidate=arm.name != BASELINE,
-                drafts=adapter.draft_tokens(arm),
-                expected=adapter.expected(server, arm),
-                engine_chooses_depth=arm.engine_chooses_depth,
-            )
-            for arm in arms
-        ),
+        served_name=run.server.served_name,
+        arms=tuple(_command(run.server, arm) for arm in arms),
         workloads=_in_turn(run),
         cells=cells,
         prompt_round=SEARCHED_PROMPTS if cells else None,
@@ -103,15 +90,40 @@ def round_plan(
         files=prompt_files(run),
         # Names may repeat, in another namespace on the same volume or after the run was deleted; uids do not.
         results_dir=f"{_RESULTS}/{owner.name}/{owner.uid}",
-        compared=adapter.compared,
-        moved=adapter.moved(arms),
+        moved=_moved(run.server, arms),
         parity=run.parity,
-        unseen=adapter.probe(server.engine.version).unseen,
-        cuts_drafts=adapter.probe(server.engine.version).cuts_drafts,
         start_timeout_seconds=run.timeouts.start,
         workload_timeout_seconds=usual,
         workload_timeouts={one.name: timeout for one in run.workloads if (timeout := run.timeouts.of(one)) != usual},
     )
+
+
+def _command(shared: Server, arm: Arm) -> ArmCommand:
+    server = server_of(shared, arm)
+    adapter = ENGINES[server.engine.type]
+    probe = adapter.probe(server.engine.version)
+    return ArmCommand(
+        name=arm.name,
+        engine=server.engine.type,
+        engine_version=server.engine.version,
+        port=adapter.port,
+        argv=adapter.argv(server, arm),
+        candidate=arm.name != BASELINE,
+        plain=arm.name != BASELINE and arm.draft is None,
+        drafts=adapter.draft_tokens(arm),
+        expected=adapter.expected(server, arm),
+        engine_chooses_depth=arm.engine_chooses_depth,
+        compared=adapter.compared,
+        held=held_arguments(shared, arm),
+        unseen=probe.unseen,
+        cuts_drafts=probe.cuts_drafts,
+    )
+
+
+def _moved(shared: Server, arms: tuple[Arm, ...]) -> tuple[str, ...]:
+    """Of all engines in the round; a name that another engine lacks matches nothing there."""
+    types = dict.fromkeys(server_of(shared, arm).engine.type for arm in arms)
+    return tuple(dict.fromkeys(name for engine in types for name in ENGINES[engine].moved(arms)))
 
 
 def _in_turn(run: RunSpec) -> tuple[Workload, ...]:
@@ -164,7 +176,7 @@ def round_job(
                     "fsGroupChangePolicy": "OnRootMismatch",
                     **settings.server_pod_security,
                 },
-                "containers": [_server(owner, run, files, images, settings)],
+                "containers": [],
                 "volumes": [
                     *volumes(run.server, files, images),
                     *prompt_volumes(run),
@@ -182,8 +194,9 @@ def round_job(
         in_a_round(over),
     )
     spec = pod["spec"]
-    (server,) = spec["containers"]
-    spec["initContainers"] = [*spec.get("initContainers", ()), _client(run, plan, settings), *_arms(server, plan)]
+    servers = (server_container(owner, server_of(run.server, arm), [], files, settings, images) for arm in arms)
+    laid = {arm.name: _laid_over(server, over) for arm, server in zip(arms, servers, strict=True)}
+    spec["initContainers"] = [*spec.get("initContainers", ()), _client(run, plan, settings), *_arms(laid, plan)]
     spec["containers"] = [_conclude(settings)]
     return {
         "apiVersion": "batch/v1",
@@ -193,17 +206,23 @@ def round_job(
     }
 
 
-def _arms(server: Mapping[str, Any], plan: RoundPlan) -> list[Manifest]:
+def _laid_over(server: Manifest, over: Mapping[str, Any]) -> Manifest:
+    """An arm's container with the user's overlay."""
+    (container,) = laid_over({"spec": {"containers": [server]}}, in_a_round(over))["spec"]["containers"]
+    return dict(container)
+
+
+def _arms(servers: Mapping[str, Manifest], plan: RoundPlan) -> list[Manifest]:
     """A container for each arm, in the order of the round."""
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
     return [
         {
-            **{key: value for key, value in server.items() if key != "ports"},
+            **{key: value for key, value in servers[arm.name].items() if key != "ports"},
             "name": arm_container(arm.name),
             "command": ["sh", "-c", as_it_is(script)],
-            "env": [*server.get("env", ()), {"name": "PACELINE_ARM", "value": arm.name}],
+            "env": [*servers[arm.name].get("env", ()), {"name": "PACELINE_ARM", "value": arm.name}],
             "volumeMounts": [
-                *server["volumeMounts"],
+                *servers[arm.name]["volumeMounts"],
                 {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
                 {"name": "ctl-out", "mountPath": FROM_SERVER, "subPath": arm.name},
             ],
@@ -226,10 +245,6 @@ def _deadline(plan: RoundPlan) -> int:
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * of_each + loads))
 
 
-def _server(owner: Owner, run: RunSpec, files: Files, images: tuple[str, ...], settings: Settings) -> Manifest:
-    return server_container(owner, run.server, [], files, settings, images)
-
-
 def as_it_is(script: str) -> str:
     """Escapes the script for `command`, in which the kubelet replaces $(NAME) with variables that the user may name,
     and $$ with $."""
@@ -237,11 +252,12 @@ def as_it_is(script: str) -> str:
 
 
 def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
+    servers = (run.server, *(server_of(run.server, arm) for arm in run.arms if arm.engine))
     variables = [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}]
     return {
         **_ours(CLIENT, "paceline.pods.round", settings),
         "restartPolicy": SIDECAR,
-        "env": [*variables, *map(dict, (*keys.env(run.server), *keys.to_hide(run.server)))],
+        "env": [*variables, *map(dict, (*keys.env(run.server), *keys.to_hide(*servers)))],
         **({"envFrom": list(map(dict, whole))} if (whole := keys.all_to_hide(run.server)) else {}),
         "volumeMounts": [
             {"name": "ctl-in", "mountPath": FROM_CLIENT},

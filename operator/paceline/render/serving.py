@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from paceline.core import Arm, Server
+from paceline.core import Arm, Server, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
@@ -46,6 +46,7 @@ def rendering(
     """The content of a ControllerRevision: the pod `template`. For several `nodes` that is the first node's, and the
     others use `workers`. `devices`: the ResourceClaimTemplates that these pods name, each with its spec.
     `progress_deadline` is from the time of rendering."""
+    server = server_of(server, arm)
     pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
     accelerator = server.accelerator
     claims = claimed(accelerator, owner.name, pool)

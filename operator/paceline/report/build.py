@@ -74,7 +74,14 @@ def run(manifest: Object) -> RunView:
         outcome=verdict.outcome or _without_outcome(status),
         winner=verdict.winner or "",
         decision=_decision(status, head),
-        found=" ".join([_found(status, candidates, rest), *facts.own_args_notes(spec), *facts.imported_note(rounds)]),
+        found=" ".join(
+            [
+                _found(status, candidates, rest),
+                *facts.own_args_notes(spec),
+                *facts.engine_notes(status),
+                *facts.imported_note(rounds),
+            ]
+        ),
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,

@@ -1,7 +1,7 @@
 """Differences between the arms, a run's cost, and its provenance."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -28,13 +28,16 @@ def configuration(manifest: Object, rounds: Sequence[Round]) -> ConfigurationVie
     spoke = [column for column in reported if column]
     keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
+    own = {arm["name"] for arm in spec["arms"] if arm.get("engine")}
+    shared = [column for arm, column in zip(arms, reported, strict=True) if column and arm not in own]
+    wrong = {key for key in differ if len({column.get(key, ABSENT) for column in shared}) > 1}
     engine = ENGINES.get(spec["engine"].get("type", ""))
     return ConfigurationView(
         arms=tuple(arms),
         asked=tuple(_differences(dict.fromkeys(key for column in requested for key in column), requested)),
         resolved=tuple(_differences([key for key in keys if key in differ], reported)),
         equal=tuple((key, spoke[0][key]) for key in sorted(keys) if key not in differ),
-        unequal=(*(key for key in engine.compared if key in differ), *_unlike(rounds)) if engine else (),
+        unequal=(*(key for key in engine.compared if key in wrong), *_unlike(own, rounds)) if engine else (),
         commands=_commands(manifest),
     )
 
@@ -53,9 +56,16 @@ def own_args_notes(spec: Object) -> Iterator[str]:
             yield f"{arm['name']} ran with {' '.join(args)}, the baseline without."
 
 
-def _unlike(rounds: Sequence[Round]) -> list[str]:
-    """Settings that servers reported differently from the baseline."""
-    replicates = [one for entry in rounds for one in entry.replicates]
+def engine_notes(status: BenchmarkRunStatus) -> Iterator[str]:
+    """One sentence per candidate with an engine of its own."""
+    for verdict in status.arm_verdicts or ():
+        if verdict.differs:
+            yield f"{verdict.arm} has an engine of its own: {'; '.join(verdict.differs)}."
+
+
+def _unlike(own: Collection[str], rounds: Sequence[Round]) -> list[str]:
+    """Settings that servers reported differently from the baseline; not on arms with an engine of their `own`."""
+    replicates = [one for entry in rounds for one in entry.replicates if one.arm not in own]
     return _unique([f"{replicate.arm}: {difference}" for replicate in replicates for difference in replicate.differs])
 
 
@@ -83,8 +93,18 @@ def _asked(arm: Object) -> dict[str, str]:
         ),
         "custom": " ".join((arm.get("custom") or {}).get("args") or ()),
         "args": " ".join(arm.get("args") or ()),
+        **_asked_engine(arm.get("engine") or {}),
     }
     return {key: value for key, value in facts.items() if value}
+
+
+def _asked_engine(engine: Object) -> dict[str, str]:
+    env = " ".join(variable["name"] for variable in engine.get("env") or ())
+    return {
+        **{f"engine.{key}": engine.get(key) or "" for key in ("type", "version", "image")},
+        "engine.args": " ".join(engine.get("args") or ()),
+        "engine.env": env,
+    }
 
 
 def resolved_arguments(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
@@ -103,8 +123,8 @@ def resolved_arguments(arms: Sequence[str], rounds: Sequence[Round]) -> list[dic
 def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     try:
         run = api.run(manifest)
-        adapter = ENGINES[run.server.engine.type]
-        return tuple((arm.name, adapter.argv(run.server, arm)) for arm in run.arms)
+        servers = ((arm, core.server_of(run.server, arm)) for arm in run.arms)
+        return tuple((arm.name, ENGINES[server.engine.type].argv(server, arm)) for arm, server in servers)
     except (ValueError, KeyError):  # written by a release with more or fewer fields
         return ()
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.engines.sglang.servers import server as sglang_server
 
-from paceline.core import BASELINE, Adaptive, Arm, Custom, Depth, Draft, Ngram, Tree
-from paceline.engines import ENGINES
+from paceline.core import BASELINE, Adaptive, Arm, Custom, Depth, Draft, Ngram, Server, Tree
+from paceline.engines import ENGINES, fewest_drafts_first
 
 TREE = Tree(num_steps=3, top_k=4, num_draft_tokens=8)
 CHAIN = Tree(num_steps=5, top_k=1, num_draft_tokens=6)
@@ -79,8 +79,14 @@ def test_sglang_is_held_to_the_same_number(algorithm: str) -> None:
     assert expected == ENGINES["SGLang"].verify_tokens(arm)
 
 
+def on(engine: str) -> Server:
+    server = sglang_server()
+    return replace(server, engine=replace(server.engine, type=engine))
+
+
 def test_ties_go_to_the_arm_with_fewer_draft_tokens_of_its_engine() -> None:
     """Where nothing is asked, NGRAM is 5 tokens on vLLM and 12 on SGLang; the chain is 6 on both."""
     arms = [replace(ALGORITHMS[name], name=name) for name in ("NGRAM", "chain", "baseline")]
-    names = {engine: [arm.name for arm in ENGINES[engine].fewest_drafts_first(arms)] for engine in ("SGLang", "vLLM")}
+    of = {engine: fewest_drafts_first(on(engine), arms) for engine in ("SGLang", "vLLM")}
+    names = {engine: [arm.name for arm in found] for engine, found in of.items()}
     assert names == {"SGLang": ["baseline", "chain", "NGRAM"], "vLLM": ["baseline", "NGRAM", "chain"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.messages import Says
-from tests.support.rounds import BASELINE, GOOD, PLAN, SPECULATED, WIDE, both
+from tests.support.rounds import BASELINE, GOOD, PLAN, SPECULATED, WIDE, both, with_arms
 
 from paceline.core import Parity
 from paceline.evidence import Failure, Judged, Outputs, Replicate, RoundPlan, RoundResult, judge_points
@@ -27,7 +27,7 @@ def verdict(
 def wide(replicate: Replicate = WIDE, /, unseen: tuple[str, ...] = (), **numbers: Any) -> Judged:
     """A point of `wide` that is like a good one but for `numbers`."""
     points = tuple(dataclasses.replace(point, **numbers) for point in replicate.points)
-    changed, plan = dataclasses.replace(replicate, points=points), dataclasses.replace(PLAN, unseen=unseen)
+    changed, plan = dataclasses.replace(replicate, points=points), with_arms(PLAN, unseen=unseen)
     return verdict(wide=changed, plan=plan)["wide", "code@1"]
 
 
@@ -112,7 +112,7 @@ TWO = (INTERVAL, Difference("tokenizer_mode", "slow", "auto"))
         ({"resolved": OTHER}, "attention_backend", Failure.NotMeasured),
         ({"resolved": {"speculative_num_steps": 3}}, "attention_backend", Failure.NotMeasured),
         ({"differs": (INTERVAL,)}, "stream_interval", Failure.NotMeasured),
-        ({"differs": TWO}, "stream_interval", Failure.NotMeasured),
+        ({"differs": TWO, "differing": 2}, "stream_interval", Failure.NotMeasured),
     ],
 )
 def test_a_server_that_is_not_as_asked(ended: Mapping[str, Any], named: str, failure: Failure, says: Says) -> None:
@@ -329,7 +329,7 @@ def test_where_a_grammar_cuts_drafts_a_load_may_have_no_verify_call(
     load of free text shows."""
     free, form = PLAN.workloads
     bugs = dataclasses.replace(form, dataset=dataclasses.replace(form.dataset, response_format="{}"))
-    plan = dataclasses.replace(PLAN, cuts_drafts=cuts, workloads=(free, bugs))
+    plan = with_arms(dataclasses.replace(PLAN, workloads=(free, bugs)), cuts_drafts=cuts)
     points = (dataclasses.replace(WIDE.points[0], **code), dataclasses.replace(WIDE.points[1], **chat))
     found = verdict(wide=dataclasses.replace(WIDE, points=points), plan=plan)["wide", "chat@1"]
     assert found.valid is valid

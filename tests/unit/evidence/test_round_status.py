@@ -10,7 +10,7 @@ import pytest
 from tests.support.in_status import failed_round, measurements, point_noise
 from tests.support.in_status import round_status as keep
 from tests.support.messages import Says
-from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE
+from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE, with_arms
 
 from paceline.core import Slo, Workload
 from paceline.core.record import decimal
@@ -34,7 +34,7 @@ KEPT = keep(PLAN, RESULT, judge_points(PLAN, RESULT), "pair-latency-0123456789-1
 
 
 def test_what_an_engine_cannot_show_is_said(says: Says) -> None:
-    plan = dataclasses.replace(PLAN, unseen=("retractions", "accept_length"))
+    plan = with_arms(PLAN, unseen=("retractions", "accept_length"))
     result = dataclasses.replace(RESULT, notes=("results not kept: no space left",))
     notes = keep(plan, result, judge_points(plan, result), "job", "gpu-0")["notes"]
     assert notes[2] == result.notes[0]
@@ -391,4 +391,4 @@ def test_a_plan_survives_its_environment_variable() -> None:
     assert RoundPlan.from_json(asked.to_json()) == asked
     assert "slo" not in PLAN.to_json()
     assert RoundPlan.from_json(PLAN.to_json()) == PLAN
-    assert PLAN.watched == ("attention_backend", "speculative_algorithm", "speculative_num_steps")
+    assert PLAN.watched(PLAN.arms[0]) == ("attention_backend", "speculative_algorithm", "speculative_num_steps")

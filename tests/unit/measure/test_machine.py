@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from tests.support import example, vllm_server
 from tests.support.messages import Says
-from tests.support.rounds import PLAN
+from tests.support.rounds import PLAN, arm_command
 
 from paceline.engines import ENGINES
-from paceline.evidence import ArmCommand
 from paceline.measure.machine import (
     Machine,
     UnsetVariableError,
@@ -46,7 +45,7 @@ def rendered(arm: str) -> tuple[str, ...]:
 
 def test_only_program_address_and_paths_of_a_command_are_of_this_machine() -> None:
     served = rendered("wide")
-    plan = replace(PLAN, arms=(ArmCommand(name="wide", argv=served, candidate=True),))
+    plan = replace(PLAN, arms=(arm_command("wide", *served),))
     (arm,) = plan_here(plan, replace(HERE, paths={})).arms
     assert arm.argv[:3] == HERE.command
     changed = [(was, word) for was, word in zip(served[3:], arm.argv[3:], strict=True) if was != word]
@@ -54,7 +53,7 @@ def test_only_program_address_and_paths_of_a_command_are_of_this_machine() -> No
 
 
 def test_without_a_command_the_program_is_that_of_the_path() -> None:
-    plan = replace(PLAN, arms=(ArmCommand(name="wide", argv=rendered("wide"), candidate=True),))
+    plan = replace(PLAN, arms=(arm_command("wide", *rendered("wide")),))
     (arm,) = plan_here(plan, replace(HERE, command=None)).arms
     assert arm.argv[:3] == ("python3", "-m", "sglang.launch_server")
 
@@ -83,14 +82,14 @@ def test_a_head_in_json_is_found_here_too() -> None:
     argv = ENGINES["vLLM"].argv(vllm_server.SERVER, vllm_server.chain(3))
     head = "/models/hub/models--yuhuili--Eagle3-Qwen3-30B-A3B/snapshots/" + "2" * 40
     machine = replace(HERE, command=None, paths={head: "/data/head"})
-    plan = replace(PLAN, engine="vLLM", arms=(ArmCommand(name="four", argv=argv, candidate=True),))
+    plan = replace(PLAN, arms=(arm_command("four", *argv, engine="vLLM"),))
     (arm,) = plan_here(plan, machine).arms
     assert json.loads(arm.argv[arm.argv.index("--speculative-config") + 1])["model"] == "/data/head"
 
 
 def test_prompts_answers_and_port_are_of_this_machine() -> None:
     plan = plan_here(replace(PLAN, files={"tickets": "/prompts/tickets/all.jsonl"}), HERE)
-    assert (plan.files, plan.results_dir, plan.port) == (HERE.files, "/home/me/run.d/results", 31000)
+    assert (plan.files, plan.results_dir, plan.arms[0].port) == (HERE.files, "/home/me/run.d/results", 31000)
 
 
 def test_a_round_is_judged_by_the_plan_that_was_carried_out() -> None:

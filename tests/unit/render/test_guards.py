@@ -33,7 +33,7 @@ def of_round() -> Manifest:
 
 
 def test_a_server_is_reached_at_its_port_alone() -> None:
-    spec = servers_network(DEPLOYED, "latency", server())["spec"]
+    spec = servers_network(DEPLOYED, "latency", [server()])["spec"]
     assert within(spec["podSelector"], of_server()["labels"])
     assert not within(spec["podSelector"], of_round()["labels"])
     assert spec["policyTypes"] == ["Ingress"]
@@ -46,12 +46,12 @@ def test_a_sidecar_is_reached_at_the_ports_that_it_declares() -> None:
         "ports": [{"containerPort": 8443}, {"containerPort": 53, "protocol": "UDP"}],
     }
     asked = replace(server(), engine=replace(server().engine, pod_template={"spec": {"containers": [sidecar]}}))
-    (rule,) = servers_network(DEPLOYED, "latency", asked)["spec"]["ingress"]
+    (rule,) = servers_network(DEPLOYED, "latency", [asked])["spec"]["ingress"]
     assert rule["ports"][1:] == [{"port": 8443, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]
 
 
 def test_the_nodes_of_one_server_reach_each_other() -> None:
-    spec = servers_network(DEPLOYED, "latency", over(2))["spec"]
+    spec = servers_network(DEPLOYED, "latency", [over(2)])["spec"]
     assert spec["ingress"][1:] == [{"from": [{"podSelector": spec["podSelector"]}]}]
 
 

@@ -173,13 +173,10 @@ def begin(
         run="pair-latency-0123456789-1",
         round=2,
         try_=0,
-        engine="SGLang",
         served_name="pair",
-        port=port,
-        arms=arms,
+        arms=tuple(replace(arm, port=port) for arm in arms),
         workloads=workloads,
         results_dir=str(models / "results"),
-        compared=("attention_backend",),
         moved=(*ENGINES["SGLang"].moved(()), "port"),  # in front of some there is a proxy
         start_timeout_seconds=30,
     )

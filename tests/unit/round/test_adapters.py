@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.rounds import PLAN
+from tests.support.rounds import PLAN, with_arms
 from tests.unit.round.pod import Start, workload
 from tests.unit.round.test_round import emulated
 
@@ -29,13 +29,13 @@ def serving(models: Path, port: int, *flags: str) -> ArmCommand:
 
 @pytest.mark.parametrize(("engine", "version", "model"), [("SGLang", "0.5.23", "pair:sql"), ("vLLM", "0.33.0", "sql")])
 def test_requests_name_it_as_their_engine_does(engine: str, version: str, model: str) -> None:
-    plan = dataclasses.replace(PLAN, engine=engine, engine_version=version)
-    assert load.model_of(plan, SQL) == model
-    assert load.model_of(plan, of(SQL, "")) == "pair"
+    plan = with_arms(PLAN, engine=engine, engine_version=version)
+    assert load.model_of(plan, plan.arms[0], SQL) == model
+    assert load.model_of(plan, plan.arms[0], of(SQL, "")) == "pair"
 
 
 def test_the_answers_that_are_compared_are_the_adapters() -> None:
-    plan = dataclasses.replace(PLAN, engine_version="0.5.23", workloads=(SQL,), parity=Parity(samples=1))
+    plan = dataclasses.replace(PLAN, workloads=(SQL,), parity=Parity(samples=1))
     assert [load.parity_question(plan, arm, 0)["model"] for arm in plan.arms] == ["pair:sql", "pair:sql"]
 
 

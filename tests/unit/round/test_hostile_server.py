@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.messages import Says
+from tests.support.rounds import arm_command
 from tests.unit.round import hostile_server
 from tests.unit.round.pod import CODE_1, Start
 from tests.unit.round.test_round import fake
@@ -99,7 +100,7 @@ def test_a_redirect_takes_no_key_elsewhere(stand: Stand) -> None:
 
 def hostile(port: int, name: str, way: str, page: str, *more: str) -> ArmCommand:
     argv = (*HOSTILE, way, "--page", page, "--port", str(port), *more)
-    return ArmCommand(name=name, argv=argv, candidate=name != "baseline")
+    return arm_command(name, *argv, candidate=name != "baseline")
 
 
 @pytest.mark.parametrize(

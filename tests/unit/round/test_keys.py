@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.support.containers import arms_of, container
 from tests.support.example import RUN, SETTINGS, run
+from tests.support.rounds import arm_command
 from tests.unit.round.pod import CODE_1, Arms, Start, told
 from tests.unit.round.test_round import emulated
 
 from paceline.core import SecretKey
 from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
-from paceline.evidence.round_plan import ArmCommand
 from paceline.pods.round.keys import Keys, read_keys
 from paceline.render import round_job
 from paceline.render.round_job import round_plan
@@ -122,7 +122,7 @@ def test_what_the_spec_says_openly_is_compared_and_not_hidden() -> None:
     """A Secret may hold a data type, or a path that begins with the model's: every replicate would be said to run with
     "***" instead, and no round would be evidence."""
     keys = read_keys({f"{HIDE}DTYPE": "bfloat16", f"{HIDE}DIRECTORY": "/models/qwen3-8b", f"{HIDE}HUB": "hidden-token"})
-    arm = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"dtype": "bfloat16", "draft": "/models"})
+    arm = arm_command("wide", expected={"dtype": "bfloat16", "draft": "/models"})
     resolved = {"dtype": "bfloat16", "draft": "/models", "said": "hidden-token"}
     result = RoundResult(round=0, try_=0, replicates=(Replicate(arm="wide", resolved=resolved),))
     (shown,) = keys.masked(result, {"bfloat16", "/models"}).replicates

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.rounds import PLAN
+from tests.support.rounds import PLAN, with_arms
 
 from paceline.core import Dataset, Workload
 from paceline.pods.round import load
@@ -16,26 +16,28 @@ SET = Dataset(name="chat", source="builtin://chat", requests=24, max_tokens=96)
 
 
 def test_at_a_rate_nothing_holds_a_request_back() -> None:
-    sent = load.load_requests(PLAN, Workload(dataset=dataclasses.replace(SET, rate=0.5), concurrency=8))
+    sent = load.load_requests(PLAN, PLAN.arms[0], Workload(dataset=dataclasses.replace(SET, rate=0.5), concurrency=8))
     assert sent.arrivals == load.arrivals(0.5, 24)
 
 
 def test_in_a_closed_loop_as_many_as_there_are_places() -> None:
-    sent = load.load_requests(PLAN, Workload(dataset=SET, concurrency=8))
+    sent = load.load_requests(PLAN, PLAN.arms[0], Workload(dataset=SET, concurrency=8))
     assert (sent.concurrency, sent.arrivals, len(sent.bodies)) == (8, None, 24)
 
 
 def test_a_warm_up_has_a_prompt_for_each_place_and_a_bare_one() -> None:
-    sent = load.warm_up_requests(PLAN, Workload(dataset=dataclasses.replace(SET, rate=0.5), concurrency=8))
+    sent = load.warm_up_requests(
+        PLAN, PLAN.arms[0], Workload(dataset=dataclasses.replace(SET, rate=0.5), concurrency=8)
+    )
     assert (len(sent.bodies), sent.arrivals) == (9, None)
     assert sent.bodies[-1]["messages"] == [{"role": "user", "content": "."}]
     assert {body["max_completion_tokens"] for body in sent.bodies} == {load.WARM_UP_TOKENS}
 
 
 def asked(temperature: float | None, engine: str = "SGLang", version: str = "0.5.23") -> Mapping[str, Any]:
-    plan = dataclasses.replace(PLAN, engine=engine, engine_version=version)
+    plan = with_arms(PLAN, engine=engine, engine_version=version)
     workload = Workload(dataset=dataclasses.replace(SET, temperature=temperature), concurrency=8)
-    return load.load_requests(plan, workload).bodies[0]
+    return load.load_requests(plan, plan.arms[0], workload).bodies[0]
 
 
 def test_a_request_is_greedy_unless_its_dataset_says_otherwise() -> None:

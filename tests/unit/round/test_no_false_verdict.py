@@ -163,7 +163,7 @@ def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Rando
     return Replicate(
         arm=arm.name,
         start_seconds=13.0,
-        resolved={**dict.fromkeys(plan.compared, "same"), **arm.expected},
+        resolved={**dict.fromkeys(arm.compared, "same"), **arm.expected},
         points=tuple(point(one.name, one.dataset.requests, one.dataset.max_tokens) for one in plan.workloads),
         outputs=Outputs(samples=2) if arm.candidate else Outputs(digests=("0a0b", "0c0d")),
     )

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from tests.support.rounds import with_arms
 from tests.unit.round.pod import CODE_1, Arms, Outcome, Start
 from tests.unit.round.test_round import emulated
 
@@ -27,9 +28,7 @@ def measured(start: Start, arms: Arms, version: str) -> Outcome:
     return start(
         arms,
         CODE_1,
-        change=lambda plan: dataclasses.replace(
-            plan, engine_version=version, unseen=probe.unseen, compared=SGLANG.compared
-        ),
+        change=lambda plan: with_arms(plan, engine_version=version, unseen=probe.unseen, compared=SGLANG.compared),
         PACELINE_EMULATE_VERSION=version,
     ).finish()
 

@@ -141,7 +141,7 @@ def test_the_most_under_way_is_counted_from_when_each_was_due_and_ended() -> Non
 
 
 def test_all_arms_are_sent_the_same_and_the_warm_up_is_a_closed_loop_at_the_top() -> None:
-    sent = load.load_requests(PLAN, TO_EIGHT)
+    sent = load.load_requests(PLAN, PLAN.arms[0], TO_EIGHT)
     assert len(sent.bodies) == 40
     assert sent.levels == ramp.under_way(1, 8, 40)
     assert len(load.warm_up_prompts(PLAN, TO_EIGHT)) == 8

@@ -55,7 +55,7 @@ def test_requests_are_sent_as_they_came(tmp_path: Path, round: int, first: int) 
     workload = of(8, 4.0)
     later = [5000 + time for time in BURSTS]
     replayed = plan(tmp_path, [*BURSTS, *later], workload, round)
-    sent = load.load_requests(replayed, workload)
+    sent = load.load_requests(replayed, replayed.arms[0], workload)
     asked = [body["messages"][0]["content"] for body in sent.bodies]
     assert asked == [f"Question {n}?" for n in range(first, first + 8)]
     assert sent.arrivals is not None

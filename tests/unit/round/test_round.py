@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.support.rounds import arm_command
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 from tests.unit.round.test_wrapper import DAEMON
 
@@ -37,7 +38,7 @@ def emulated(models: Path, port: int, name: str, *speculative: str, **expected: 
         "--decode-log-interval", "10",
         *speculative,
     )  # fmt: skip
-    return ArmCommand(name=name, argv=argv, candidate=bool(speculative), expected=expected)
+    return arm_command(name, *argv, candidate=bool(speculative), expected=expected)
 
 
 def published_pair(models: Path, port: int) -> Arms:
@@ -57,7 +58,7 @@ def pair(models: Path, port: int) -> Arms:
 
 def fake(port: int, name: str, *options: str, **expected: Scalar) -> ArmCommand:
     argv = (sys.executable, str(FAKE), "--port", str(port), *options)
-    return ArmCommand(name=name, argv=argv, candidate=name != "baseline", expected=expected)
+    return arm_command(name, *argv, candidate=name != "baseline", expected=expected)
 
 
 def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.rounds import arm_command, with_arms
 from tests.unit.round.pod import TARGET, Arms, Start, workload
 
 from paceline.core import Parity
@@ -20,8 +21,8 @@ PROBABILITY = 0.65
 
 def as_sglang_jax(plan: RoundPlan) -> RoundPlan:
     jax = ENGINES["SGLangJAX"]
-    plan = dataclasses.replace(plan, engine="SGLangJAX", engine_version="0.1.0", parity=Parity(samples=2, max_tokens=8))
-    return dataclasses.replace(plan, compared=jax.compared, moved=jax.moved(()))
+    plan = dataclasses.replace(plan, parity=Parity(samples=2, max_tokens=8), moved=jax.moved(()))
+    return with_arms(plan, engine="SGLangJAX", engine_version="0.1.0", compared=jax.compared)
 
 
 def emulated(models: Path, port: int, name: str, **speculation: str | int) -> ArmCommand:
@@ -38,7 +39,7 @@ def emulated(models: Path, port: int, name: str, **speculation: str | int) -> Ar
         *words,
     )  # fmt: skip
     expected = {"speculative_algorithm": speculation.get("speculative_algorithm"), "decode_log_interval": 1}
-    return ArmCommand(name=name, argv=argv, candidate=bool(speculation), expected=expected)
+    return arm_command(name, *argv, candidate=bool(speculation), expected=expected)
 
 
 @pytest.fixture

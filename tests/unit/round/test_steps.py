@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.messages import Says
+from tests.support.rounds import arm_command
 
 from paceline.core import Dataset, Parity, Workload
 from paceline.engines import ENGINES
@@ -35,18 +36,15 @@ from paceline.pods.round.steps import (
 )
 
 CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=96), concurrency=1)
-WIDE = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"speculative_num_steps": 3})
+WIDE = arm_command("wide", expected={"speculative_num_steps": 3})
 PLAN = RoundPlan(
     run="run",
     round=0,
     try_=0,
-    engine="SGLang",
     served_name="pair",
-    port=30000,
     arms=(WIDE,),
     workloads=(CODE,),
     results_dir="/models/results",
-    compared=("attention_backend",),
 )
 INFO = {
     "version": "0.5.23",

@@ -41,7 +41,7 @@ def test_every_request_asks_for_the_form_unless_its_entry_asks_for_another(tmp_p
     file.write_text("".join(json.dumps(one) + "\n" for one in (asked[0], {**asked[1], "response_format": OWN})))
     own = dataclasses.replace(CODE.dataset, name="own", source="configMap://prompts/own.jsonl", requests=2)
     load_of_two = dataclasses.replace(CODE, dataset=own)
-    sent = load.load_requests(dataclasses.replace(PLAN, files={"own": str(file)}), load_of_two)
+    sent = load.load_requests(dataclasses.replace(PLAN, files={"own": str(file)}), PLAN.arms[0], load_of_two)
     forms = {body["messages"][0]["content"]: body["response_format"] for body in sent.bodies}
     assert forms == {"One?": json.loads(FORM), "Two?": OWN}
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.rounds import arm_command, with_arms
 from tests.support.vllm_server import BASE, SERVER, chain
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 
@@ -32,15 +33,13 @@ def command(models: Path, port: int, arm: Arm, server: Server = ALIKE) -> ArmCom
     if arm.draft and arm.draft.model:
         head = snapshot_path(arm.draft.model.source, "2" * 40)
         argv = tuple(word.replace(head, str(models / "head")) for word in argv)
-    return ArmCommand(name=arm.name, argv=argv, candidate=arm.draft is not None, expected=VLLM.expected(server, arm))
+    return arm_command(arm.name, *argv, candidate=arm.draft is not None, expected=VLLM.expected(server, arm))
 
 
 def of_vllm(plan: RoundPlan) -> RoundPlan:
     unseen = VLLM.probe("0.33.0").unseen
-    return dataclasses.replace(
-        plan, engine="vLLM", engine_version="0.33.0", served_name=SERVER.served_name, compared=VLLM.compared,
-        moved=VLLM.moved(()), unseen=unseen,
-    )  # fmt: skip
+    plan = dataclasses.replace(plan, served_name=SERVER.served_name, moved=VLLM.moved(()))
+    return with_arms(plan, engine="vLLM", engine_version="0.33.0", compared=VLLM.compared, unseen=unseen)
 
 
 def and_compared(plan: RoundPlan) -> RoundPlan:

@@ -5,15 +5,15 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.support.rounds import arm_command
 from tests.unit.round.pod import CODE_1
 
 from paceline.engines import ENGINES
-from paceline.evidence import ArmCommand
 from paceline.pods.round import watch
 from paceline.pods.round.steps import SendLoad, ServerFailed
 
 SGLANG, VLLM = ENGINES["SGLang"].probe("0.5.23"), ENGINES["vLLM"].probe("0.33.0")
-CHOOSES = ArmCommand(name="adaptive", argv=(), candidate=True, engine_chooses_depth=True)
+CHOOSES = arm_command("adaptive", engine_chooses_depth=True)
 FIXED = dataclasses.replace(CHOOSES, engine_chooses_depth=False)
 PAGE = 'sglang:spec_num_draft_tokens{{tp_rank="0"}} {}\n'.format
 

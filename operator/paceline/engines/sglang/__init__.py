@@ -66,6 +66,7 @@ ADAPTER = Adapter(
     expected=expected,
     verify_tokens=verify_tokens,
     compared=COMPARED,
+    common={"quantization": "quantization", "kv_cache_dtype": "kv_cache_dtype"},
     moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,
     bounds=_bounds,

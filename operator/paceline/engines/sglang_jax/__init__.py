@@ -59,6 +59,7 @@ ADAPTER = Adapter(
     expected=expected,
     verify_tokens=verify_tokens,
     compared=COMPARED,
+    common={"quantization": "quantization", "kv_cache_dtype": "kv_cache_dtype"},
     moved=lambda _: MOVED,
     refusals=refusals,
     bounds=_bounds,

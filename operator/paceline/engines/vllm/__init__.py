@@ -53,6 +53,7 @@ ADAPTER = Adapter(
     expected=expected,
     verify_tokens=lambda arm: 1 + draft_tokens(arm),
     compared=COMPARED,
+    common={"quantization": "quantization", "kv_cache_dtype": "kv_cache_dtype"},
     moved=lambda _: MOVED,
     refusals=refusals,
     bounds=_bounds,

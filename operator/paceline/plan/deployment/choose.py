@@ -17,7 +17,7 @@ from typing import Any
 
 from paceline.api.run_status import Result
 from paceline.api.status import Caveat, Change, ChangeReason, Serving, ServingEvidence, Target
-from paceline.core import BASELINE, Arm, PromotionMode, Purpose
+from paceline.core import BASELINE, Arm, PromotionMode, Purpose, Server, server_of
 from paceline.engines import ENGINES
 from paceline.evidence import same_server
 from paceline.evidence.changes import summary
@@ -324,15 +324,16 @@ def reshaped(pool: Pool) -> Arm | None:
     then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
     if run is None or now is None or then is None or target.revision not in pool.kept:
         return None
-    same = same_server(run.spec, pool.wanted) and now.get("draft") == then.get("draft")
-    return pool.arms[now["name"]] if same and _has_room(pool, run.spec) else None
+    same = same_server(run.spec, pool.wanted) and all(now.get(key) == then.get(key) for key in ("draft", "engine"))
+    arm = pool.arms[now["name"]]
+    return arm if same and _has_room(server_of(pool.server, arm), run.spec) else None
 
 
-def _has_room(pool: Pool, before: Mapping[str, Any]) -> bool:
+def _has_room(server: Server, before: Mapping[str, Any]) -> bool:
     """Whether the engine runs as many requests at once as it would at the load in a run's spec."""
     load = before.get("maxConcurrency") or max(workload["concurrency"] for workload in before["workloads"])
-    room = ENGINES[pool.server.engine.type].running_requests
-    return room(replace(pool.server, max_concurrency=load)) == room(pool.server)
+    room = ENGINES[server.engine.type].running_requests
+    return room(replace(server, max_concurrency=load)) == room(server)
 
 
 def may_stay(pool: Pool) -> Arm | None:

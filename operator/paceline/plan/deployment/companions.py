@@ -4,7 +4,7 @@ HTTPRoute and InferencePool of the spec, if the cluster has these kinds."""
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from paceline.core import DeploymentSpec, PoolSettings, Server
+from paceline.core import DeploymentSpec, PoolSettings, Server, by_server, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Rollout
@@ -40,8 +40,14 @@ def _route(pool: Pool) -> Iterator[Action]:
     """`unrouted` reports the routes that are not created."""
     snapshot = pool.snapshot
     picked = _can_be_made(snapshot, INFERENCE_POOL, pool.name)
-    wanted = routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked)
+    wanted = routes(snapshot.owner, pool.deployment, pool.spec, _served(pool), picked=picked)
     return _kept_up(pool, ROUTES, wanted, "lead requests to the pool's servers", "the spec no longer asks for it")
+
+
+def _served(pool: Pool) -> Server:
+    """The server of the present arm; the shared one if the spec no longer has that arm."""
+    arm = pool.arms.get(pool.servers.arm) if pool.servers else None
+    return server_of(pool.server, arm) if arm else pool.server
 
 
 def _kept_up(pool: Pool, kinds: Iterable[str], wanted: Iterable[Manifest], why: str, why_not: str) -> Iterator[Action]:
@@ -74,7 +80,8 @@ def settings_of_protection(settings: Settings) -> dict[str, str]:
 def _wanted(pool: Pool) -> Iterator[Manifest]:
     owner, settings = pool.snapshot.owner, pool.snapshot.settings
     if "servers" in settings.network_policies:
-        yield servers_network(owner, pool.name, pool.server)
+        servers = tuple(server for server, _ in by_server(pool.server, pool.spec.arms))
+        yield servers_network(owner, pool.name, servers)
     if settings.disruption_budgets:
         yield disruption_budget(owner, pool.name)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.api.status import Hold, PoolProgress, PoolVerdict
-from paceline.core import BASELINE
+from paceline.core import BASELINE, server_of
 from paceline.engines.model_rules import FOREIGN_LAYERS
 from paceline.evidence import same_arms, surroundings
 from paceline.evidence.changes import summary
@@ -149,12 +149,15 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
 
 def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
     """A note if the servers run another image than the verdict is about, and measuring again did not change that."""
-    if pool.servers is None or not differ(run.image, pool.servers.image):
+    servers = pool.servers
+    if servers is None or not differ(run.image_of(servers.arm), servers.image):
         return ()
-    was, now = image_digest(run.image)[:SHOWN], image_digest(pool.servers.image)[:SHOWN]
+    was, now = image_digest(run.image_of(servers.arm))[:SHOWN], image_digest(servers.image)[:SHOWN]
+    arm = pool.arms.get(servers.arm, pool.arms[BASELINE])
+    whose = f"the engine.image of {arm.name}" if arm.engine else "spec.engine.image"
     return (
-        f"spec.engine.image: {pool.server.engine.image} is {was} in {run.name} but {now} on its servers: name the "
-        "image by its digest (REPOSITORY@sha256:…)",
+        f"{whose}: {server_of(pool.server, arm).engine.image} is {was} in {run.name} but {now} on its servers: name "
+        "the image by its digest (REPOSITORY@sha256:…)",
     )
 
 

@@ -18,11 +18,11 @@ from paceline.api import Cause, Reason
 from paceline.api.run_status import Result
 from paceline.api.status import Degraded, ExpectedLoad, Hold, PoolStatus
 from paceline.api.status import ExpectedTraffic as Remembered
-from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec
+from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec, server_of
 from paceline.core.canonical import without_empty
 from paceline.core.manifest import Object
 from paceline.core.record import from_status
-from paceline.engines import ENGINES
+from paceline.engines import verify_tokens
 from paceline.evidence import same_server
 from paceline.plan.deployment.choose import Choice, Rollout
 from paceline.plan.deployment.holds import held_by_a_person, holds, way_out
@@ -179,18 +179,20 @@ def _watched(spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Wat
     if serving is None or target is None or serving.revision != target.revision:
         return None
     known = entry.expected if entry.expected and entry.expected.revision == serving.revision else Remembered()
+    arm = next((arm for arm in pool.arms if arm.name == serving.arm), Arm(name=serving.arm))
+    engine = server_of(spec.server, arm).engine
     return Watched(
         revision=serving.revision,
         arm=serving.arm,
-        engine=spec.server.engine.type,
-        version=spec.server.engine.version,
+        engine=engine.type,
+        version=engine.version,
         verify_tokens=known.verify_tokens or 1,
         expected=tuple(_watched_loads(known)),
         acceptance_drop=spec.guard.acceptance_drop,
         window=spec.guard.window,
         speculates_up_to=known.crossover,
         source=spec.guard.source,
-        depth_follows_load=any(arm.engine_chooses_depth for arm in pool.arms if arm.name == serving.arm),
+        depth_follows_load=arm.engine_chooses_depth,
     )
 
 
@@ -233,7 +235,7 @@ def _of_run(pool: Pool, run: Run, choice: Choice) -> Remembered | None:
     return Remembered(
         revision=choice.revision,
         run=run.name,
-        verify_tokens=ENGINES[pool.server.engine.type].verify_tokens(arm),
+        verify_tokens=verify_tokens(spec.server, arm),
         loads=tuple(_loads(run, arm.name, {one.name for one in spec.workloads})),
     )
 

@@ -225,8 +225,9 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
     searches = pool.run_spec.purpose is Purpose.SEARCH
     earlier = None if token or held or searches else _source(pool)
-    moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
-    image = image_digest(pool.servers.image) if pool.servers and moved else ""
+    servers = pool.servers if trigger is Trigger.STALE else None
+    moved = stale and servers and differ(stale.image_of(servers.arm), servers.image)
+    image = image_digest(servers.image) if servers and moved else ""
     wanted = run_manifest_spec(replace(pool.run_spec, rounds_of=earlier.name if earlier else ""))
     made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
     candidates = " or ".join(pool.in_question)

@@ -26,7 +26,7 @@ from paceline.core import (
 from paceline.core.kept import by_value
 from paceline.core.manifest import Object
 from paceline.core.names import TOKEN, child_name
-from paceline.engines import ENGINES
+from paceline.engines import fewest_drafts_first
 from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
@@ -182,7 +182,7 @@ def _pool(
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
     own = [Run(manifest=run) for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
-    spec = replace(spec, arms=ENGINES[server.engine.type].fewest_drafts_first(spec.arms))
+    spec = replace(spec, arms=fewest_drafts_first(server, spec.arms))
     servers = servers_of(snapshot, spec.name, now)
     imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
     runs = [*own, *(run for run in imported if run.decides)]
@@ -321,15 +321,23 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
     """A sentence if the run measured another image than the servers run now, both under the spec's image name. "" if
     the images are the same or cannot be compared, and for a run created because of exactly this image: it measured what
     its nodes have, and another run would measure the same."""
-    named = wanted["engine"]["image"]
-    if servers is None or run.spec["engine"]["image"] != named or not differ(run.image, servers.image):
+    if servers is None:
+        return ""
+    named, was = _image_in(wanted, servers.arm), run.image_of(servers.arm)
+    if _image_in(run.spec, servers.arm) != named or not differ(was, servers.image):
         return ""
     if _made_for(run) == image_digest(servers.image):
         return ""
     return (
-        f"the image changed: {named} was {image_digest(run.image)[:SHOWN]} in {run.name}, but its servers run "
+        f"the image changed: {named} was {image_digest(was)[:SHOWN]} in {run.name}, but its servers run "
         f"{image_digest(servers.image)[:SHOWN]}"
     )
+
+
+def _image_in(spec: Mapping[str, Any], name: str) -> str:
+    """The image of an arm in a run's spec."""
+    own = next((arm.get("engine") or {} for arm in spec["arms"] if arm["name"] == name), {})
+    return str(own.get("image") or spec["engine"]["image"])
 
 
 def _made_for(run: Run) -> str:

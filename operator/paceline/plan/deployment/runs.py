@@ -12,6 +12,7 @@ from paceline.core import DeploymentSpec, Purpose, purpose_of
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
 from paceline.core.record import kept_status
+from paceline.engines.pod_template import SERVER, arm_container
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
 from paceline.plan.step import Apply, parse_time, timestamp
@@ -163,10 +164,10 @@ class Run:
     def completion_time(self) -> str:
         return self.status.completion_time
 
-    @cached_property
-    def image(self) -> str:
-        """The image that its servers ran, as reported by the kubelet; "" if not reported."""
-        return self.status.image_digests.get("server", "")
+    def image_of(self, arm: str) -> str:
+        """The image that the arm's servers ran, as reported by the kubelet; "" if not reported."""
+        digests = self.status.image_digests
+        return digests.get(arm_container(arm)) or digests.get(SERVER, "")
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
         """Whether its verdict also answers the question of `wanted`, although it compared more candidates by the same

@@ -62,6 +62,11 @@ class Servers:
     """The image of all its ready pods, as reported by the kubelets; "" if they differ or do not report it."""
 
     @property
+    def arm(self) -> str:
+        """The arm of this revision."""
+        return str(pod_template(self.manifest)["metadata"].get("labels", {}).get(ARM_LABEL, ""))
+
+    @property
     def nodes_each(self) -> int:
         """Nodes per server; of several, only the first answers requests."""
         spec = self.manifest["spec"]

@@ -1,6 +1,10 @@
-"""Arguments of a candidate's servers that the baseline's do not have, apart from those with fields in the API."""
+"""What a candidate's servers have that the baseline's do not, apart from fields of its shape in the API: arguments, and
+an engine of its own."""
+
+from collections.abc import Mapping
 
 from paceline.core import Arm
+from paceline.evidence.engine_differences import engine_differences, in_words
 from paceline.plan.run.evidence import Evidence
 
 
@@ -9,8 +13,17 @@ def own_args(arm: Arm) -> tuple[str, ...]:
 
 
 def own_args_note(evidence: Evidence) -> str:
-    """For a verdict's message: the own arguments of each candidate; "" if there are none."""
-    by_name = {arm.name: own_args(arm) for arm in evidence.spec.arms[1:]}
-    return "; ".join(
-        f"{name} ran with {' '.join(args)}, the baseline without" for name, args in by_name.items() if args
-    )
+    """For a verdict's message: the own arguments and engine of each candidate; "" if there are none."""
+    candidates = evidence.spec.arms[1:]
+    args = ((arm.name, own_args(arm)) for arm in candidates)
+    engines = ((arm.name, differs(evidence, arm.name)) for arm in candidates)
+    return "; ".join((
+        *(f"{name} ran with {' '.join(own)}, the baseline without" for name, own in args if own),
+        *(in_words(name, tuple(found)) for name, found in engines if found),
+    ))  # fmt: skip
+
+
+def differs(evidence: Evidence, name: str) -> Mapping[str, str]:
+    """`engine_differences` of a candidate."""
+    arm = next(arm for arm in evidence.spec.arms if arm.name == name)
+    return engine_differences(evidence.spec.server, arm, evidence.results)

@@ -11,12 +11,13 @@ from paceline.api.run_status import BenchmarkRunStatus, RunCost
 from paceline.core import ArmVerdict, Bounds, Purpose
 from paceline.core.record import finite
 from paceline.core.text import count
+from paceline.engines.pod_template import CLIENT, SERVER, arm_container
 from paceline.evidence import fingerprint
 from paceline.gate import explain
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.means import means_of
 from paceline.plan.run.origin import own
-from paceline.plan.run.own_args import own_args
+from paceline.plan.run.own_args import differs, own_args
 from paceline.plan.run.parity import parity
 from paceline.plan.run.searched import FOUND, MEAN, search_progress, search_results
 from paceline.plan.run.snapshot import Snapshot
@@ -34,7 +35,8 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         return measured
     last = evidence.results[-1]
     ends = [one.completion_time for one in evidence.results]
-    images = {"server": last.image, "client": last.client_image}
+    images = {SERVER: last.image, CLIENT: last.client_image}
+    images |= {arm_container(one.arm): one.image for one in last.replicates}
     return {
         **measured,
         **_RESULTS[evidence.spec.purpose](evidence),
@@ -88,6 +90,7 @@ def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_stat
         reason=explain(verdict),
         margin=finite(verdict.margin),
         args=next((own_args(arm) for arm in evidence.spec.arms if arm.name == name), ()),
+        differs=tuple(differs(evidence, name).values()),
         parity=parity(evidence, name),
     )
 

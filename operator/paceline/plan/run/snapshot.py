@@ -73,8 +73,8 @@ class RoundJob:
 
     @property
     def server_image(self) -> str:
-        """Digest of the image that its servers ran; "" if the kubelet does not report it."""
-        images = (self.image(arm_container(arm.name)) for arm in self.plan.arms)
+        """Digest of the image that arms share; "" if the kubelet does not report it."""
+        images = (self.image(arm_container(arm.name)) for arm in self.plan.arms if arm.held is None)
         return next((image for image in images if image), "")
 
     @property

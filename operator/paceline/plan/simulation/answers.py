@@ -67,7 +67,7 @@ def round_result(
             Replicate(
                 arm=arm.name,
                 start_seconds=start_seconds,
-                resolved={**dict.fromkeys(plan.compared, "as asked"), **arm.expected},
+                resolved={**dict.fromkeys(arm.compared, "as asked"), **arm.expected},
                 points=tuple(
                     replace(_point(arm, workload, speed(arm, workload), length(arm, workload)), request_spread=spread)
                     for workload in plan.workloads_of(arm)
@@ -76,7 +76,7 @@ def round_result(
             )
             for arm in plan.arms
         ),
-        engine_version=plan.engine_version,
+        engine_version=(plan.baseline or plan.arms[0]).engine_version,
         started=began,
         finished=ended,
     )
@@ -112,8 +112,8 @@ def _point(arm: ArmCommand, workload: Workload, speed: float, length: float) -> 
         p95_tpot=LATENCY,
         p95_e2e=LATENCY,
         mean_e2e=1 / speed,
-        accept_length=length if arm.candidate else None,
-        verify_calls=round(tokens / length) if arm.candidate else 0,
+        accept_length=length if arm.speculates else None,
+        verify_calls=round(tokens / length) if arm.speculates else 0,
         retractions=0,
         client_cpu=0.0,
         client_lag=0.0,

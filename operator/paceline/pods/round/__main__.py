@@ -42,8 +42,9 @@ def main() -> int:
 
 def check_arms(plan: RoundPlan) -> None:
     """Check for problems of all arms before the first one takes a GPU."""
-    if plan.engine not in ENGINES:
-        raise ValueError(f"cannot measure {plan.engine}")
+    for arm in plan.arms:
+        if arm.engine not in ENGINES:
+            raise ValueError(f"{arm.name}: cannot measure {arm.engine}")
     for workload in plan.workloads:
         load.prompts_of_load(plan, workload)
         if workload.rate and workload.dataset.arrivals == Arrivals.REPLAYED:

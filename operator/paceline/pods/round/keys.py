@@ -68,6 +68,7 @@ class Keys:
         return replace(
             replicate,
             error=shown(replicate.error),
+            version=shown(replicate.version),
             resolved={**shown(replicate.resolved), **plain},
             differs=shown(replicate.differs),
             outputs=shown(replicate.outputs),

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.core import Arrivals, Scheme, Workload
 from paceline.core.text import count, error_text
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.conversation import Conversation
@@ -100,34 +100,40 @@ def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
 
 def tools_are_taken(plan: RoundPlan) -> None:
     """Raises DatasetError if the servers would refuse requests because of their tools."""
-    adapter = ENGINES[plan.engine]
-    given = {word.partition("=")[0].replace("_", "-") for word in plan.arms[0].argv}
-    for workload in plan.workloads:
-        found = _all(plan, workload)
-        needed = {flag for body in map(json.loads, found.usable) for flag in adapter.tools_need(body)}
-        if missing := sorted(needed - given):
-            raise DatasetError(
-                f"{workload.name}: {workload.dataset.source} has requests with tools, which {plan.engine} refuses "
-                f"without {' and '.join(missing)}: add to engine.args, or leave out the tools"
-            )
+    bodies = {workload: tuple(map(json.loads, _all(plan, workload).usable)) for workload in plan.workloads}
+    for arm in _first_of_each_engine(plan):
+        given = {word.partition("=")[0].replace("_", "-") for word in arm.argv}
+        for workload, asked in bodies.items():
+            needed = {flag for body in asked for flag in ENGINES[arm.engine].tools_need(body)}
+            if missing := sorted(needed - given):
+                raise DatasetError(
+                    f"{workload.name}: {workload.dataset.source} has requests with tools, which {arm.engine} refuses "
+                    f"without {' and '.join(missing)}: add to engine.args, or leave out the tools"
+                )
+
+
+def _first_of_each_engine(plan: RoundPlan) -> tuple[ArmCommand, ...]:
+    """Arms that share an engine have the same flags, apart from speculation."""
+    shared = next((arm for arm in plan.arms if arm.held is None), None)
+    return (*((shared,) if shared else ()), *(arm for arm in plan.arms if arm.held is not None))
 
 
 def parity_question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
     """The request for one prompt of parity, with only the messages of a chat: a tool call is not comparable text."""
     assert plan.parity
-    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    probe = probe_of(arm)
     asked = json.loads(compared_prompts(plan)[prompt])
-    model = model_of(plan, plan.workloads[0])
+    model = model_of(plan, arm, plan.workloads[0])
     body = request_body(plan.parity, model, asked["messages"], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
 
 
-def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
+def sample(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> list[Mapping[str, Any]]:
     """The requests of a `SampleAgain`: the workload's first prompts, as in its load."""
-    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    probe = probe_of(arm)
     assert probe.histogram
     name, tokens = f"{_name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
-    fields = {**_fields(plan, workload, name=name, tokens=tokens), **probe.histogram.body}
+    fields = {**_fields(plan, arm, workload, name=name, tokens=tokens), **probe.histogram.body}
     return [{**fields, **json.loads(prompt)} for prompt in prompts_of_load(plan, workload)[: positions.SAMPLES]]
 
 
@@ -163,16 +169,22 @@ def _name_of(workload: Workload, *, warm_up: bool) -> str:
     return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
 
 
-def model_of(plan: RoundPlan, workload: Workload) -> str:
+def probe_of(arm: ArmCommand) -> Probe:
+    return ENGINES[arm.engine].probe(arm.engine_version)
+
+
+def model_of(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> str:
     """The model in a workload's requests, which may name its adapter."""
-    name = ENGINES[plan.engine].probe(plan.engine_version).adapter
+    name = probe_of(arm).adapter
     adapter = workload.dataset.adapter
     return name(plan.served_name, adapter) if adapter and name else plan.served_name
 
 
-def send_load(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Loaded:
+def send_load(
+    plan: RoundPlan, arm: ArmCommand, workload: Workload, scratch: Path, key: str, *, warm_up: bool
+) -> Loaded:
     """Run the client to its end. Raises LoadError, or TimeoutError."""
-    chosen = warm_up_requests(plan, workload) if warm_up else load_requests(plan, workload)
+    chosen = warm_up_requests(plan, arm, workload) if warm_up else load_requests(plan, arm, workload)
     source, target = scratch / "requests.json", scratch / "report.json"
     target.unlink(missing_ok=True)
     source.write_text(chosen.to_json())
@@ -180,12 +192,12 @@ def send_load(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, w
     return Loaded(report=_read_report(target), shared_prompts=shared_share(chosen.bodies))
 
 
-def load_requests(plan: RoundPlan, workload: Workload) -> Requests:
+def load_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> Requests:
     """The requests of a load: equal for every arm, with the same arrivals, or the same `levels` of a ramp."""
     name, tokens = _name_of(workload, warm_up=False), workload.dataset.max_tokens
-    bodies = _bodies(plan, workload, prompts_of_load(plan, workload), name=name, tokens=tokens)
+    bodies = _bodies(plan, arm, workload, prompts_of_load(plan, workload), name=name, tokens=tokens)
     return Requests(
-        url=_url(plan),
+        url=_url(arm),
         bodies=bodies,
         concurrency=workload.concurrency,
         arrivals=_arrivals(plan, workload, workload.rate, len(bodies)) if workload.rate else None,
@@ -193,32 +205,32 @@ def load_requests(plan: RoundPlan, workload: Workload) -> Requests:
     )
 
 
-def warm_up_requests(plan: RoundPlan, workload: Workload) -> Requests:
+def warm_up_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> Requests:
     """The last request is bare: it measures the template's length (`contamination`)."""
     chosen = warm_up_prompts(plan, workload)
     name, tokens = _name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
-    bodies = _bodies(plan, workload, [*chosen, bare(prompts_of_load(plan, workload))], name=name, tokens=tokens)
-    return Requests(url=_url(plan), bodies=bodies, concurrency=workload.concurrency)
+    bodies = _bodies(plan, arm, workload, [*chosen, bare(prompts_of_load(plan, workload))], name=name, tokens=tokens)
+    return Requests(url=_url(arm), bodies=bodies, concurrency=workload.concurrency)
 
 
-def _url(plan: RoundPlan) -> str:
-    return f"http://127.0.0.1:{plan.port}{CHAT}"
+def _url(arm: ArmCommand) -> str:
+    return f"http://127.0.0.1:{arm.port}{CHAT}"
 
 
 def _bodies(
-    plan: RoundPlan, workload: Workload, chosen: Sequence[str], *, name: str, tokens: int
+    plan: RoundPlan, arm: ArmCommand, workload: Workload, chosen: Sequence[str], *, name: str, tokens: int
 ) -> tuple[Mapping[str, Any], ...]:
-    shared = {**_fields(plan, workload, name=name, tokens=tokens), **COUNTED, "stream": True}
+    shared = {**_fields(plan, arm, workload, name=name, tokens=tokens), **COUNTED, "stream": True}
     return tuple({**shared, **json.loads(prompt)} for prompt in chosen)
 
 
-def _fields(plan: RoundPlan, workload: Workload, *, name: str, tokens: int) -> Mapping[str, Any]:
+def _fields(plan: RoundPlan, arm: ArmCommand, workload: Workload, *, name: str, tokens: int) -> Mapping[str, Any]:
     """Fields of all requests of a load. For the server's own temperature the field is null, or the default's value if
     the engine does not accept null."""
-    probe, temperature = ENGINES[plan.engine].probe(plan.engine_version), workload.dataset.temperature
+    probe, temperature = probe_of(arm), workload.dataset.temperature
     return {
         **probe.body(name),
-        "model": model_of(plan, workload),
+        "model": model_of(plan, arm, workload),
         "max_completion_tokens": tokens,
         "temperature": probe.own_temperature if temperature is None else temperature,
         **({"response_format": json.loads(form)} if (form := workload.dataset.response_format) else {}),

@@ -13,9 +13,9 @@ from typing import Any, assert_never
 from paceline import __version__
 from paceline.core import Workload
 from paceline.core.text import count, in_all_texts
-from paceline.engines import ENGINES, Probe
+from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, Scalar, arm_line
-from paceline.evidence.arguments import differences
+from paceline.evidence.arguments import MOST, differences, in_common
 from paceline.pods.round import load, parity, per_request, positions, server, watch
 from paceline.pods.round.control import Control, MachineReport, WrapperError
 from paceline.pods.round.keys import Keys
@@ -56,13 +56,11 @@ class Runner:
     useful_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.plan.port}"
+    arm: ArmCommand = field(init=False)
 
     @property
-    def probe(self) -> Probe:
-        return ENGINES[self.plan.engine].probe(self.plan.engine_version)
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.arm.port}"
 
     def run(self) -> RoundResult:
         """Measures all arms in turn. A server's failure is in the result; a failure of the round itself is raised."""
@@ -71,7 +69,7 @@ class Runner:
         self.truncate_lines()
         known = {value for arm in self.plan.arms for value in arm.expected.values()}
         results = [self.told(self.drive(arm), known) for arm in self.plan.arms]
-        versions = [one.version for one in results if one.version]
+        versions = [one.replicate.version for one in self.baseline_first(results) if one.replicate.version]
         digest, length = self.lines_digest()
         machine = self.machine or MachineReport()
         result = RoundResult(
@@ -100,24 +98,39 @@ class Runner:
         say(arm_line(self.keys.masked_replicate(result.replicate, known)))
         return result
 
+    def baseline_first(self, results: Sequence[ArmResult]) -> list[ArmResult]:
+        baseline = self.plan.baseline
+        return sorted(results, key=lambda one: baseline is None or one.replicate.arm != baseline.name)
+
     def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
         """Adds differences from the baseline's arguments, and the comparison of answers, which is known once the last
         arm has answered."""
-        baseline = next((arm.name for arm in self.plan.arms if not arm.candidate), "")
+        baseline = self.plan.baseline.name if self.plan.baseline else ""
         base = next((one.arguments for one in results if one.replicate.arm == baseline), {})
         told = [_beside_baseline(one, results, baseline) for one in results]
         if self.plan.moved is not None and base:
             told = [
-                replace(replicate, differs=differences(one.arguments, base)) if one.arguments else replicate
-                for one, replicate in zip(results, told, strict=True)
+                self.beside(arm, one.arguments, base, replicate) if one.arguments else replicate
+                for arm, one, replicate in zip(self.plan.arms, results, told, strict=True)
             ]
         if not self.plan.parity:
             return tuple(told)
         found = parity.parity_outputs(self.plan.parity, {one.replicate.arm: one.answers for one in results}, baseline)
         return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
+    def beside(
+        self, arm: ArmCommand, arguments: Mapping[str, str], base: Mapping[str, str], replicate: Replicate
+    ) -> Replicate:
+        """The replicate with its differences from the baseline's arguments; of another engine, in common names."""
+        first = self.plan.baseline
+        if first and arm.engine != first.engine:
+            arguments, base = in_common(arm.engine, arguments), in_common(first.engine, base)
+        found = differences(arguments, base, arm.held or ())
+        return replace(replicate, differs=found[:MOST], differing=len(found))
+
     def drive(self, arm: ArmCommand) -> ArmResult:
         """Runs the protocol of one arm to its end, in its container."""
+        self.arm = arm
         self.control = Control(self.directory, arm.name, self.keys)
         self.control.wait_for_wrapper(self.plan.start_timeout_seconds)
         self.check_devices()
@@ -180,10 +193,10 @@ class Runner:
 
     def start(self, arm: ArmCommand) -> float:
         say(f"{arm.name}: starting")
-        server.wait_for_port(self.plan.port)
+        server.wait_for_port(arm.port)
         began = time.monotonic()
         self.control.start(arm.argv)
-        adapter, version = ENGINES[self.plan.engine], self.plan.engine_version
+        adapter, version = ENGINES[arm.engine], arm.engine_version
         ready, patience = adapter.ready_path(version), adapter.ready_answer_seconds(version)
         while not server.is_ready(self.url, ready, patience):
             if self.control.has_exited():
@@ -200,8 +213,8 @@ class Runner:
     def load(self, step: SendLoad) -> Loaded:
         try:
             key = self.keys.api
-            with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
-                loaded = load.send_load(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
+            with watch.depth(step, load.probe_of(step.arm), lambda path: server.get(self.url, path, key)) as depths:
+                loaded = load.send_load(self.plan, step.arm, step.workload, self.scratch, key, warm_up=step.warm_up)
             loaded = replace(loaded, draft_tokens=depths.mean)
         except TimeoutError as error:
             message = f"{step.workload.name}: timed out after {self.plan.timeout_of(step.workload):.0f} s"
@@ -226,7 +239,7 @@ class Runner:
     def sample(self, arm: ArmCommand, workload: Workload) -> list[Mapping[str, Any] | str]:
         """Failed answers do not fail the arm: the sample decides nothing."""
         began = time.monotonic()
-        bodies = load.sample(self.plan, workload)
+        bodies = load.sample(self.plan, arm, workload)
 
         def ask(body: Mapping[str, Any]) -> Mapping[str, Any] | str:
             try:

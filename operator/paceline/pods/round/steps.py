@@ -130,11 +130,10 @@ Instruction = Start | Get | Log | Flush | SendLoad | ReadClocks | Ask | SampleAg
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """A replicate; the version that its server reported ("" if none); its answers to the parity prompts, or why there
-    are none; and the arguments that must be equal on all arms (empty if the server did not report any)."""
+    """A replicate; its answers to the parity prompts, or why there are none; and the arguments to compare with the
+    baseline's (empty if the server did not report any)."""
 
     replicate: Replicate
-    version: str
     answers: tuple[Answer, ...] | str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
     speeds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -143,10 +142,9 @@ class ArmResult:
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, ArmResult]:
     """Measure one fresh server process of `arm` on every workload."""
-    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    probe = ENGINES[arm.engine].probe(arm.engine_version)
     noted: dict[str, Any] = {}
     points: list[Point] = []
-    version = ""
     answers: tuple[Answer, ...] | str = f"{arm.name} was not asked"
     arguments: Mapping[str, str] = {}
     fast: dict[str, tuple[float, ...]] = {}
@@ -155,9 +153,9 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
         _check_models(plan, (yield Get(MODELS_PAGE)))
         first = yield from _look(probe)
         resolved = probe.resolved(first)
-        version = str(resolved.get("version", ""))
+        noted["version"] = str(resolved.get("version", ""))
         arguments = comparable(resolved, plan.moved or ())
-        noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": arguments_digest(arguments)}
+        noted |= {"resolved": pick(resolved, plan.watched(arm)), "rest_sha256": arguments_digest(arguments)}
         noted["kv_tokens"] = probe.kv_tokens(first)
         told = {"resolved": publishable(resolved), "kv_tokens": noted["kv_tokens"]}
         yield SaveLine({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
@@ -188,7 +186,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
                 raise ServerFailed(why)
             points.append(measured)
             fast[workload.name] = request_speeds(report)
-            if arm.candidate and probe.histogram and not measured.accepted_at:
+            if arm.speculates and probe.histogram and not measured.accepted_at:
                 points[-1] = replace(measured, accepted_at=(yield from _positions(arm, workload, probe.histogram)))
         if plan.parity:
             answers = yield from _answers(arm, probe, plan.parity.samples)
@@ -201,7 +199,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     ended: ServerEnd = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
-    return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments, fast)
+    return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), answers, arguments, fast)
 
 
 def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Instruction, Any, tuple[float, ...]]:

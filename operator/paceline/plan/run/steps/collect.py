@@ -1,11 +1,12 @@
 """Step 4: collect the results of Jobs that have ended, each once."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from paceline.api import run_status
 from paceline.api.round import Round, in_order
+from paceline.engines.pod_template import arm_container
 from paceline.evidence import AnswerError, Failure, decode, judge_points
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.objects import differ
@@ -42,15 +43,21 @@ def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
     return progress.job if progress.seen and progress.job not in recorded and progress.job not in existing else ""
 
 
-def image_moved(image: str, before: Sequence[Round]) -> str | None:
-    """Message if this is not the image of the run's first round; None if it is, or if the images cannot be compared."""
-    first = next((record.image for record in before if record.image), "")
-    if not differ(image, first):
-        return None
-    return (
-        f"the server ran from {image}, but from {first} in earlier rounds: its tag has moved; name the image by its "
-        "digest (engine.image: REPOSITORY@sha256:…)"
-    )
+def image_moved(images: Mapping[str, str], before: Sequence[Round]) -> str | None:
+    """Message if an image is not that of the run's first round; None if all are, or if they cannot be compared.
+    `images`: arm → its own image; "" → the one that arms share."""
+    for arm, image in images.items():
+        first = next(filter(None, (_image(record, arm) for record in before)), "")
+        if differ(image, first):
+            return (
+                f"the server {f'of {arm} ' if arm else ''}ran from {image}, but from {first} in earlier rounds: its "
+                "tag has moved; name the image by its digest (engine.image: REPOSITORY@sha256:…)"
+            )
+    return None
+
+
+def _image(record: Round, arm: str) -> str:
+    return next((one.image for one in record.replicates if one.arm == arm), "") if arm else record.image
 
 
 def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: datetime) -> Round:
@@ -63,8 +70,8 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
         result = decode(round.log)
     except AnswerError as error:
         return _lost(round, end or end_of(round, round.unread or str(error)), before, now)
-    image = round.server_image
-    if message := image_moved(image, before):
+    images = {arm.name: round.image(arm_container(arm.name)) for arm in plan.arms if arm.held is not None}
+    if message := image_moved({"": round.server_image, **images}, before):
         return _lost(round, End(failure=Failure.ImageMoved, line=message), before, now)
     record = round_record(
         plan,
@@ -72,9 +79,10 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
         judge_points(plan, result),
         round.name,
         round.node,
-        image,
+        round.server_image,
         held_seconds(round, now),
         round.client_image,
+        images,
     )
     return replace(record, neighbours=round.neighbours)
 
