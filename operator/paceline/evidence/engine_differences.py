@@ -2,10 +2,11 @@
 image, variables), and from what the servers resolved all else."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from paceline.api.round import Round
-from paceline.core import Arm, Server
+from paceline.core import Arm, Engine, Server
 from paceline.core.text import count
 
 _NAMED = 4
@@ -13,33 +14,46 @@ _NAMED = 4
 _NAME = re.compile(r"^[\w.]+(?= is )")
 
 
-def engine_differences(server: Server, arm: Arm, rounds: Sequence[Round]) -> Mapping[str, str]:
-    """Name of each difference → both values in a sentence; empty for an arm that shares the engine. `rounds` with a
-    result."""
+@dataclass(frozen=True, slots=True)
+class EngineDifferences:
+    """`named`: name of a difference → both values in a sentence; `more`: resolved arguments that no round names."""
+
+    named: Mapping[str, str]
+    more: int = 0
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        more = (f"{count(self.more, 'more argument')} that the servers resolved",) if self.more else ()
+        return (*self.named.values(), *more)
+
+    def in_words(self, arm: str) -> str:
+        """`v0524 differs in image and --chunked-prefill-size`; "" without a difference."""
+        names = list(self.named)
+        more = max(0, len(names) - _NAMED) + self.more
+        listed = names[:_NAMED] + ([f"{more} more"] if more else [])
+        *first, last = listed or [""]
+        return f"{arm} differs in {' and '.join(filter(None, (', '.join(first), last)))}" if last else ""
+
+
+def engine_differences(server: Server, arm: Arm, rounds: Sequence[Round]) -> EngineDifferences:
+    """Empty for an arm that shares the engine. `rounds` with a result."""
     if arm.engine is None:
-        return {}
-    own, shared = arm.engine, server.engine
-    found = dict[str, str]()
-    if own.type != shared.type:
-        found["engine"] = f"engine is {own.type} {own.version}, but {shared.type} {shared.version} on the baseline"
-    if own.image != shared.image:
-        found["image"] = f"image is {own.image}, but {shared.image} on the baseline"
-    before = {str(one["name"]): one for one in shared.env}
-    for variable in own.env:
-        if before.get(name := str(variable["name"])) != variable:
-            found[name] = f"{name} is set for it, or set otherwise than on the baseline"
+        return EngineDifferences({})
     last = next((one for record in reversed(rounds) for one in record.replicates if one.arm == arm.name), None)
-    for text in last.differs if last else ():
-        if name_of := _NAME.match(text):
-            resolved = name_of[0]
-            found["version" if resolved == "version" else f"--{resolved.replace('_', '-')}"] = text
-    if last and (more := (last.differing or 0) - len(last.differs)) > 0:
-        found[f"{count(more, 'more argument')}"] = f"{count(more, 'more argument')} that the servers resolved"
-    return found
+    resolved = {_flag(name[0]): text for text in (last.differs if last else ()) if (name := _NAME.match(text))}
+    more = max(0, (last.differing or 0) - len(last.differs)) if last else 0
+    return EngineDifferences({**dict(_of_the_spec(arm.engine, server.engine)), **resolved}, more)
 
 
-def in_words(arm: str, names: Sequence[str]) -> str:
-    """`v0524 differs in image and --chunked-prefill-size`."""
-    more = len(names) - _NAMED
-    listed = [*names[:_NAMED], *([f"{more} more"] if more > 0 else [])]
-    return f"{arm} differs in {', '.join(listed[:-1])}{' and ' if listed[1:] else ''}{listed[-1]}"
+def _of_the_spec(own: Engine, shared: Engine) -> Iterator[tuple[str, str]]:
+    if own.type != shared.type:
+        yield "engine", f"engine is {own.type} {own.version}, but {shared.type} {shared.version} on the baseline"
+    if own.image != shared.image:
+        yield "image", f"image is {own.image}, but {shared.image} on the baseline"
+    for variable in own.env:
+        if variable not in shared.env:
+            yield str(variable["name"]), f"{variable['name']} is set otherwise than on the baseline"
+
+
+def _flag(resolved: str) -> str:
+    return resolved if resolved == "version" else f"--{resolved.replace('_', '-')}"

@@ -123,6 +123,23 @@ def test_a_server_that_is_not_as_asked(ended: Mapping[str, Any], named: str, fai
     says(*words(judged))
 
 
+@pytest.mark.parametrize(("held", "valid"), [((), True), (("dtype",), True), (("stream_interval",), False)])
+def test_an_engine_of_its_own_may_resolve_other_arguments_but_the_held_ones(held: tuple[str, ...], valid: bool) -> None:
+    other = dataclasses.replace(WIDE, rest_sha256="bb", resolved=OTHER, differs=TWO, differing=2)
+    baseline, arm = PLAN.arms
+    plan = dataclasses.replace(PLAN, arms=(baseline, dataclasses.replace(arm, held=held)))
+    assert verdict(wide=other, plan=plan)["wide", "code@1"].valid is valid
+
+
+def test_a_candidate_without_a_draft_does_not_speculate(says: Says) -> None:
+    baseline, arm = PLAN.arms
+    plan = dataclasses.replace(PLAN, arms=(baseline, dataclasses.replace(arm, plain=True, expected={})))
+    assert verdict(wide=dataclasses.replace(WIDE, points=both(GOOD)), plan=plan)["wide", "code@1"].valid
+    judged = verdict(plan=plan)["wide", "code@1"]
+    assert failures(judged) == [Failure.NotMeasured]
+    says(judged.why)
+
+
 @pytest.mark.parametrize(("differs", "valid"), [((), False), (None, True)])
 def test_a_digest_of_its_arguments_that_is_not_the_baselines(differs: tuple[()] | None, valid: bool) -> None:
     """Whatever the client says differs; one of an older release took the digest of other arguments and says None."""

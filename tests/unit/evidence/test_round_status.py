@@ -385,6 +385,20 @@ def test_one_round_has_no_noise() -> None:
     assert point_noise([]) is None
 
 
+def test_a_number_that_only_one_engine_cannot_show_is_told_of_its_arms(says: Says) -> None:
+    baseline, arm = PLAN.arms
+    plan = dataclasses.replace(PLAN, arms=(baseline, dataclasses.replace(arm, unseen=("retractions",))))
+    says(*keep(plan, RESULT, judge_points(plan, RESULT), "job", "gpu-0")["notes"])
+
+
+def test_a_plan_of_two_engines_survives_its_environment_variable() -> None:
+    baseline, arm = PLAN.arms
+    other = dataclasses.replace(arm, name="other", engine="vLLM", port=8000, held=(), plain=True, compared=())
+    asked = dataclasses.replace(PLAN, arms=(baseline, arm, other))
+    assert RoundPlan.from_json(asked.to_json()) == asked
+    assert asked.to_json().count('"port"') == 2, "only where it is another than the first arm's"
+
+
 def test_a_plan_survives_its_environment_variable() -> None:
     code = Workload(dataset=dataclasses.replace(CODE.dataset, slo=Slo(ttft=0.5, itl=0.05)), concurrency=1)
     asked = dataclasses.replace(PLAN, workloads=(code, CHAT))

@@ -90,7 +90,7 @@ def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_stat
         reason=explain(verdict),
         margin=finite(verdict.margin),
         args=next((own_args(arm) for arm in evidence.spec.arms if arm.name == name), ()),
-        differs=tuple(differs(evidence, name).values()),
+        differs=differs(evidence, name).sentences,
         parity=parity(evidence, name),
     )
 
