@@ -10,9 +10,11 @@ from tests.support import example, vllm_server
 from tests.support.messages import Says
 from tests.support.rounds import PLAN, arm_command
 
+from paceline.core import Arm
 from paceline.engines import ENGINES
 from paceline.measure.machine import (
     Machine,
+    Program,
     UnsetVariableError,
     as_here,
     expanded,
@@ -22,6 +24,7 @@ from paceline.measure.machine import (
     process_environment,
     read_by_engines,
 )
+from paceline.measure.pod import of_servers
 from paceline.plan.run.snapshot import RoundJob
 from paceline.render import round_job
 from paceline.render.round_job import round_plan
@@ -194,6 +197,20 @@ def test_what_servers_had_that_the_spec_does_not_say(machine: dict[str, Any], di
     server = example.server()
     secret = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
     server = replace(server, engine=replace(server.engine, env=({"name": "SAID", "value": "1"}, secret)))
-    said = list(otherwise(Machine(name="desk", folder=Path("/tmp"), port=1, **machine), server))
+    said = list(otherwise(Machine(name="desk", folder=Path("/tmp"), port=1, **machine), server, ()))
     assert len(said) == differ
     says(*said)
+
+
+def test_an_arm_with_an_engine_of_its_own_has_a_program_of_its_own(says: Says) -> None:
+    shared = example.server()
+    arm = Arm(name="next", engine=replace(shared.engine, version="0.5.24", image="sglang:0.5.24"))
+    own = Program(command=("python", "-m", "next"), env={"X": "1"})
+    machine = replace(HERE, command=None, env={"VIRTUAL_ENV": "/opt/sglang", "PATH": "/opt"}, own={"next": own})
+    plan = replace(PLAN, arms=tuple(arm_command(name, *rendered("wide")) for name in ("wide", "next")))
+    wide, following = plan_here(plan, machine).arms
+    assert wide.argv[:3] == ("python3", "-m", "sglang.launch_server")
+    assert following.argv[:4] == ("python", "-m", "next", wide.argv[3])
+    assert of_servers(machine.of("next"), {})["X"] == "1"
+    assert "VIRTUAL_ENV" not in of_servers(machine.of("next"), {})
+    says(machine.note, *otherwise(machine, shared, (arm,)))

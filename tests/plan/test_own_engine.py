@@ -1,0 +1,74 @@
+"""A candidate with an engine of its own: its verdict says in what it differs, and the winner is served on its image."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.support.messages import Says
+from tests.support.world import World, example
+
+from paceline.evidence import Replicate
+from paceline.evidence.arguments import Difference
+from paceline.report.build import build_report
+
+NEXT = {"image": "lmsysorg/sglang:v0.5.24"}
+FEWER = Difference("chunked_prefill_size", "8192", "4096")
+
+
+def resolved(found: Replicate) -> Replicate:
+    """Another release resolves 21 arguments otherwise."""
+    return replace(found, version="0.5.24", differs=(Difference("version", "0.5.24", "0.5.6"), FEWER), differing=21)
+
+
+def measured(**own: Any) -> World:
+    """The latency pool, its candidate on another image, to its verdict."""
+    manifest = example("latency")
+    own = {"engine": NEXT, **own}
+    candidate = manifest["spec"]["candidates"][0] | own
+    manifest["spec"]["candidates"][0] = {key: value for key, value in candidate.items() if value is not None}
+    world = World()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    while not world.outcome("latency"):
+        job = world.under_way("round")[0]
+        world.round_ends(wide=resolved)
+    assert image_of(job, "arm-wide") == NEXT["image"] != image_of(job, "arm-baseline")
+    return world
+
+
+def image_of(job: dict[str, Any], container: str) -> str:
+    containers = job["spec"]["template"]["spec"]["initContainers"]
+    return next(str(one["image"]) for one in containers if one["name"] == container)
+
+
+def test_verdict_status_and_report_say_in_what_it_differs(says: Says) -> None:
+    run = measured().runs("latency")[-1]
+    assert run["status"]["verdict"]["outcome"] == "Promote"
+    says(run["status"]["verdict"]["message"])
+    says(*run["status"]["armVerdicts"][0]["differs"])
+    view = build_report([run]).runs[0]
+    says(view.found)
+    assert view.configuration.unequal == ()
+    assert any(difference.name == "engine.image" for difference in view.configuration.asked)
+
+
+def test_each_arm_runs_its_image_in_the_round_and_the_winner_its_own_when_it_serves() -> None:
+    world = measured()
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
+    assert {pod["spec"]["containers"][0]["image"] for pod in world._servers()} == {NEXT["image"]}
+
+
+def test_a_candidate_may_be_nothing_but_another_release() -> None:
+    """It has no draft, so no acceptance is asked of it."""
+    world = measured(tree=None, draft=None)
+    assert world.outcome("latency") == "Promote"
+
+
+def test_another_image_of_a_candidate_is_another_question(says: Says) -> None:
+    world = measured()
+    world.servers_ready()
+    world.edit("another image", lambda spec: spec["candidates"][0]["engine"].update(image="lmsysorg/sglang:v0.5.25"))
+    says(world.message("Promoted"))
+    world.servers_ready()
+    assert world.serving("latency") == "baseline"
