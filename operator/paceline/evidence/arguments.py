@@ -67,9 +67,11 @@ def arguments_digest(arguments: Mapping[str, str]) -> str:
 def differences(
     arm: Mapping[str, str], baseline: Mapping[str, str], held: Collection[str] = ()
 ) -> tuple[Difference, ...]:
-    """All differences: those in `held` first, then the version, then in order of name."""
+    """All differences: of arguments in `held` first, then the version, of arguments that both have, and of those that
+    only one has; each in order of name."""
     names = sorted(name for name in arm.keys() | baseline.keys() if arm.get(name) != baseline.get(name))
-    names.sort(key=lambda name: (name not in held, name != "version"))
+    both = arm.keys() & baseline.keys()
+    names.sort(key=lambda name: (name not in held, name != "version", name not in both))
     return tuple(Difference(name, _shown(arm.get(name)), _shown(baseline.get(name))) for name in names)
 
 

@@ -56,6 +56,7 @@ def run(manifest: Object) -> RunView:
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
         status = provisional(spec, rule, workloads, status, rounds)
     candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
+    differ = facts.engine_differences_of(manifest, rounds)
     crossing = None if searching else crossover_view(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
     verdict = status.verdict or RunVerdict()
@@ -78,7 +79,7 @@ def run(manifest: Object) -> RunView:
             [
                 _found(status, candidates, rest),
                 *facts.own_args_notes(spec),
-                *facts.engine_notes(status),
+                *(f"{found.in_words(arm)}." for arm, found in differ.items()),
                 *facts.imported_note(rounds),
             ]
         ),
@@ -106,7 +107,10 @@ def run(manifest: Object) -> RunView:
         series=series,
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
-        notes=tuple(facts.notes(rounds)),
+        notes=(
+            *(f"{arm}: {'; '.join(found.sentences)}." for arm, found in differ.items()),
+            *facts.notes(rounds),
+        ),
         noise=finite(status.noise),
         configuration=facts.configuration(searched.with_first_arms(manifest) if searching else manifest, rounds),
         cost=facts.cost_view(status, rounds),

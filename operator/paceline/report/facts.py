@@ -1,7 +1,7 @@
 """Differences between the arms, a run's cost, and its provenance."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 
@@ -15,6 +15,7 @@ from paceline.core.names import ATTEMPT, TRIGGER
 from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines import ENGINES
+from paceline.evidence.engine_differences import EngineDifferences, engine_differences
 from paceline.report.model import ConfigurationView, CostView, DifferenceView
 from paceline.report.read import model_name, named_workload
 
@@ -56,11 +57,12 @@ def own_args_notes(spec: Object) -> Iterator[str]:
             yield f"{arm['name']} ran with {' '.join(args)}, the baseline without."
 
 
-def engine_notes(status: BenchmarkRunStatus) -> Iterator[str]:
-    """One sentence per candidate with an engine of its own."""
-    for verdict in status.arm_verdicts or ():
-        if verdict.differs:
-            yield f"{verdict.arm} has an engine of its own: {'; '.join(verdict.differs)}."
+def engine_differences_of(manifest: Object, rounds: Sequence[Round]) -> Mapping[str, EngineDifferences]:
+    """Of each candidate with an engine of its own."""
+    if not any(arm.get("engine") for arm in manifest["spec"]["arms"]):
+        return {}
+    run = api.run(manifest)
+    return {arm.name: engine_differences(run.server, arm, rounds) for arm in run.arms if arm.engine}
 
 
 def _unlike(own: Collection[str], rounds: Sequence[Round]) -> list[str]:
