@@ -9,7 +9,7 @@ import pytest
 from paceline.engines.pod_template import CONCLUDE
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import MANY
-from paceline.plan.run.ends import deadlines, end_of, held_seconds, hopeless
+from paceline.plan.run.ends import deadlines, end_of, held_seconds, hopeless, killed_arm
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.run.starting import IMAGES_PATIENCE, PULL_PATIENCE
 
@@ -55,6 +55,10 @@ def disrupted(reason: str) -> dict[str, Any]:
     return {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "said"}]}
 
 
+def waiting(reason: str) -> dict[str, Any]:
+    return {"waiting": {"reason": reason, "message": "said"}}
+
+
 GAVE_UP = job("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
 
@@ -96,6 +100,27 @@ def test_of_a_job_that_has_ended(job: dict[str, Any], pod: dict[str, Any] | None
     assert line in end.line
 
 
+@pytest.mark.parametrize(
+    ("job", "pod", "killed"),
+    [
+        (GAVE_UP, pod(arm=ended(137, reason="OOMKilled")), "OutOfMemory"),
+        (GAVE_UP, pod(arm=ended(137)), "ServerCrashed"),
+        (GAVE_UP, pod(arm=ended(0), conclude=ended(1)), ""),
+        (GAVE_UP, pod(arm=ended(70)), ""),
+        (GAVE_UP, pod(arm=ended(143)), ""),
+        (GAVE_UP, pod(warm=ended(137), arm=waiting("PodInitializing")), ""),
+        (GAVE_UP, pod(disrupted("EvictionByEvictionAPI"), arm=ended(137)), ""),
+        (GAVE_UP, {**pod(arm=ended(137)), "metadata": {"deletionTimestamp": "2026-11-21T10:00:00Z"}}, ""),
+        (LATE, pod(arm=ended(137)), ""),
+        (GAVE_UP, None, ""),
+    ],
+)  # fmt: skip
+def test_of_an_arm_whose_whole_container_was_killed(job: dict[str, Any], pod: dict[str, Any], killed: str) -> None:
+    """Nobody is blamed for what the cluster, the deadline or the client has ended."""
+    container, end = killed_arm(RoundJob(job=job, pod=pod)) or ("", None)
+    assert (container, end.failure.name if end else "") == (ARM if killed else "", killed)
+
+
 def unplaced(reason: str) -> dict[str, Any]:
     """It waits for room, or for a queue: nothing is held, and it may wait for as long as it takes."""
     conditions = [{"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/2 nodes"}]
@@ -112,10 +137,6 @@ def untouched() -> dict[str, Any]:
     """It has its node, and no kubelet has taken note of it."""
     placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
     return {"metadata": {}, "spec": {"nodeName": "gpu-0"}, "status": {"phase": "Pending", "conditions": [placed]}}
-
-
-def waiting(reason: str) -> dict[str, Any]:
-    return {"waiting": {"reason": reason, "message": "said"}}
 
 
 CREATING = waiting("ContainerCreating")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from tests.support.states import as_seen, words
 from paceline.api.round import with_rounds
 from paceline.core import ModelFacts
 from paceline.core.manifest import Manifest
-from paceline.engines.pod_template import CONCLUDE
+from paceline.engines.pod_template import CONCLUDE, arm_container
+from paceline.evidence import decode, encode
 from paceline.fetching import FetchFailure
 from paceline.fetching.failure import ModelPart
 from paceline.kube.difference import needs_status
@@ -233,6 +235,16 @@ class World:
     def round_dies(self, pool: str, code: int, line: str) -> None:
         self._end(self._rounds([pool])[0], CONCLUDE, code, line)
         self.settle(f"the round of {pool} dies", 3)
+
+    def arm_is_killed(self, arm: str, reason: str = "OOMKilled") -> None:
+        """The arm's whole container, in the rounds under way; the arms before it had told their results."""
+        self._advance(20)
+        for job in self._rounds(()):
+            kubelet.end_job(self.cluster, job, arm_container(arm), 137, "")
+            pod = self.pod_of(job)
+            pod["status"]["initContainerStatuses"][0]["state"]["terminated"] |= {"reason": reason}
+            self.cluster.logs[pod["metadata"]["name"]] = self._answer(job, None, {}, ALL_ALIKE, before=arm)
+        self.settle(f"the container of {arm} is killed", 1)
 
     def round_shows(self, what: str, minutes: int = 0, **status: Any) -> None:
         """The pods of the rounds under way say so."""
@@ -450,10 +462,18 @@ class World:
         assert found, "no round is under way"
         return found
 
-    def _answer(self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled], lengths: Lengths) -> str:
+    def _answer(
+        self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled], lengths: Lengths, before: str = ""
+    ) -> str:
+        """Of all arms, or of those that ran before this one."""
         known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
         ended_at = self.cluster.now.timestamp()
-        return answer(RoundJob(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled, lengths)
+        plan = RoundJob(job=job, pod=None).plan
+        log = answer(plan, known, ended_at - 1080, ended_at, spoiled, lengths)
+        if not before:
+            return log
+        whole = decode(log)
+        return encode(replace(whole, replicates=tuple(takewhile(lambda one: one.arm != before, whole.replicates))))
 
     def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
         kubelet.end_job(self.cluster, job, container, code, message)

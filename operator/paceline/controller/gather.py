@@ -39,7 +39,7 @@ from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec, source_run
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.core.record import kept_status
-from paceline.engines.pod_template import CLIENT, CONCLUDE
+from paceline.engines.pod_template import CLIENT
 from paceline.kube import UNREAD, ApiError, Conflict, Forbidden, Manifest, NotFound, Ref, Resource, ref_of
 from paceline.kube.resources import (
     AUTOSCALER,
@@ -59,9 +59,10 @@ from paceline.plan import deployment, run
 from paceline.plan.deployment.models import config_maps
 from paceline.plan.deployment.snapshot import SpecRead, read_deployment
 from paceline.plan.objects import brings_rounds, finished, is_suspended, owned_by
+from paceline.plan.run.ends import may_have_result
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import RoundJob
-from paceline.plan.trouble import terminated, waiting
+from paceline.plan.trouble import waiting
 from paceline.render import Settings, group_name
 
 LOG_PATIENCE = timedelta(minutes=10)
@@ -241,10 +242,9 @@ async def _missed(cluster: WatchedCluster, run: Manifest, known: set[str]) -> li
 
 
 async def _with_log(cluster: WatchedCluster, round: RoundJob, now: datetime) -> RoundJob:
-    """The round with its client's log, if the round has a result. If the kubelet cannot be reached, passes retry for a
+    """The round with its client's log, if that may have a result. If the kubelet cannot be reached, passes retry for a
     while from the first failed attempt, so that rounds that ended while the operator was down are not lost at once."""
-    ended = terminated(round.pod, CONCLUDE) if round.pod else None
-    if round.pod is None or ended is None or ended.get("exitCode"):
+    if round.pod is None or not may_have_result(round):
         return round
     metadata = round.pod["metadata"]
     pod = Ref(POD, metadata["namespace"], metadata["name"])

@@ -21,7 +21,7 @@ from paceline.evidence.judge import Judged, judge_points
 from paceline.evidence.outputs import Outputs
 from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.result import Point, Replicate, RoundResult
-from paceline.evidence.result_log import AnswerError, arm_line, decode, encode
+from paceline.evidence.result_log import AnswerError, decode, encode
 from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "RoundPlan",
     "RoundResult",
     "Scalar",
-    "arm_line",
     "decode",
     "encode",
     "fingerprint",

@@ -1,6 +1,5 @@
-"""A round's result as lines of its client's log: one line per arm when the arm has ended, and the whole result last.
+"""A round's result as a line of its client's log: the result so far before each arm, and the whole one last.
 
-    paceline2 DIGEST {"arm": …}       # readable even if the pod fails later
     paceline2 DIGEST {"round": …, "replicates": […]}
 
 DIGEST is the start of the SHA-256 of the rest of the line. The result is in the log because a log has room for every
@@ -37,41 +36,31 @@ LAST_SECOND = 253402300799
 """End of the year 9999, in epoch seconds."""
 DIGEST_LENGTH = 16
 
-RESULT, REPLICATE = TypeAdapter(RoundResult), TypeAdapter(Replicate)
+RESULT = TypeAdapter(RoundResult)
 
 
 class AnswerError(ValueError):
     """The log has no valid result; the message says why."""
 
 
-def arm_line(replicate: Replicate) -> str:
-    return _line(REPLICATE.dump_json(replicate, exclude_defaults=True))
-
-
 def encode(result: RoundResult) -> str:
-    """The line with the whole result, ASCII."""
-    return _line(RESULT.dump_json(result, exclude_defaults=True))
+    """The line with the result, ASCII."""
+    plain = json.dumps(json.loads(RESULT.dump_json(result, exclude_defaults=True)), separators=(",", ":"))
+    return f"{PREFIX}{_digest(plain)} {plain}"
 
 
 def decode(log: str) -> RoundResult:
-    """The result in a client's log. Raises AnswerError, which says what is wrong."""
-    found = list(_records(log))
-    whole = next((record for record in reversed(found) if "replicates" in record), None)
-    if whole is None:
-        ended = ", ".join(str(record.get("arm", ""))[:LONGEST_WORD] for record in found)
-        raise AnswerError(f"the client's log has no result{f'; finished: {ended}' if ended else ''}")
+    """The last result in a client's log: of the arms that had ended. Raises AnswerError, which says what is wrong."""
+    last = next((record for record in reversed(list(_records(log))) if "replicates" in record), None)
+    if last is None:
+        raise AnswerError("the client's log has no result")
     try:
-        believed = {**whole, "replicates": [_believed(replicate) for replicate in whole["replicates"]]}
+        believed = {**last, "replicates": [_believed(replicate) for replicate in last["replicates"]]}
         return _clean(RESULT.validate_json(json.dumps(in_all_texts(_numbers(believed), printable)), strict=True))
     except (ValidationError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise AnswerError(
             f"the client's log holds no result of this version: {error_text(error)[:_LONGEST_ERROR]}"
         ) from error
-
-
-def _line(text: bytes) -> str:
-    plain = json.dumps(json.loads(text), separators=(",", ":"))
-    return f"{PREFIX}{_digest(plain)} {plain}"
 
 
 def _digest(text: str) -> str:

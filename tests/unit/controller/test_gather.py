@@ -83,14 +83,20 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     assert one.neighbours == seen
 
 
-async def test_a_log_is_given_up_ten_minutes_after_it_was_first_asked_for_in_vain() -> None:
-    """However long ago the client ended: the operator may have been away."""
+@pytest.mark.parametrize(
+    ("kind", "name", "code"), [("containerStatuses", "conclude", 0), ("initContainerStatuses", "arm-wide", 137)]
+)
+async def test_a_log_is_given_up_ten_minutes_after_it_was_first_asked_for_in_vain(
+    kind: str, name: str, code: int
+) -> None:
+    """However long ago the client ended: the operator may have been away. That of a pod that ended with an arm is asked
+    for, too."""
     api = memory.MemoryApi(memory.Cluster(kinds=RECONCILED_KINDS))
     cluster = WatchedCluster(api)
     await ended_round(api, cluster)
-    ended = {"name": "conclude", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-11-21T08:00:00Z"}}}
+    ended = {"name": name, "state": {"terminated": {"exitCode": code, "finishedAt": "2026-11-21T08:00:00Z"}}}
     (made,) = (await api.list(POD, "models", f"{RUN_LABEL}=mine")).items
-    cluster.saw(made | {"status": {"phase": "Succeeded", "containerStatuses": [ended]}})
+    cluster.saw(made | {"status": {"phase": "Failed" if code else "Succeeded", kind: [ended]}})
     given_up = []
     for minutes, log in ((0, unreachable), (9, unreachable), (9.5, api.log), (10, unreachable), (21, unreachable)):
         api.log = log  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from tests.unit.round.test_wrapper import DAEMON
 
 from paceline import __version__
 from paceline.core import Slo
-from paceline.evidence import ArmCommand, Scalar
+from paceline.evidence import ArmCommand, Scalar, decode
 from paceline.pods.round import load
 
 FAKE = Path(__file__).with_name("fake_server.py")
@@ -141,6 +141,20 @@ def test_a_server_that_dies_in_the_middle(start: Start, pair: Arms) -> None:
     assert [point.workload for point in wide.points] == ["code@1"]
     assert not baseline.error
     assert {arm for (arm, _), one in outcome.judged.items() if one.valid} == {"baseline"}
+
+
+def test_an_arms_whole_container_is_killed(start: Start, port: int) -> None:
+    """What the arm before it has reported stands in the log."""
+    arms = fake(port, "baseline"), fake(port, "wide"), fake(port, "narrow")
+    pod = start(arms, CODE_1)
+    while "wide: starting" not in (pod.directory / "client.log").read_text():
+        time.sleep(0.05)
+    assert pod.now
+    pod.now.kill()
+    pod.turns.join(10)
+    told = decode((pod.directory / "client.log").read_text())
+    assert [one.arm for one in told.replicates] == ["baseline"]
+    assert (told.gpus, [point.workload for point in told.replicates[0].points]) == (("GPU-0", "GPU-1"), [CODE_1.name])
 
 
 def test_a_daemon_of_one_arm_is_not_beside_the_next(start: Start, port: int, models: Path) -> None:

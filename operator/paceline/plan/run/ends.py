@@ -15,8 +15,8 @@ from paceline.plan.run.starting import PULL_PATIENCE, gives_up, hopeless_start, 
 from paceline.plan.step import parse_time
 from paceline.plan.trouble import container_statuses, exit_text, last_line, not_startable, terminated
 
-HEARTBEAT_LOST = 70
-"""The wrapper's exit code if the client's heartbeat stops."""
+HEARTBEAT_LOST, TERMINATED = 70, 143
+"""The wrapper's exit codes if the client's heartbeat stops, and on SIGTERM."""
 NEVER_PULLED = ("InvalidImageName", "ErrImageNeverPull")
 TAKEN_AWAY: Mapping[str, Failure] = {
     "Preempting": Failure.Preempted,
@@ -40,20 +40,45 @@ def end_of(round: RoundJob, unread: str) -> End:
     if end := taken_away(round):
         return end
     job_failed = f"{failed['reason']}: {failed.get('message', '')}" if failed.get("reason") else ""
-    late = "DeadlineExceeded" in (failed.get("reason"), pod.get("status", {}).get("reason"))
-    if late:  # its containers' exit codes only show that they were killed
+    if _late(round):  # its containers' exit codes only show that they were killed
         return End(failure=Failure.TimedOut, line=job_failed or str(pod.get("status", {}).get("message", "")))
     if first := _failed_before(pod):  # later containers never started
         name, ended = first
         if is_arm(name) and ended["exitCode"] == HEARTBEAT_LOST:
             line = "the client stopped responding and the wrapper stopped the server"
             return End(failure=Failure.ClientFailed, line=line)
-        failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
-        return End(failure=failure, line=exit_text(_container(name), ended))
+        return _ended(name, ended)
     concluded = terminated(pod, CONCLUDE) or {}
     if concluded.get("exitCode"):
         return End(failure=Failure.ClientFailed, line=exit_text(CLIENT, concluded))
     return End(failure=Failure.Unreadable, line=job_failed or unread)
+
+
+def killed_arm(round: RoundJob) -> tuple[str, End] | None:
+    """The arm's container that was killed as a whole, for want of memory or by anybody, and how: the pod ended with it,
+    so no later arm ran. None if the pod was taken away or deleted or late, or if the wrapper itself gave up."""
+    first = _failed_before(round.pod or {})
+    if first is None or not is_arm(first[0]) or first[1]["exitCode"] in (HEARTBEAT_LOST, TERMINATED):
+        return None
+    if taken_away(round) or _late(round) or "deletionTimestamp" in (round.pod or {}).get("metadata", {}):
+        return None
+    return first[0], _ended(*first)
+
+
+def may_have_result(round: RoundJob) -> bool:
+    """Whether the log of its client is worth reading: its last container succeeded, or an arm's was killed."""
+    concluded = terminated(round.pod or {}, CONCLUDE)
+    return killed_arm(round) is not None if concluded is None else not concluded.get("exitCode")
+
+
+def _late(round: RoundJob) -> bool:
+    reasons = (condition(round.job, "Failed") or {}, (round.pod or {}).get("status", {}))
+    return any(said.get("reason") == "DeadlineExceeded" for said in reasons)
+
+
+def _ended(name: str, ended: Mapping[str, Any]) -> End:
+    failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
+    return End(failure=failure, line=exit_text(_container(name), ended))
 
 
 def _failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:

@@ -49,9 +49,13 @@ def most_rounds(spec: RunSpec) -> int:
 
 
 def in_question(evidence: Evidence) -> tuple[str, ...]:
-    """Candidates of the next round: those undecided (in a Sweep: all) that do not keep failing."""
+    """Candidates of the next round: those undecided (in a Sweep: all) that do not keep failing. If one of them is not
+    in the last round, because the container of another one was killed in it, those that failed there step back."""
     candidates = [arm.name for arm in evidence.spec.arms[1:]] if evidence.sweep else undecided(evidence.verdict)
-    return tuple(arm for arm in candidates if not keeps_failing(evidence.failures(arm)))
+    left = tuple(arm for arm in candidates if not keeps_failing(evidence.failures(arm)))
+    last = evidence.results[-1].points if evidence.results else ()
+    failed = {point.arm for point in last if not point.valid}
+    return tuple(arm for arm in left if arm not in failed) if {*left} - {point.arm for point in last} else left
 
 
 def keeps_failing(failures: Sequence[FailedReplicate]) -> bool:

@@ -14,7 +14,7 @@ from paceline import __version__
 from paceline.core import Workload
 from paceline.core.text import count, in_all_texts
 from paceline.engines import ENGINES
-from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, Scalar, arm_line
+from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, encode
 from paceline.evidence.arguments import MOST, differences, in_common
 from paceline.pods.round import load, parity, per_request, positions, server, watch
 from paceline.pods.round.control import Control, MachineReport, WrapperError
@@ -63,12 +63,20 @@ class Runner:
         return f"http://127.0.0.1:{self.arm.port}"
 
     def run(self) -> RoundResult:
-        """Measures all arms in turn. A server's failure is in the result; a failure of the round itself is raised."""
-        began = time.monotonic()
-        started = time.time()
+        """Measures all arms in turn. A server's failure is in the result; a failure of the round itself is raised.
+
+        The log has the result so far before each arm: if the arm's container is killed, the pod ends with it.
+        """
+        began, results = (time.time(), time.monotonic()), list[ArmResult]()
         self.truncate_lines()
+        for arm in self.plan.arms:
+            say(encode(self.so_far(results, *began)))
+            results.append(self.drive(arm))
+        return self.so_far(results, *began)
+
+    def so_far(self, results: Sequence[ArmResult], started: float, began: float) -> RoundResult:
+        """`started`: epoch seconds; `began`: monotonic seconds of the same moment."""
         known = {value for arm in self.plan.arms for value in arm.expected.values()}
-        results = [self.told(self.drive(arm), known) for arm in self.plan.arms]
         versions = [one.replicate.version for one in self.baseline_first(results) if one.replicate.version]
         digest, length = self.lines_digest()
         machine = self.machine or MachineReport()
@@ -93,11 +101,6 @@ class Runner:
         )
         return self.keys.masked(result, known)
 
-    def told(self, result: ArmResult, known: set[Scalar]) -> ArmResult:
-        """Logs an arm's result when it ends, whatever happens to the others."""
-        say(arm_line(self.keys.masked_replicate(result.replicate, known)))
-        return result
-
     def baseline_first(self, results: Sequence[ArmResult]) -> list[ArmResult]:
         baseline = self.plan.baseline
         return sorted(results, key=lambda one: baseline is None or one.replicate.arm != baseline.name)
@@ -111,7 +114,7 @@ class Runner:
         if self.plan.moved is not None and base:
             told = [
                 self.beside(arm, one.arguments, base, replicate) if one.arguments else replicate
-                for arm, one, replicate in zip(self.plan.arms, results, told, strict=True)
+                for arm, one, replicate in zip(self.plan.arms, results, told, strict=False)
             ]
         if not self.plan.parity:
             return tuple(told)

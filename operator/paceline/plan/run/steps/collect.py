@@ -7,11 +7,12 @@ from datetime import datetime
 from paceline.api import run_status
 from paceline.api.round import Round, in_order
 from paceline.engines.pod_template import arm_container
-from paceline.evidence import AnswerError, Failure, decode, judge_points
+from paceline.evidence import AnswerError, Failure, RoundPlan, RoundResult, decode, judge_points
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.objects import differ
-from paceline.plan.run.ends import end_of, held_seconds, hopeless
+from paceline.plan.run.ends import end_of, held_seconds, hopeless, killed_arm
 from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.killed import as_far_as_it_came
 from paceline.plan.run.next_round import next_try
 from paceline.plan.run.snapshot import End, RoundJob, Snapshot
 
@@ -65,9 +66,8 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
     of what happened to the node later."""
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
-    plan = round.plan
     try:
-        result = decode(round.log)
+        plan, result = _result(round)
     except AnswerError as error:
         return _lost(round, end or end_of(round, round.unread or str(error)), before, now)
     images = {arm.name: round.image(arm_container(arm.name)) for arm in plan.arms if arm.held is not None}
@@ -85,6 +85,17 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
         images,
     )
     return replace(record, neighbours=round.neighbours)
+
+
+def _result(round: RoundJob) -> tuple[RoundPlan, RoundResult]:
+    """The plan as far as it was carried out, and what came of it. Raises AnswerError."""
+    plan, result, killed = round.plan, decode(round.log), killed_arm(round)
+    told = [replicate.arm for replicate in result.replicates]
+    if {arm.name for arm in plan.arms} <= {*told}:
+        return plan, result
+    if killed and (found := as_far_as_it_came(plan, result, *killed)):
+        return found
+    raise AnswerError(f"the client's log has no whole result; finished: {', '.join(told) or 'no arm'}")
 
 
 def _lost(round: RoundJob, end: End, before: Sequence[Round], now: datetime) -> Round:

@@ -1,0 +1,34 @@
+"""A round whose pod ended with an arm's container: what is known of it all the same (0003)."""
+
+from dataclasses import replace
+
+from paceline.core import BASELINE
+from paceline.engines.pod_template import arm_container
+from paceline.evidence import Replicate, RoundPlan, RoundResult
+from paceline.plan.run.snapshot import End
+
+
+def as_far_as_it_came(
+    plan: RoundPlan, result: RoundResult, container: str, end: End
+) -> tuple[RoundPlan, RoundResult] | None:
+    """The plan and the result without the arms that did not run: nothing is held against them. The arm of `container`
+    has failed like one whose server ended; an arm that had reported has not.
+
+    None if the baseline was killed, or nothing is left: the round is tried again. If the baseline had not run yet,
+    nothing can be compared: only the failure of the killed arm is left, so that it counts, and another round follows.
+    """
+    arms = [arm.name for arm in plan.arms]
+    told = {replicate.arm for replicate in result.replicates}
+    killed = {arm for arm in arms if arm_container(arm) == container} - told
+    ran = told | killed if plan.cells or BASELINE in told else killed
+    if BASELINE in killed or not ran:
+        return None
+    left = ", ".join(arm for arm in arms if arm not in told | killed)
+    failed = (Replicate(arm=arm, error=end.line, failure=end.failure) for arm in killed)
+    return replace(plan, arms=tuple(arm for arm in plan.arms if arm.name in ran)), replace(
+        result,
+        replicates=(*result.replicates, *failed),
+        # The file has more lines by now than the client had counted.
+        lines_sha256="",
+        notes=(*result.notes, *([f"not run: {left}: {end.line}"] if left else [])),
+    )
