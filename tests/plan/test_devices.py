@@ -8,6 +8,7 @@ from tests.support.stories import told
 from tests.support.world import World, example
 
 from paceline.plan import run
+from paceline.plan.run.snapshot import RoundJob
 from paceline.plan.step import Apply
 
 SELECTOR = 'device.attributes["gpu.nvidia.com"].productName == "NVIDIA H200"'
@@ -41,6 +42,8 @@ def test_servers_and_rounds_claim_devices(world: World) -> None:
         (pod,) = world.cluster.of("Pod", component=component)
         assert container(pod)["resources"] == {"claims": [{"name": "accelerators"}]}
         assert "nodeSelector" not in pod["spec"]
+    (job,) = world.under_way("round")
+    assert RoundJob(job=job, pod=None).plan.claimed
     for _ in range(3):
         world.round_ends()
     world.servers_ready()

@@ -95,6 +95,8 @@ class RoundPlan:
     cells: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     """In a search: arm → the workloads that it is measured on. Its rounds may lack the baseline, so nothing is compared
     within one. Empty: every arm is measured on all workloads."""
+    claimed: bool = False
+    """The accelerators come by a claim of the pod: the kubelet gives the same to each container that names it."""
     prompt_round: int | None = None
     """The round whose prompts are sent; None: this round's own prompts."""
     start_timeout_seconds: float = 1800.0
@@ -158,7 +160,7 @@ class RoundPlan:
                     del arm[key]
         if self.parity is None:
             del raw["parity"]
-        for key in ("apart", "cells", "retractions", "workload_timeouts"):
+        for key in ("apart", "cells", "claimed", "retractions", "workload_timeouts"):
             if not raw[key]:
                 del raw[key]
         for key in ("moved", "prompt_round"):

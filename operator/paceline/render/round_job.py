@@ -86,6 +86,7 @@ def round_plan(
         cells=cells,
         prompt_round=SEARCHED_PROMPTS if cells else None,
         apart=run.purpose is Purpose.SWEEP,
+        claimed=run.server.accelerator.claims,
         retractions=run.gate.retractions,
         files=prompt_files(run),
         # Names may repeat, in another namespace on the same volume or after the run was deleted; uids do not.

@@ -10,6 +10,7 @@ from tests.unit.round.test_steps import CODE, PLAN, WIDE
 
 from paceline.evidence import Failure
 from paceline.pods.round import server
+from paceline.pods.round.control import Control, MachineReport, WrapperError
 from paceline.pods.round.keys import NO_KEYS
 from paceline.pods.round.runner import Runner
 from paceline.pods.round.server import PortTakenError
@@ -32,3 +33,34 @@ def test_a_workload_that_takes_too_long_says_so(tmp_path: Path) -> None:
     with pytest.raises(ServerFailed) as failed:
         room.perform(SendLoad(WIDE, CODE))
     assert (str(failed.value), failed.value.failure) == ("code@1: timed out after 0 s", Failure.TimedOut)
+
+
+UNCOMPARED = "devices were not compared: an arm's container does not name its GPUs"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "claimed", "notes"),
+    [
+        (("GPU-0", "GPU-1"), ("GPU-1", "GPU-0"), False, []),
+        (("GPU-0",), (), False, [UNCOMPARED]),
+        ((), (), False, [UNCOMPARED]),
+        ((), (), True, []),
+    ],
+)
+def test_every_arm_has_the_devices_of_the_first(
+    first: tuple[str, ...], second: tuple[str, ...], claimed: bool, notes: list[str], tmp_path: Path
+) -> None:
+    """Of a pod's claim every container has the same, whether or not it can name them."""
+    room = Runner(dataclasses.replace(PLAN, claimed=claimed), tmp_path, NO_KEYS, tmp_path)
+    for gpus in (first, second):
+        room.control = Control(tmp_path, WIDE.name, machine=MachineReport(gpus=gpus))
+        room.check_devices()
+    assert room.notes == notes
+
+
+def test_an_arm_with_other_devices_ends_the_round(tmp_path: Path) -> None:
+    room = Runner(PLAN, tmp_path, NO_KEYS, tmp_path)
+    room.machine = MachineReport(gpus=("GPU-0",))
+    room.control = Control(tmp_path, WIDE.name, machine=MachineReport(gpus=("GPU-1",)))
+    with pytest.raises(WrapperError, match="wide was given the GPUs GPU-1, the first arm GPU-0"):
+        room.check_devices()

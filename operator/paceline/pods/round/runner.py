@@ -146,7 +146,8 @@ class Runner:
         found, first = self.control.machine, self.machine or self.control.machine
         self.machine = first
         if not (found.gpus and first.gpus):
-            self.note("devices were not compared: an arm's container does not name its GPUs")
+            if not self.plan.claimed:
+                self.note("devices were not compared: an arm's container does not name its GPUs")
         elif set(found.gpus) != set(first.gpus):
             here, there = ", ".join(found.gpus), ", ".join(first.gpus)
             raise WrapperError(f"{self.control.arm} was given the GPUs {here}, the first arm {there}")
