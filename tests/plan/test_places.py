@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.support.in_status import records as in_status
+from tests.support.messages import Says
 from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
@@ -291,9 +292,21 @@ def test_a_round_waits_in_a_queue(world: World) -> None:
     assert [record["try"] for record in records(world)] == [0, 0, 0]
 
 
+def in_queue() -> World:
+    """The first round is admitted, and has its node."""
+    world = World()
+    with_kueue(world)
+    world.apply(queued())
+    world.prefetch_ends()
+    world.servers_ready()
+    suspend(world, False, "Kueue admits it")
+    assert world.condition("Measuring") == "True Measuring"
+    return world
+
+
 @told
 def test_a_queue_takes_a_rounds_accelerators_away(world: World) -> None:
-    """Kueue preempts by suspending the Job again: its pod ends, and the same round begins anew once it is admitted."""
+    """Kueue preempts by suspending the Job again: its pod ends, and the round is tried again once it is admitted."""
     with_kueue(world)
     world.apply(queued())
     world.prefetch_ends()
@@ -301,9 +314,45 @@ def test_a_queue_takes_a_rounds_accelerators_away(world: World) -> None:
     suspend(world, False, "Kueue admits it")
     assert world.condition("Measuring") == "True Measuring"
     suspend(world, True, "Kueue preempts it")
+    world.until_wake()
     assert world.condition("Measuring") == "False WaitingForCapacity"
     for _ in range(3):
         suspend(world, False, "Kueue admits it")
         world.round_ends()
     assert world.outcome("latency") == "Promote"
-    assert [record["try"] for record in records(world)] == [0, 0, 0]
+    assert [(record["try"], record.get("reason", "")) for record in records(world)] == [
+        (0, "Evicted"), (1, ""), (0, ""), (0, ""),
+    ]  # fmt: skip
+
+
+def test_a_queue_that_waits_for_pods_to_be_ready_ends_a_run_and_says_why(says: Says) -> None:
+    """Kueue's waitForPodsReady: no pod of a round is Ready while its arms run, so each is stopped after `timeout`, and
+    admitted again. With the reason in status each time, and not for ever."""
+    world = in_queue()
+    for _ in range(MANY - 1):
+        world.wait(5)
+        suspend(world, True, "Kueue stops it: PodsReadyTimeout")
+        assert "turn Kueue's waitForPodsReady off" in world.message("Measuring")
+        world.until_wake()
+        suspend(world, False, "Kueue admits it")
+    assert {record["reason"] for record in records(world)} == {"Evicted"}
+    suspend(world, True, "Kueue stops it: PodsReadyTimeout")
+    assert not world.under_way("round")
+    assert world.outcome("latency") == "Error"
+    assert len(records(world)) == MANY
+    says(world.message("Decided"))
+
+
+def test_a_round_in_a_queue_that_had_no_node_is_no_try() -> None:
+    """It was admitted where there was no room."""
+    world = World()
+    with_kueue(world)
+    world.cluster.nodes = {"gpu-0": 4}
+    world.apply(queued())
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        suspend(world, False, "Kueue admits it")
+        assert world.condition("Measuring") == "False WaitingForCapacity"
+        suspend(world, True, "Kueue stops it: PodsReadyTimeout")
+    assert records(world) == []

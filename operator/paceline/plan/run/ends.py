@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from paceline.api import Reason
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.manifest import Object
+from paceline.core.names import QUEUE_LABEL
 from paceline.engines.log_tail import failure_line
 from paceline.engines.pod_template import CLIENT, CONCLUDE, is_arm
 from paceline.evidence.failures import MEMORY, Failure
@@ -94,6 +97,21 @@ def _container(name: str) -> str:
     if name in (CLIENT, CONCLUDE):
         return name
     return f"container {name}" if is_arm(name) else f"init container {name}"
+
+
+def stopped_by_its_queue(round: RoundJob, before: BenchmarkRunStatus) -> End | None:
+    """Kueue has suspended the Job again while it was measured, by the status `before`: it preempts so, and so ends a pod
+    that is not Ready in time, which none of a round is. That is a try: the queue would begin it anew without end."""
+    queue = (round.job["metadata"].get("labels") or {}).get(QUEUE_LABEL)
+    seen = before.progress and before.progress.seen and before.progress.job == round.name
+    measured = any(condition.reason == Reason.RunMeasuring.text for condition in before.conditions)
+    if not (queue and round.suspended and seen and measured):
+        return None
+    line = (
+        f"queue {queue} has stopped it: kubectl get events shows why; if PodsReadyTimeout, turn Kueue's "
+        "waitForPodsReady off, or set its timeout above the length of a round"
+    )
+    return End(failure=Failure.Evicted, line=line)
 
 
 def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:

@@ -10,7 +10,7 @@ from paceline.engines.pod_template import arm_container
 from paceline.evidence import AnswerError, Failure, RoundPlan, RoundResult, decode, judge_points
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.objects import differ
-from paceline.plan.run.ends import end_of, held_seconds, hopeless, killed_arm
+from paceline.plan.run.ends import end_of, held_seconds, hopeless, killed_arm, stopped_by_its_queue
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.killed import as_far_as_it_came
 from paceline.plan.run.next_round import next_try
@@ -27,13 +27,18 @@ def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
     for round in snapshot.jobs:
         if round.name in recorded:
             continue
-        end = None if round.ended else hopeless(round, snapshot.warning_of(round), now)
+        end = None if round.ended else _given_up(round, snapshot, now)
         if round.ended or end:
             found = _record(round, end, records, now)
             records = [one for one in records if (one.round, one.try_) != (found.round, found.try_)] + [found]
     if job := _deleted_job(snapshot, recorded):
         records.append(_deleted(job, records, now))
     return replace(evidence, records=in_order(records))
+
+
+def _given_up(round: RoundJob, snapshot: Snapshot, now: datetime) -> End | None:
+    stopped = stopped_by_its_queue(round, snapshot.status)
+    return stopped or hopeless(round, snapshot.warning_of(round), now)
 
 
 def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
