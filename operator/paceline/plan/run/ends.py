@@ -100,8 +100,8 @@ def _container(name: str) -> str:
 
 
 def stopped_by_its_queue(round: RoundJob, before: BenchmarkRunStatus) -> End | None:
-    """Kueue has suspended the Job again while it was measured, by the status `before`: it preempts so, and so ends a pod
-    that is not Ready in time, which none of a round is. That is a try: the queue would begin it anew without end."""
+    """Kueue has suspended the Job again while it was measured, by the status `before`: so it preempts, and so it ends a
+    pod that is not Ready in time: no round's is. It counts as a try, or the queue would begin it anew without end."""
     queue = (round.job["metadata"].get("labels") or {}).get(QUEUE_LABEL)
     seen = before.progress and before.progress.seen and before.progress.job == round.name
     measured = any(condition.reason == Reason.RunMeasuring.text for condition in before.conditions)
