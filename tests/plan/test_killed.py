@@ -1,10 +1,17 @@
 """An arm's whole container is killed, and the pod ends: what the arms before it have told counts (as test_stories)."""
 
+from dataclasses import replace
+
 from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.containers import arms_of
 from tests.support.searched import Served, answered, begun, searching
 from tests.support.stories import measuring, told
 from tests.support.world import World
+
+from paceline.engines.pod_template import arm_container
+from paceline.evidence import Failure, Replicate, RoundResult
+from paceline.plan.run.killed import as_far_as_it_came
+from paceline.plan.run.snapshot import End, RoundJob
 
 
 def records(world: World, pool: str) -> list[tuple[int, int, dict[str, bool]]]:
@@ -112,3 +119,18 @@ def test_in_a_search_no_baseline_is_needed() -> None:
     assert records(world, "latency")[-1][2] == {first: True, second: True, third: False}
     assert third not in order(world)
     assert {*order(world)} & {*later}
+
+
+def test_no_baseline_has_to_stand_beside_a_point_of_a_search() -> None:
+    world = begun(searching("latency"))
+    answered(world, {"latency": Served("latency", 1)})
+    (job,) = world.under_way("round")
+    plan = RoundJob(job=job, pod=None).plan
+    first, second, *later = (arm for arm in plan.arms if arm.candidate)
+    told = RoundResult(round=1, try_=0, replicates=(Replicate(arm=first.name),))
+    crashed = End(failure=Failure.ServerCrashed, line="it exited")
+    asked = replace(plan, arms=(first, second, *later))
+    found = as_far_as_it_came(asked, told, arm_container(second.name), crashed)
+    assert found
+    assert found[0].arms == (first, second)
+    assert [one.failure for one in found[1].replicates] == [None, Failure.ServerCrashed]
