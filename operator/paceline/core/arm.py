@@ -1,7 +1,7 @@
 """One server configuration under measurement."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from paceline.core.kept import by_identity
 from paceline.core.server import Engine, Server
@@ -26,7 +26,7 @@ class Arm:
     """Chain depths by batch size, ascending from 1; empty without a schedule."""
     custom: Custom | None = None
     args: tuple[str, ...] = ()
-    engine: Engine | None = None
+    engine: Engine | None = field(default=None, hash=False)
     """The whole engine of its servers; None: the one that the arms share."""
 
     @property
