@@ -26,8 +26,10 @@ PATIENCE = 90.0
 ALONE = (
     "unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
     *(("--user", "--map-root-user") if os.geteuid() else ()),
+    "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh",
 )  # fmt: skip
-"""What a container is to its processes: the first of them is PID 1, and no other sees any of the machine's."""
+"""What a container is to its processes: the first of them is PID 1, no other sees any of the machine's, and the shared
+memory, which PID 1 empties in the end, is its own."""
 ENVIRON = {
     # As of itself: a client that a busy machine lets wait is not dead.
     "PACELINE_HEARTBEAT_SECONDS": "30",

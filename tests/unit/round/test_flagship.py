@@ -51,10 +51,10 @@ def asked(manifest: dict[str, Any], home: Path, port: int) -> RoundPlan:
     )
     assert all(arm.argv[: len(ENTRY)] == ENTRY for arm in plan.arms)
     moved = tuple(
-        dataclasses.replace(arm, argv=tuple(str(port) if word == "30000" else word for word in arm.argv))
+        dataclasses.replace(arm, port=port, argv=tuple(str(port) if word == "30000" else word for word in arm.argv))
         for arm in arms
     )
-    return dataclasses.replace(plan, arms=moved, port=port, workloads=(CODE_1,))
+    return dataclasses.replace(plan, arms=moved, workloads=(CODE_1,))
 
 
 def example(name: str, head: str | None = None) -> dict[str, Any]:

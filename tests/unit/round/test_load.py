@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.rounds import PLAN, with_arms
+from tests.support.rounds import PLAN, arm_command, with_arms
 
 from paceline.core import Dataset, Workload
 from paceline.pods.round import load
@@ -79,8 +79,8 @@ def test_tools_that_servers_would_refuse_are_found_out_before_one_starts(
     asked = {"messages": [{"role": "user", "content": "What is it?"}]}
     file.write_text("".join(json.dumps(entry) + "\n" for entry in (asked, {**asked, "tools": [{"type": "function"}]})))
     own = Workload(dataset=dataclasses.replace(SET, name="own", source="pvc://data/own.jsonl"), concurrency=1)
-    arm = dataclasses.replace(PLAN.arms[0], argv=("serve", *argv))
-    plan = dataclasses.replace(PLAN, engine=engine, arms=(arm,), workloads=(own,), files={"own": str(file)})
+    arm = arm_command("baseline", "serve", *argv, engine=engine)
+    plan = dataclasses.replace(PLAN, arms=(arm,), workloads=(own,), files={"own": str(file)})
     if missing:
         with pytest.raises(load.DatasetError, match=missing):
             load.tools_are_taken(plan)

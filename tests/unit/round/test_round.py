@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.rounds import arm_command
+from tests.support.rounds import arm_command, with_arms
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 from tests.unit.round.test_wrapper import DAEMON
 
@@ -266,7 +266,7 @@ def test_lines_are_of_this_pod_alone(start: Start, port: int, models: Path) -> N
 
 
 def test_a_round_that_cannot_be_run_says_why_and_frees_the_server(start: Start, port: int) -> None:
-    other = start((fake(port, "baseline"),), CODE_1, change=lambda plan: dataclasses.replace(plan, engine="Other"))
+    other = start((fake(port, "baseline"),), CODE_1, change=lambda plan: with_arms(plan, engine="Other"))
     outcome = other.finish()
     assert (outcome.client, outcome.wrapper) == (1, 0)
     assert "Other" in outcome.message

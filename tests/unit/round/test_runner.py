@@ -22,9 +22,9 @@ def test_nobody_else_is_measured_in_a_servers_place(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(server, "PORT_SECONDS", 0.0)
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
-        room = Runner(dataclasses.replace(PLAN, port=port), tmp_path, NO_KEYS, tmp_path)
+        room = Runner(PLAN, tmp_path, NO_KEYS, tmp_path)
         with pytest.raises(PortTakenError, match=f"127.0.0.1:{port}"):
-            room.perform(Start(WIDE))
+            room.perform(Start(dataclasses.replace(WIDE, port=port)))
 
 
 def test_a_workload_that_takes_too_long_says_so(tmp_path: Path) -> None:
