@@ -6,8 +6,10 @@ from typing import Any
 from tests.support.messages import Says
 from tests.support.world import World, example
 
+from paceline.cli.live.deployment import observe_deployment
 from paceline.evidence import Replicate
 from paceline.evidence.arguments import Difference
+from paceline.plan.deployment.degraded import watched_pools
 from paceline.report.build import build_report
 
 NEXT = {"image": "lmsysorg/sglang:v0.5.24"}
@@ -72,3 +74,15 @@ def test_another_image_of_a_candidate_is_another_question(says: Says) -> None:
     says(world.message("Promoted"))
     world.servers_ready()
     assert world.serving("latency") == "baseline"
+
+
+def test_its_servers_are_watched_and_read_as_its_own_engine_has_them() -> None:
+    world = measured()
+    world.servers_ready()
+    (deployed,) = world.cluster.of("SpeculativeDeployment")
+    seen = observe_deployment(deployed, (), {}, world.cluster.now)
+    assert (seen.engine_of("wide"), seen.engine_of("baseline")) == (("SGLang", "0.5.24"), ("SGLang", "0.5.6"))
+    spec = world.deployment_snapshot().spec
+    assert spec
+    watched = watched_pools(spec, world.deployment_snapshot().status.pools)["latency"]
+    assert (watched.engine, watched.version) == ("SGLang", "0.5.24")

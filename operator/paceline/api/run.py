@@ -289,6 +289,12 @@ class BenchmarkRunSpec(SchemaModel):
             " = {self.workloads.map(w, w.concurrency).max()}; got {self.maxConcurrency}",
             field=".maxConcurrency",
         ),
+        Rule(
+            each={"c": "self.arms"},
+            cel="!has(self.search) || !has(c.engine)",
+            message="engine must be left out if search is set: it compares trees on one engine",
+            field=".engine",
+        ),
         *arm_rules(c="self.arms", a="[has(c.draft) ? c.draft.algorithm : '']"),
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", c="self.arms"),

@@ -24,6 +24,7 @@ from paceline.kube.reading import read_body
 from paceline.kube.resources import POD
 from paceline.plan.objects import condition
 from paceline.render.group import LEADER
+from paceline.render.serving import ARM_LABEL
 
 monotonic = time.monotonic
 DENIED = "may not be read: ask for `get` on pods/proxy in this namespace, which the built-in role edit has"
@@ -109,8 +110,9 @@ async def pages(
 
 
 async def _page(http: aiohttp.ClientSession, server: str, deployment: ObservedDeployment, pod: Manifest) -> Page:
-    adapter, name = ENGINES[deployment.engine], pod["metadata"]["name"]
-    monitor = adapter.monitor(deployment.version)
+    engine, version = deployment.engine_of(pod["metadata"]["labels"].get(ARM_LABEL, ""))
+    adapter, name = ENGINES[engine], pod["metadata"]["name"]
+    monitor = adapter.monitor(version)
     url = f"{server}{POD.path(deployment.namespace, f'{name}:{adapter.port}', 'proxy')}{monitor.path}"
     try:
         async with http.get(url, timeout=PAGE_TIMEOUT, allow_redirects=False) as answer:

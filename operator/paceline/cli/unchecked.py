@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.api import Problem
-from paceline.core import DeploymentSpec, RunSpec
+from paceline.core import Arm, DeploymentSpec, RunSpec, by_server
 from paceline.engines import ENGINES, known_problems
 from paceline.plan.run.steps.check import unpinned
 
@@ -16,9 +16,11 @@ BEGINNINGS = ("NVIDIA-", "Tesla-", "GRID-", "Quadro-")
 def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Problem]:
     """`with_models`: whether the models' files are also checked."""
     engine, accelerator = spec.server.engine, spec.server.accelerator
-    if not ENGINES[engine.type].reads(engine.version):
-        newest = f"{engine.type} {ENGINES[engine.type].newest}"
-        yield _note("spec.engine.version", f"{engine.version} is not known: flags are checked as {newest} knows them")
+    servers = [server for server, _ in by_server(spec.server, _arms(spec))]
+    for own in {(one.engine.type, one.engine.version): one.engine for one in servers}.values():
+        if not ENGINES[own.type].reads(own.version):
+            newest = f"{own.type} {ENGINES[own.type].newest}"
+            yield _note("spec.engine.version", f"{own.version} is not known: flags are checked as {newest} knows them")
     if NVIDIA_LABEL in accelerator.node_labels and not accelerator.product.startswith(BEGINNINGS):
         yield _note(
             "spec.accelerator.product",
@@ -26,7 +28,8 @@ def unchecked(spec: DeploymentSpec | RunSpec, with_models: bool) -> Iterator[Pro
             f"names are like {_like(accelerator.product)}, and pods stay Pending until a node has the label as "
             "written",
         )
-    yield from (_note(f"spec.{path}", message) for path, message in ENGINES[engine.type].ignored(spec.server))
+    ignored = dict.fromkeys(one for server in servers for one in ENGINES[server.engine.type].ignored(server))
+    yield from (_note(f"spec.{path}", message) for path, message in ignored)
     if isinstance(spec, RunSpec):
         yield from (_note("", f"{message}; until then it is Stalled") for _, message in unpinned(spec))
     if engine.pod_template:
@@ -59,8 +62,12 @@ def unnamed(written: Mapping[str, Any]) -> Iterator[Problem]:
 
 def known_of(spec: DeploymentSpec | RunSpec) -> Iterator[str]:
     """Reported problems of this release with such drafts."""
-    arms = spec.arms if isinstance(spec, RunSpec) else [arm for pool in spec.pools for arm in pool.arms]
-    yield from known_problems.found(ENGINES[spec.server.engine.type].known_problems, spec.server, arms)
+    for server, arms in by_server(spec.server, _arms(spec)):
+        yield from known_problems.found(ENGINES[server.engine.type].known_problems, server, arms)
+
+
+def _arms(spec: DeploymentSpec | RunSpec) -> Iterator[Arm]:
+    yield from spec.arms if isinstance(spec, RunSpec) else (arm for pool in spec.pools for arm in pool.arms)
 
 
 _LABELS = {

@@ -61,6 +61,13 @@ class ObservedDeployment:
         decided = self.condition("Decided")
         return self.seen and decided is not None and decided.observed_generation in (None, self.generation)
 
+    def engine_of(self, arm: str) -> tuple[str, str]:
+        """Engine and version of a candidate's servers, which may have their own."""
+        candidates = (self.manifest.get("spec") or {}).get("candidates") or ()
+        own = next((one.get("engine") or {} for one in candidates if one.get("name") == arm), {})
+        engine, version = engine_and_version(own.get("type"), own.get("version"), own.get("image", ""))
+        return engine or self.engine, version or self.version
+
     def chosen(self, pool: str | None) -> tuple[ObservedPool, ...]:
         """The pool with that name, or all. Raises ValueError with the existing names."""
         found = tuple(one for one in self.pools if pool in (None, one.name))

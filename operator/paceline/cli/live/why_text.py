@@ -11,7 +11,7 @@ from paceline.cli.live.progress import rounds, time_left
 from paceline.cli.live.searching import standing_clause
 from paceline.cli.live.wording import faster, hold_text, marked, since_text
 from paceline.cli.validate import wrong
-from paceline.core import BASELINE
+from paceline.core import BASELINE, by_server
 from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines import ENGINES, known_problems
@@ -192,9 +192,9 @@ def _known(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | N
         return
     spec = api.deployment(deployment.manifest)
     arms = next((one.arms for one in spec.pools if one.name == pool.name), ())
-    problems = ENGINES[spec.server.engine.type].known_problems
-    for problem in known_problems.found(problems, spec.server, arms):
-        yield f"A known problem of this release, {problem}."
+    for server, group in by_server(spec.server, arms):
+        for problem in known_problems.found(ENGINES[server.engine.type].known_problems, server, group):
+            yield f"A known problem of this release, {problem}."
 
 
 SAID: tuple[Callable[[ObservedDeployment, ObservedPool, datetime | None], Sentences], ...] = (
