@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from tests.support.campaigns import LATENCY
 from tests.support.messages import Says
 from tests.support.world import World, example
 
@@ -40,7 +41,7 @@ def measured(**own: Any) -> World:
 
 def image_of(job: dict[str, Any], container: str) -> str:
     containers = job["spec"]["template"]["spec"]["initContainers"]
-    return next(str(one["image"]) for one in containers if one["name"] == container)
+    return next((str(one["image"]) for one in containers if one["name"] == container), "")
 
 
 def test_verdict_status_and_report_say_in_what_it_differs(says: Says) -> None:
@@ -86,3 +87,23 @@ def test_its_servers_are_watched_and_read_as_its_own_engine_has_them() -> None:
     assert spec
     watched = watched_pools(spec, world.deployment_snapshot().status.pools)["latency"]
     assert (watched.engine, watched.version) == ("SGLang", "0.5.24")
+
+
+def test_an_image_that_cannot_be_pulled_costs_its_own_arm_and_not_the_others(says: Says) -> None:
+    """Five minutes of a round, twice; then the others go on without it."""
+    manifest = example("latency")
+    manifest["spec"]["candidates"].append({"name": "next", "engine": NEXT})
+    world = World(truths={"latency": {**LATENCY, "next": LATENCY["baseline"]}})
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    while not world.outcome("latency"):
+        if image_of(world.under_way("round")[0], "arm-next"):
+            world.image_is_missing("next")
+        else:
+            world.round_ends()
+    run = world.runs("latency")[-1]
+    assert run["status"]["verdict"]["winner"] == "wide"
+    tried = [one for one in run["rounds"] for two in one["replicates"] if two["arm"] == "next"]
+    assert len(tried) == 2
+    says(run["status"]["verdict"]["message"], *tried[0]["notes"])

@@ -246,6 +246,21 @@ class World:
             self.cluster.logs[pod["metadata"]["name"]] = self._answer(job, None, {}, ALL_ALIKE, before=arm)
         self.settle(f"the container of {arm} is killed", 1)
 
+    def image_is_missing(self, arm: str) -> None:
+        """The arm's image cannot be pulled when its turn comes, until the operator gives the rounds up."""
+        message = "docker.io/lmsysorg/sglang:v0.5.24: not found"
+        for job in self._rounds(()):
+            pod = self.pod_of(job)
+            self.cluster.logs[pod["metadata"]["name"]] = self._answer(job, None, {}, ALL_ALIKE, before=arm)
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": message}}
+        states = [
+            {"name": "client", "state": {"running": {}}},
+            {"name": arm_container(arm), "state": waiting},
+        ]
+        self.round_shows(f"the image of {arm} is missing", initContainerStatuses=states)
+        self.until_wake()
+        self.wait(1)
+
     def round_shows(self, what: str, minutes: int = 0, **status: Any) -> None:
         """The pods of the rounds under way say so."""
         for job in self._rounds(()):

@@ -244,7 +244,7 @@ async def _missed(cluster: WatchedCluster, run: Manifest, known: set[str]) -> li
 async def _with_log(cluster: WatchedCluster, round: RoundJob, now: datetime) -> RoundJob:
     """The round with its client's log, if that may have a result. If the kubelet cannot be reached, passes retry for a
     while from the first failed attempt, so that rounds that ended while the operator was down are not lost at once."""
-    if round.pod is None or not may_have_result(round):
+    if round.pod is None or not may_have_result(round, now):
         return round
     metadata = round.pod["metadata"]
     pod = Ref(POD, metadata["namespace"], metadata["name"])

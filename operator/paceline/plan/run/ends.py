@@ -10,7 +10,7 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core.manifest import Object
 from paceline.core.names import QUEUE_LABEL
 from paceline.engines.log_tail import failure_line
-from paceline.engines.pod_template import CLIENT, CONCLUDE, is_arm
+from paceline.engines.pod_template import CLIENT, CONCLUDE, arm_container, is_arm
 from paceline.evidence.failures import MEMORY, Failure
 from paceline.plan.objects import condition
 from paceline.plan.run.snapshot import End, RoundJob
@@ -68,10 +68,23 @@ def killed_arm(round: RoundJob) -> tuple[str, End] | None:
     return first[0], _ended(*first)
 
 
-def may_have_result(round: RoundJob) -> bool:
-    """Whether the log of its client is worth reading: its last container succeeded, or an arm's was killed."""
+def unpulled_arm(round: RoundJob, now: datetime) -> tuple[str, End] | None:
+    """The container of an arm with an image of its own that could not be pulled, and so ends the round: the image that
+    arms share is nobody's fault."""
+    own = () if round.unreadable else (arm.name for arm in round.plan.arms if arm.held is not None)
+    found = _unpulled(round.pod or {}, now)
+    return found if found and found[0] in map(arm_container, own) else None
+
+
+def lost_arm(round: RoundJob, now: datetime) -> tuple[str, End] | None:
+    """The arm with whose container the round ended."""
+    return killed_arm(round) or (None if round.ended else unpulled_arm(round, now))
+
+
+def may_have_result(round: RoundJob, now: datetime) -> bool:
+    """Whether the log of its client is worth reading: its last container succeeded, or the round ended with an arm."""
     concluded = terminated(round.pod or {}, CONCLUDE)
-    return killed_arm(round) is not None if concluded is None else not concluded.get("exitCode")
+    return lost_arm(round, now) is not None if concluded is None else not concluded.get("exitCode")
 
 
 def _late(round: RoundJob) -> bool:
@@ -123,7 +136,8 @@ def hopeless(round: RoundJob, warning: str, now: datetime) -> End | None:
     if "deletionTimestamp" in pod.get("metadata", {}) and (lost := taken_away(round)):
         # A pod on an unreachable node never reports its end, so its Job would never end.
         return lost if lost.failure is Failure.NodeLost else None
-    return _unpulled(pod, now) or hopeless_start(round, warning, now)
+    unpulled = _unpulled(pod, now)
+    return unpulled[1] if unpulled else hopeless_start(round, warning, now)
 
 
 def deadlines(round: RoundJob) -> tuple[datetime, ...]:
@@ -180,17 +194,17 @@ def _no_memory(ended: Mapping[str, Any]) -> bool:
 def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
     """Container → why it cannot be started. A pod with a waiting init container holds accelerators, too."""
     waits = ((status["name"], not_startable(status)) for status in container_statuses(pod))
-    return {_container(name): waiting for name, waiting in waits if waiting}
+    return {name: waiting for name, waiting in waits if waiting}
 
 
-def _unpulled(pod: Object, now: datetime) -> End | None:
+def _unpulled(pod: Object, now: datetime) -> tuple[str, End] | None:
     """A container that cannot be started, given up once PULL_PATIENCE is over; the pod would stay Pending."""
     began = _waits_since(pod)
     too_long = began is not None and now - began >= PULL_PATIENCE
     for name, waiting in _waiting(pod).items():
         if too_long or waiting["reason"] in NEVER_PULLED:
-            line = f"the {name} never started: {waiting['reason']}: {last_line(waiting.get('message', ''))}"
-            return End(failure=Failure.ImagePull, line=line.removesuffix(": "))
+            said = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}".removesuffix(": ")
+            return name, End(failure=Failure.ImagePull, line=f"the {_container(name)} never started: {said}")
     return None
 
 

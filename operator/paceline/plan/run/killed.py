@@ -1,4 +1,5 @@
-"""A round whose pod ended with an arm's container: what is known of it all the same (0003)."""
+"""A round that ended with an arm's container, which was killed or has no image: what is known of it all the same
+(0003)."""
 
 from dataclasses import replace
 

@@ -10,7 +10,7 @@ from paceline.engines.pod_template import arm_container
 from paceline.evidence import AnswerError, Failure, RoundPlan, RoundResult, decode, judge_points
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.objects import differ
-from paceline.plan.run.ends import end_of, held_seconds, hopeless, killed_arm, stopped_by_its_queue
+from paceline.plan.run.ends import end_of, held_seconds, hopeless, lost_arm, stopped_by_its_queue
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.killed import as_far_as_it_came
 from paceline.plan.run.next_round import next_try
@@ -72,7 +72,7 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
     try:
-        plan, result = _result(round)
+        plan, result = _result(round, now)
     except AnswerError as error:
         return _lost(round, end or end_of(round, round.unread or str(error)), before, now)
     images = {arm.name: round.image(arm_container(arm.name)) for arm in plan.arms if arm.held is not None}
@@ -92,13 +92,13 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
     return replace(record, neighbours=round.neighbours)
 
 
-def _result(round: RoundJob) -> tuple[RoundPlan, RoundResult]:
+def _result(round: RoundJob, now: datetime) -> tuple[RoundPlan, RoundResult]:
     """The plan as far as it was carried out, and what came of it. Raises AnswerError."""
-    plan, result, killed = round.plan, decode(round.log), killed_arm(round)
+    plan, result, lost = round.plan, decode(round.log), lost_arm(round, now)
     told = [replicate.arm for replicate in result.replicates]
     if {arm.name for arm in plan.arms} <= {*told}:
         return plan, result
-    if killed and (found := as_far_as_it_came(plan, result, *killed)):
+    if lost and (found := as_far_as_it_came(plan, result, *lost)):
         return found
     raise AnswerError(f"the client's log has no whole result; finished: {', '.join(told) or 'no arm'}")
 
