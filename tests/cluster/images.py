@@ -17,14 +17,14 @@ MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 LAYER = "application/vnd.docker.image.rootfs.diff.tar"
 
 
-def move_tag(to: str, directory: Path) -> None:
-    """From now on MOVING is the emulated engine with `to` in its configuration, so under a digest of its own."""
+def move_tag(to: str, directory: Path, image: str = MOVING) -> None:
+    """From now on `image` is the emulated engine with `to` in its configuration, so under a digest of its own."""
     archive = directory / f"paceline-moving-{to}.tar"
-    write(archive, KUBECTL.parents[1] / "images" / "paceline-sglang-emulator.tar", to)
+    write(archive, KUBECTL.parents[1] / "images" / "paceline-sglang-emulator.tar", to, image)
     subprocess.run([ROOT / "dev" / "cluster" / "load-image", archive], check=True, capture_output=True, timeout=120)
 
 
-def write(archive: Path, engine: Path, label: str) -> None:
+def write(archive: Path, engine: Path, label: str, name: str = MOVING) -> None:
     """An OCI archive of the engine's image with one label more. Its layers are left out: every node has them."""
     with tarfile.open(engine) as image:
         (listed,) = _read(image, "manifest.json")
@@ -39,7 +39,7 @@ def write(archive: Path, engine: Path, label: str) -> None:
     ]
     manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": _described(blob, CONFIG), "layers": layers}
     whole = json.dumps(manifest).encode()
-    index = {**_described(whole, MANIFEST), "annotations": {"io.containerd.image.name": MOVING}}
+    index = {**_described(whole, MANIFEST), "annotations": {"io.containerd.image.name": name}}
     files = {
         "oci-layout": json.dumps({"imageLayoutVersion": "1.0.0"}).encode(),
         "index.json": json.dumps({"schemaVersion": 2, "manifests": [index]}).encode(),
