@@ -3,14 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.support.campaigns import LATENCY
+from tests.support.example import run as example_run
 from tests.support.messages import Says
 from tests.support.world import World, example
 
+from paceline.api.round import ReplicateRecord, Round
 from paceline.cli.live.deployment import observe_deployment
+from paceline.core import RunSpec
 from paceline.evidence import Replicate
 from paceline.evidence.arguments import Difference
 from paceline.plan.deployment.degraded import watched_pools
+from paceline.plan.run.imported import _other_versions
 from paceline.report.build import build_report
 
 NEXT = {"image": "lmsysorg/sglang:v0.5.24"}
@@ -107,3 +112,18 @@ def test_an_image_that_cannot_be_pulled_costs_its_own_arm_and_not_the_others(say
     tried = [one for one in run["rounds"] for two in one["replicates"] if two["arm"] == "next"]
     assert len(tried) == 2
     says(run["status"]["verdict"]["message"], *tried[0]["notes"])
+
+
+@pytest.mark.parametrize(("version", "refused"), [("0.5.24+emulated", False), ("0.5.22", True), ("", True)])
+def test_rounds_of_another_release_than_the_arms_are_no_evidence(version: str, refused: bool, says: Says) -> None:
+    spec = run_of_next()
+    records = (Round(engine_version="0.5.6", replicates=(ReplicateRecord(arm="wide", version=version),)),)
+    found = list(_other_versions(spec, records))
+    assert bool(found) is refused
+    says(*found)
+
+
+def run_of_next() -> RunSpec:
+    asked = example_run()
+    own = replace(asked.server.engine, version="0.5.24", image="sglang:0.5.24")
+    return replace(asked, arms=tuple(replace(arm, engine=own if arm.name == "wide" else None) for arm in asked.arms))

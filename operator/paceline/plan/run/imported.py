@@ -96,9 +96,7 @@ def _of_arms(spec: RunSpec, result: Round) -> Iterator[str]:
 def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Round]) -> Iterator[str]:
     yield from map(printable, measured.differs)
     engine = spec.server.engine
-    for version in dict.fromkeys(result.engine_version or "" for result in results):
-        if not same_release(version, engine.version):
-            yield f"the servers were {version or 'of no known version'}, but spec.engine.version is {engine.version}"
+    yield from _other_versions(spec, results)
     if any(result.emulated for result in results):
         if not is_emulator(engine.image):
             yield f"an emulator served, but spec.engine.image is {engine.image}: no engine has its speeds"
@@ -109,6 +107,19 @@ def _of_something_else(spec: RunSpec, measured: Measured, results: Sequence[Roun
     if local := [f"{name} ({address})" for name, address in addresses.items() if address.scheme not in anywhere]:
         named = ", ".join(local)
         yield f"this cluster may have different prompts for {named}; name a file of the hub for each"
+
+
+def _other_versions(spec: RunSpec, results: Sequence[Round]) -> Iterator[str]:
+    wanted = spec.server.engine.version
+    for version in dict.fromkeys(result.engine_version or "" for result in results):
+        if not same_release(version, wanted):
+            yield f"the servers were {version or 'of no known version'}, but spec.engine.version is {wanted}"
+    own = {arm.name: arm.engine.version for arm in spec.arms if arm.engine}
+    reported = ((one.arm, one.version) for result in results for one in result.replicates if one.arm in own)
+    for arm, version in dict.fromkeys(reported):
+        if not same_release(version, own[arm]):
+            told = version or "of no known version"
+            yield f"the servers of {arm} were {told}, but its engine.version is {own[arm]}"
 
 
 def is_emulator(image: str) -> bool:
