@@ -77,3 +77,15 @@ def test_rounds_that_sent_fewer_requests_repeat_no_prompt(spec: RunSpec) -> None
 
     assert scope(sized, rounds(64, 35, 35, 35)) == "at temperature 0"
     assert scope(sized, rounds(64, 64, 64, 64)).endswith(f"the 230 of {first.name}")
+
+
+def test_a_verdict_says_which_servers_were_still_becoming_faster(spec: RunSpec, says: Says) -> None:
+    """Their warm-up ended at its limit of four windows."""
+    name = spec.workloads[0].name
+
+    def record(windows: int, gain: float) -> Round:
+        point = PointRecord(arm="narrow", workload=name, warm_up_windows=windows, warm_up_gain=gain)
+        return Round(points=(point, PointRecord(arm="baseline", workload=name)))
+
+    assert scope(spec, [record(4, 0.04), record(2, -0.2)]) == scope(spec, [])
+    says(scope(spec, [record(4, 0.3), record(3, 0.01), record(4, 0.06)]))

@@ -83,3 +83,8 @@ class Numbers:
     request_spread: Number | None = None
     """Standard deviation of ln(speed of a request) over the requests of a closed loop; in the first round's
     baseline it sets how many requests later rounds send."""
+    warm_up_windows: Count | None = None
+    """Windows of requests that warmed the server up, at most 4."""
+    warm_up_gain: Number | None = None
+    """How much faster requests were in the last of these windows than in the one before, as a fraction. Above 0.05
+    the server may have become faster during the load."""

@@ -21,6 +21,12 @@ NamedFailure = Annotated[
 """Serialised by name; a name that this release does not know becomes None."""
 
 
+MOST_WINDOWS = 4
+"""Most windows of a warm-up."""
+WARM = 0.05
+"""A warm-up ends with the window in which requests are at most this much faster than in the one before."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point(Numbers):
     """One arm on one workload, in a round's result.

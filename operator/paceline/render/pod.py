@@ -2,7 +2,7 @@
 
 from paceline.core import Server
 from paceline.core.manifest import Manifest
-from paceline.core.names import MODELS
+from paceline.core.names import MODELS, image_key
 from paceline.engines import ENGINES
 from paceline.render.common import Owner, Settings
 from paceline.render.defaults import server_defaults
@@ -42,9 +42,10 @@ def server_container(
 
 
 def jit_path(owner: Owner, server: Server) -> str:
-    """The directory of compiled kernels. They fit one engine version on one kind of GPU; and they are code, so a
-    deployment, or a run made by hand, never loads kernels compiled by another one (0037)."""
-    fits = f"{server.engine.type}-{server.engine.version}-{server.accelerator.product}".lower()
+    """The directory of compiled kernels. They fit one image on one kind of GPU, so another image starts with none; and
+    they are code, so a deployment, or a run made by hand, never loads kernels compiled by another one (0037)."""
+    engine = server.engine
+    fits = f"{engine.type}-{engine.version}-{server.accelerator.product}-{image_key(engine.image)}".lower()
     return f"jit/{owner.namespace}/{owner.deployment or owner.uid}/{fits}"
 
 

@@ -221,7 +221,11 @@ def _arms(servers: Mapping[str, Manifest], plan: RoundPlan) -> list[Manifest]:
             **{key: value for key, value in servers[arm.name].items() if key != "ports"},
             "name": arm_container(arm.name),
             "command": ["sh", "-c", as_it_is(script)],
-            "env": [*servers[arm.name].get("env", ()), {"name": "PACELINE_ARM", "value": arm.name}],
+            "env": [
+                *servers[arm.name].get("env", ()),
+                {"name": "PACELINE_ARM", "value": arm.name},
+                {"name": "PACELINE_KERNELS", "value": ENGINES[arm.engine].jit_cache},
+            ],
             "volumeMounts": [
                 *servers[arm.name]["volumeMounts"],
                 {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},

@@ -10,7 +10,8 @@
 #   ARM/start   a shell script that execs the server  model    what the driver calls the GPUs, once
 #   ARM/stop    end the server                        driver   the GPU driver's version, once, where nvidia-smi is
 #   ARM/look.N  ask the driver how the GPUs are       memory   MiB used on the fullest GPU; again with every look
-#   ARM/end     nothing more is wanted of this arm    ready    the last of these, before the server
+#   ARM/end     nothing more is wanted of this arm    kernels  files in PACELINE_KERNELS; again with every look
+#                                                     ready    the last of these, before the server
 #                                                     pid      of the server, which leads its own session and group
 #                                                     clocks.N its answer: the fields' names, then a line a GPU
 #                                                     log      of the server, whole; it goes to our stdout too
@@ -47,6 +48,12 @@ gpus() { smi "$1" | sort -n | tail -n 1; }
 memory() { # MiB used on the fullest GPU; nothing where that is unknown ("[N/A]", "[Not Supported]")
   mib=$(gpus memory.used)
   case $mib in *[!0-9]*) ;; *) echo "$mib" ;; esac
+}
+
+kernels() { # files that engines have compiled; nothing where that is unknown
+  if [ -d "${PACELINE_KERNELS:-}" ] && command -v find >/dev/null; then
+    tell kernels "$(timeout 10 find "$PACELINE_KERNELS" -type f | wc -l)"
+  fi
 }
 
 wanted=uuid,clocks.sm,clocks.max.sm,power.draw,power.limit,temperature.gpu
@@ -117,11 +124,13 @@ if [ -n "$driver" ]; then
   tell driver "$driver"
   tell memory "$(memory)"
 fi
+kernels
 tell ready 1
 since=$(now)
 while [ -z "$over" ]; do
   if [ -e "$arm/look.$look" ]; then
     tell memory "$(memory)"
+    kernels
     tell "clocks.$look" "$asked
 $(smi "$asked")"
     look=$((look + 1))

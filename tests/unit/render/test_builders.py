@@ -101,6 +101,9 @@ def test_kernels_that_others_have_compiled_are_loaded_by_nobody() -> None:
     paths = [compiled(round_job(one, run(), asked, ANYWHERE, SETTINGS)) for one in kinds]
     assert len(set(paths)) == len(paths)
     served = template(DEPLOYED, "latency", server(), arm("baseline"), "0", SETTINGS)
+    newer = replace(server(), engine=replace(server().engine, image="registry.example.com/sglang:newer"))
+    other = template(DEPLOYED, "latency", newer, arm("baseline"), "0", SETTINGS)
+    assert compiled({"spec": {"template": other}}) != compiled({"spec": {"template": served}}), "of another image"
     assert compiled({"spec": {"template": served}}) == compiled(round_job(RUN, run(), asked, ANYWHERE, SETTINGS))
 
 

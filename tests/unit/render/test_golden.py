@@ -111,7 +111,8 @@ def test_a_round_runs_in_the_container_that_serves() -> None:
     serving = container(served("wide")["spec"]["template"], "server")
     for key in ("image", "resources", "terminationMessagePolicy"):
         assert measuring[key] == serving[key]
-    assert measuring["env"] == [*serving["env"], {"name": "PACELINE_ARM", "value": "baseline"}]
+    of_the_wrapper = {"PACELINE_ARM": "baseline", "PACELINE_KERNELS": "/jit"}
+    assert measuring["env"] == [*serving["env"], *({"name": n, "value": v} for n, v in of_the_wrapper.items())]
     assert [mount for mount in measuring["volumeMounts"] if not mount["name"].startswith("ctl")] == serving[
         "volumeMounts"
     ]

@@ -53,7 +53,7 @@ def test_a_round_runs_where_the_servers_run_and_in_the_same_container() -> None:
         assert round_["spec"][field] == serving["spec"][field]
     for field in ("resources", "securityContext", "image"):
         assert container(round_)[field] == container(serving)[field]
-    assert container(round_)["env"][:-1] == container(serving)["env"]
+    assert container(round_)["env"][:-2] == container(serving)["env"]
     assert {"name": "tuning", "mountPath": "/tuning"} in container(round_)["volumeMounts"]
     assert "startupProbe" not in container(round_)
     first = serving["spec"]["initContainers"]

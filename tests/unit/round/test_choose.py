@@ -42,13 +42,21 @@ def test_a_set_with_fewer_prompts_than_requests_is_sent_again_from_its_beginning
         (6, 12, 10, 6),  # all there are, and two of them twice
     ],
 )
-def test_places_are_warmed_up_by_as_many_different_prompts(
+def test_a_window_sends_as_many_different_prompts_as_there_are(
     requests: int, places: int, different: int, own: int
 ) -> None:
     for number in range(4):
-        found = choose.warm_up(TEN, number, requests, places)
+        measured = choose.measured_prompts(TEN, number, requests)
+        found = choose.warm_up(TEN, measured, places)
         assert (len(found), len(set(found))) == (places, different)
-        assert len({*found} & {*choose.measured_prompts(TEN, number, requests)}) == own
+        assert len({*found} & {*measured}) == own
+
+
+def test_a_warm_up_uses_prompts_that_no_round_measures() -> None:
+    """Three rounds of three leave one."""
+    rounds = [choose.measured_prompts(TEN, number, 3) for number in range(3)]
+    for measured in rounds:
+        assert not {*choose.warm_up(TEN, measured, 1)} & {*sum(rounds, ())}
 
 
 def test_rounds_of_different_requests_share_no_prompt_while_the_set_has_others() -> None:
@@ -61,7 +69,6 @@ def test_rounds_of_different_requests_share_no_prompt_while_the_set_has_others()
     assert sent[1] == choose.measured_prompts(TEN, 1, 5)[:2]
     assert not {*sent[0]} & {*sent[1]}
     assert sent[2] == sent[0][:3], "ten prompts are two parts of five"
-    assert not {*choose.warm_up(TEN, 1, 2, 3, 5)} & {*sent[1]}
 
 
 def sent(round: int, attempt: int = 0, concurrency: int = 32) -> tuple[str, ...]:

@@ -25,13 +25,40 @@ def test_in_a_closed_loop_as_many_as_there_are_places() -> None:
     assert (sent.concurrency, sent.arrivals, len(sent.bodies)) == (8, None, 24)
 
 
-def test_a_warm_up_has_a_prompt_for_each_place_and_a_bare_one() -> None:
-    sent = load.warm_up_requests(
-        PLAN, PLAN.arms[0], Workload(dataset=dataclasses.replace(SET, rate=0.5), concurrency=8)
-    )
-    assert (len(sent.bodies), sent.arrivals) == (9, None)
+@pytest.mark.parametrize(("concurrency", "requests"), [(8, 16), (1, 4), (32, 24)])
+def test_a_window_has_two_prompts_for_each_place_and_a_bare_one(concurrency: int, requests: int) -> None:
+    """Of at most as many as the load."""
+    at_a_rate = Workload(dataset=dataclasses.replace(SET, rate=0.5), concurrency=concurrency)
+    sent = load.warm_up_requests(PLAN, PLAN.arms[0], at_a_rate, 1)
+    assert (len(sent.bodies), sent.concurrency, sent.arrivals) == (requests + 1, concurrency, None)
     assert sent.bodies[-1]["messages"] == [{"role": "user", "content": "."}]
-    assert {body["max_completion_tokens"] for body in sent.bodies} == {load.WARM_UP_TOKENS}
+
+
+def test_half_of_the_answers_of_a_window_end_together_and_the_others_one_by_one() -> None:
+    """With equal limits all would end at the same step, and the next eight come at once. Another window has other
+    requests end early, so other batches of requests come."""
+
+    def limits(window: int, most: int = 96) -> list[int]:
+        workload = Workload(dataset=dataclasses.replace(SET, max_tokens=most), concurrency=8)
+        return [body["max_completion_tokens"] for body in load.warm_up_requests(PLAN, PLAN.arms[0], workload, window).bodies]
+
+    assert limits(1)[:8].count(32) == 4
+    assert len({*limits(1)[:8]}) == 5
+    assert min(limits(1)) >= 8
+    assert limits(2) != limits(1)
+    assert sorted(limits(2)) == sorted(limits(1))
+    assert {*limits(1, most=1)} == {1}
+
+
+def test_windows_send_the_same_prompts_and_vllm_a_salt_of_each() -> None:
+    """Their difference is the server's. SGLang's cache is flushed between them."""
+    workload = Workload(dataset=SET, concurrency=8)
+    on_vllm = dataclasses.replace(PLAN.arms[0], engine="vLLM", engine_version="0.33.0")
+    for arm, salts in ((PLAN.arms[0], {None}), (on_vllm, {"chat-8-warm-up-1", "chat-8-warm-up-2"})):
+        windows = [load.warm_up_requests(PLAN, arm, workload, window) for window in (1, 2)]
+        first, second = ([body["messages"] for body in window.bodies] for window in windows)
+        assert first == second
+        assert {body.get("cache_salt") for window in windows for body in window.bodies} == salts
 
 
 def asked(temperature: float | None, engine: str = "SGLang", version: str = "0.5.23") -> Mapping[str, Any]:

@@ -54,10 +54,11 @@ def test_all_but_one_are_measured_and_that_one_warms_up(start: Start, port: int,
     log = models / "log.jsonl"
     outcome = start((fake(port, "baseline", "--log", str(log)),), own(6, 1), change=prompts(models, 7)).finish()
     assert outcome.client == 0, outcome.log
-    warm_up, bare, *others = [json.loads(line)[0] for line in log.read_text().splitlines()]
-    assert bare == "."
-    numbers = [int(text.split()[5]) for text in (warm_up, *others)]
-    assert sorted(numbers) == list(range(7)), "warmed up with the one that is not measured"
+    texts = [json.loads(line)[0] for line in log.read_text().splitlines()]
+    windows = texts[:-6]
+    assert windows[4::5] == ["."] * outcome.result.replicates[0].points[0].warm_up_windows
+    numbers = [int(text.split()[5]) for text in (windows[0], *texts[-6:])]
+    assert sorted(numbers) == list(range(7)), "warmed up with the one that is not measured, and with three more"
     chosen = load.prompts_of_load(outcome.plan, outcome.plan.workloads[0])
     asked = [json.loads(body)["messages"][0]["content"] for body in chosen]
     assert [int(text.split()[5]) for text in asked] == numbers[1:]

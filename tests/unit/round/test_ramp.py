@@ -144,7 +144,7 @@ def test_all_arms_are_sent_the_same_and_the_warm_up_is_a_closed_loop_at_the_top(
     sent = load.load_requests(PLAN, PLAN.arms[0], TO_EIGHT)
     assert len(sent.bodies) == 40
     assert sent.levels == ramp.under_way(1, 8, 40)
-    assert len(load.warm_up_prompts(PLAN, TO_EIGHT)) == 8
+    assert load.warm_up_requests(PLAN, PLAN.arms[0], TO_EIGHT, 1).levels is None
 
 
 def test_a_plan_carries_it_only_where_it_is() -> None:
@@ -224,7 +224,7 @@ def test_a_round_of_a_ramp_is_seen_by_its_server(start: Start, models: Path, por
     (point,) = outcome.result.replicates[0].points
     assert (point.workload, point.completed, point.fullness) == ("code@1-8", 40, 1.0)
     assert point.steady_throughput is None
-    of_the_warm_up = r"0*[1-7]*8+[1-7]*0+"
+    of_the_warm_up = r"(?:0*[1-7]*8[1-8]*0+){2,4}?"
     apart = re.fullmatch(of_the_warm_up + r"([1-8]\d*?)0*", "".join(map(str, seen)))
     assert apart, seen
     ramp_alone = apart[1]

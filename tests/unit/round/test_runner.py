@@ -6,15 +6,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.messages import Says
 from tests.unit.round.test_steps import CODE, PLAN, WIDE
 
-from paceline.evidence import Failure
+from paceline.evidence import ArmCommand, Failure, Replicate
 from paceline.pods.round import server
 from paceline.pods.round.control import Control, MachineReport, WrapperError
 from paceline.pods.round.keys import NO_KEYS
 from paceline.pods.round.runner import Runner
 from paceline.pods.round.server import PortTakenError
-from paceline.pods.round.steps import SendLoad, ServerFailed, Start
+from paceline.pods.round.steps import ArmResult, ReadClocks, SendLoad, ServerFailed, Start
 
 
 def test_nobody_else_is_measured_in_a_servers_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,3 +65,27 @@ def test_an_arm_with_other_devices_ends_the_round(tmp_path: Path) -> None:
     room.control = Control(tmp_path, WIDE.name, machine=MachineReport(gpus=("GPU-1",)))
     with pytest.raises(WrapperError, match="wide was given the GPUs GPU-1, the first arm GPU-0"):
         room.check_devices()
+
+
+def test_kernels_that_an_arm_compiled_are_noted_with_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """Thirty before it was measured, and two that no warm-up had needed."""
+    ctl, out = tmp_path / "in" / "wide", tmp_path / "out" / "wide"
+    ctl.mkdir(parents=True)
+    out.mkdir(parents=True)
+    for name, text in (("ready", "1"), ("driver", "580.159.04"), ("kernels", "212")):
+        (out / name).write_text(text)
+    room = Runner(PLAN, tmp_path, NO_KEYS, tmp_path)
+
+    def protocol(arm: ArmCommand) -> ArmResult:
+        for look, (window, files) in enumerate(((2, 242), (0, 244), (2, 244), (0, 240)), 1):
+            (out / f"clocks.{look}").write_text("")
+            (out / "kernels").write_text(str(files))
+            room.sent = SendLoad(arm, CODE, window)
+            room.perform(ReadClocks())
+        return ArmResult(Replicate(arm=arm.name), "")
+
+    monkeypatch.setattr(Runner, "protocol", lambda _, arm: protocol(arm))
+    room.drive(WIDE)
+    says(*room.notes[1:])

@@ -95,8 +95,8 @@ class Server:
                 return json.dumps(INFO)
             case Get("/metrics"):
                 return f'sglang:spec_verify_calls_total{{model_name="pair"}} {self.verify_calls}\n'
-            case SendLoad(warm_up=warm_up):
-                self.verify_calls += 0 if warm_up else 205
+            case SendLoad(window=window):
+                self.verify_calls += 0 if window else 205
                 return Loaded(report=REPORT, shared_prompts=0.1)
             case ReadClocks():
                 self.looks += 1
@@ -136,7 +136,9 @@ def test_the_steps_of_an_arm() -> None:
         Get("/v1/models"),
         Get("/metrics"),
         Get("/server_info"),
-        SendLoad(WIDE, CODE, warm_up=True),
+        SendLoad(WIDE, CODE, window=1),
+        Flush("/flush_cache?timeout=30"),
+        SendLoad(WIDE, CODE, window=2),
         Flush("/flush_cache?timeout=30"),
         Get("/metrics"),
         Get("/server_info"),
@@ -159,6 +161,37 @@ def test_what_is_noted_of_an_arm() -> None:
     assert (point.asked, point.completed, point.output_tokens) == (6, 6, 576)
     assert (point.accept_length, point.verify_calls, point.retractions) == (2.81, 205, 0)
     assert (point.mean_ttft, point.p95_e2e, point.client_cpu) == (0.04, 0.384, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "windows", "gain"),
+    [
+        ((1.0, 0.99), 2, 0.01),
+        ((1.0, 1.3), 2, 0.0),  # slower: it was warm
+        ((2.0, 1.0, 0.98), 3, 0.0204),
+        ((4.0, 3.0, 2.0, 1.0), 4, 1.0),
+        ((1.0, None), 2, None),  # no request was answered
+        ((None, 1.0, 1.0), 2, None),
+    ],
+)
+def test_a_server_is_warmed_up_until_requests_become_no_faster(
+    seconds: tuple[float | None, ...], windows: int, gain: float | None
+) -> None:
+    server = Server()
+
+    def answer(step: Instruction) -> Any:
+        if not (isinstance(step, SendLoad) and step.window):
+            return server(step)
+        took = seconds[step.window - 1]
+        whole = Answered(start=0.0, first=0.1, gaps=(), whole=took or 1.0, prompt_tokens=20, tokens=32)
+        slow = replace(whole, whole=9.0)
+        failed = replace(whole, error="HTTP 503")
+        return Loaded(report=load_report([whole, whole, slow] if took else [failed], 1.0))
+
+    done, ran = drive(answer)
+    assert [step.window for step in done if isinstance(step, SendLoad)] == [*range(1, windows + 1), 0]
+    (point,) = ran.replicate.points
+    assert (point.warm_up_windows, point.warm_up_gain) == (windows, gain and pytest.approx(gain, abs=1e-3))
 
 
 def test_acceptance_by_position_is_of_the_answers_that_tell_it() -> None:

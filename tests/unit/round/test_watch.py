@@ -57,7 +57,7 @@ def test_the_mean_of_what_it_says_without_the_root() -> None:
     ("load", "probe"),
     [
         (SendLoad(FIXED, CODE_1), SGLANG),
-        (SendLoad(CHOOSES, CODE_1, warm_up=True), SGLANG),
+        (SendLoad(CHOOSES, CODE_1, window=1), SGLANG),
         (SendLoad(CHOOSES, CODE_1), VLLM),
     ],
 )

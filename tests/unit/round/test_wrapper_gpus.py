@@ -39,6 +39,25 @@ def test_gpus_are_named_and_their_memory_is_told_at_each_look(wrap: Wrap, tmp_pa
     assert wrapped.said("memory") == "70000\n"
 
 
+def test_compiled_kernels_are_counted_before_the_server_and_at_each_look(wrap: Wrap, tmp_path: Path) -> None:
+    kernels = tmp_path / "jit"
+    (kernels / "triton").mkdir(parents=True)
+    wrapped = wrap(PACELINE_KERNELS=str(kernels))
+    wrapped.until((wrapped.out / "ready").exists)
+    assert wrapped.said("kernels") == "0\n"
+    (kernels / "triton" / "one.cubin").write_text("")
+    wrapped.tell("arm/look.1")
+    wrapped.until((wrapped.out / "clocks.1").exists)
+    assert wrapped.said("kernels") == "1\n"
+
+
+@pytest.mark.parametrize("unknown", ["", "/not/there"])
+def test_kernels_that_nobody_can_count_are_not_none(wrap: Wrap, unknown: str) -> None:
+    wrapped = wrap(PACELINE_KERNELS=unknown)
+    wrapped.until((wrapped.out / "ready").exists)
+    assert not (wrapped.out / "kernels").exists()
+
+
 @pytest.mark.parametrize("handed", ["", "all", "void"])
 def test_gpus_that_nobody_names_are_asked_for(wrap: Wrap, tmp_path: Path, handed: str) -> None:
     """A device plugin may hand them out otherwise than by the variable (CDI)."""

@@ -1,18 +1,36 @@
 """Limits of a verdict: ramps, sampling of requests, and whether it covers only the prompts that were sent."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from paceline.api.round import Round
 from paceline.core import RunSpec, Workload
+from paceline.core.text import count
 from paceline.engines import ENGINES
 from paceline.evidence import of_these_prompts
+from paceline.evidence.result import MOST_WINDOWS, WARM
 
 
 def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
     """What the verdict covers, for the end of its message. `rounds`: the records with a result."""
+    rounds = tuple(rounds)
     prompts = ((_as_sent(spec, record), record.round, record.prompts) for record in rounds)
-    return "; ".join(filter(None, (ramps(spec), sampled(spec), of_these_prompts(prompts))))
+    return "; ".join(filter(None, (ramps(spec), sampled(spec), of_these_prompts(prompts), _cold(rounds))))
+
+
+def _cold(rounds: Sequence[Round]) -> str:
+    """`narrow on code@32 was still becoming faster after 4 windows of warm-up in 2 rounds`; "" if none was."""
+    found = Counter(
+        f"{point.arm} on {point.workload}"
+        for record in rounds
+        for point in record.points
+        if (point.warm_up_windows or 0) >= MOST_WINDOWS and (point.warm_up_gain or 0) > WARM
+    )
+    return ", ".join(
+        f"{where} was still becoming faster after {MOST_WINDOWS} windows of warm-up in {count(times, 'round')}"
+        for where, times in found.items()
+    )
 
 
 def ramps(spec: RunSpec) -> str:

@@ -22,15 +22,11 @@ def measured_prompts(usable: tuple[str, ...], round: int, requests: int, part: i
     return _from(shuffled(usable), round * (part or requests), requests)
 
 
-def warm_up(
-    usable: tuple[str, ...], round: int, requests: int, places: int, part: int | None = None
-) -> tuple[str, ...]:
-    """One prompt per concurrent slot, all different, preferably prompts that the round does not measure. A set that is
-    too small repeats some, which is harmless: the cache is flushed afterwards."""
-    prompts = shuffled(usable)
-    own = frozenset(measured_prompts(usable, round, requests, part))
-    following = _from(prompts, round * (part or requests) + requests, len(prompts))
-    chosen = list(dict.fromkeys([*(prompt for prompt in following if prompt not in own), *following]))
+def warm_up(usable: tuple[str, ...], own: Sequence[str], places: int) -> tuple[str, ...]:
+    """One prompt per request of a window, from the end of the set, which rounds reach last; those that this round
+    measures (`own`) only if there are no others. A set that is too small repeats some."""
+    last = shuffled(usable)[::-1]
+    chosen = dict.fromkeys([*(prompt for prompt in last if prompt not in frozenset(own)), *last])
     return tuple(itertools.islice(itertools.cycle(chosen), places))
 
 

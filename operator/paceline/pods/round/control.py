@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paceline.core.text import printable
@@ -53,23 +53,26 @@ class WrapperError(RuntimeError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineReport:
     """The wrapper's report from before its server, which the server cannot have changed. `memory`: MiB used on the
-    fullest GPU."""
+    fullest GPU; `kernels`: files compiled by engines."""
 
     gpus: tuple[str, ...] = ()
     model: str | None = None
     driver: str | None = None
     memory: int | None = None
+    kernels: int | None = None
 
 
 @dataclass(slots=True)
 class Control:
-    """The directory with `in` and `out`, and the arm; the number of clock readings requested; the open `alive`, its
-    last write, and when we first saw that (monotonic)."""
+    """The directory with `in` and `out`, and the arm; `new_kernels`: by how many files the compiled kernels grew up to
+    the last reading of the clocks; the number of readings requested; the open `alive`, its last write, and when we
+    first saw that (monotonic)."""
 
     directory: Path
     arm: str
     keys: Keys = NO_KEYS
     machine: MachineReport = MachineReport()
+    new_kernels: int = 0
     _look: int = 0
     _pulse: int | None = None
     _alive: int = 0
@@ -83,13 +86,14 @@ class Control:
             gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
             model=printable(self._read("model")) or None,
             driver=printable(self._read("driver")) or None,
-            memory=self._memory(),
+            memory=self._count("memory"),
+            kernels=self._count("kernels"),
         )
 
     def wait_for_memory(self, before: int | None) -> None:
         """Wait until the GPUs are as empty as `before`: what the arm before held is freed after its end."""
         deadline = time.monotonic() + MEMORY_SECONDS
-        while before is not None and (used := self._memory()) is not None and used > before + MEMORY_MIB:
+        while before is not None and (used := self._count("memory")) is not None and used > before + MEMORY_MIB:
             message = f"{self.arm} finds {used} MiB of a GPU used, the first arm found {before}; it is still so"
             _pause(deadline, f"{message} after {MEMORY_SECONDS:.0f} s: another program uses the GPU")
             self.clocks()
@@ -141,6 +145,9 @@ class Control:
         self._write(f"look.{self._look}", "")
         with suppress(TimeoutError):
             self._await(f"clocks.{self._look}", CLOCKS_SECONDS, "no clocks", TimeoutError)
+        if self.machine.kernels is not None and (now := self._count("kernels")) is not None:
+            self.new_kernels = now - self.machine.kernels
+            self.machine = replace(self.machine, kernels=now)
         return read_clocks(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
@@ -158,9 +165,9 @@ class Control:
     def _out(self) -> Path:
         return self.directory / "out" / self.arm
 
-    def _memory(self) -> int | None:
-        used = self._read("memory")
-        return int(used) if used.isdigit() else None
+    def _count(self, name: str) -> int | None:
+        found = self._read(name)
+        return int(found) if found.isdigit() else None
 
     def _write(self, name: str, text: str) -> None:
         _write(self.directory / "in" / self.arm / name, text)

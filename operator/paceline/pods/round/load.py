@@ -25,6 +25,9 @@ from paceline.pods.round.steps import Loaded
 
 SEED = 42
 WARM_UP_TOKENS = 32
+"""Most tokens of an answer in a window of warm-up."""
+FEWEST_WARM_UP = 4
+"""Requests of a window at concurrency 1, so that one slow answer does not move their median."""
 PARITY = "parity"
 """The name of the load that compares outputs; `_name_of` names the others."""
 COUNTED = {"stream_options": {"include_usage": True}}
@@ -79,10 +82,10 @@ def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, .
 
 
 def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """One prompt per concurrent slot, different ones if the set has enough: a cached prompt does not warm up the
-    prefill."""
-    usable, dataset = _all(plan, workload).usable, workload.dataset
-    return choose.warm_up(usable, plan.drawn, dataset.requests, workload.concurrency, dataset.part)
+    """Two prompts per concurrent slot, so that half of them arrive one by one beside running requests, as most of a
+    load's do. All windows send the same ones."""
+    places = min(max(FEWEST_WARM_UP, 2 * workload.concurrency), workload.dataset.requests)
+    return choose.warm_up(_all(plan, workload).usable, prompts_of_load(plan, workload), places)
 
 
 def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
@@ -132,7 +135,7 @@ def sample(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> list[Mapping
     """The requests of a `SampleAgain`: the workload's first prompts, as in its load."""
     probe = probe_of(arm)
     assert probe.histogram
-    name, tokens = f"{_name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
+    name, tokens = f"{_name_of(workload)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, arm, workload, name=name, tokens=tokens), **probe.histogram.body}
     return [{**fields, **json.loads(prompt)} for prompt in prompts_of_load(plan, workload)[: positions.SAMPLES]]
 
@@ -164,9 +167,9 @@ def _built_in(name: str) -> Prompts:
     return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(texts).encode()).hexdigest())
 
 
-def _name_of(workload: Workload, *, warm_up: bool) -> str:
+def _name_of(workload: Workload, window: int = 0) -> str:
     """The name of a load, unique for its server process. It adds letters, digits and "-" to the dataset's name."""
-    return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
+    return f"{workload.dataset.name}-{workload.concurrency}{f'-warm-up-{window}' if window else ''}"
 
 
 def probe_of(arm: ArmCommand) -> Probe:
@@ -181,10 +184,10 @@ def model_of(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> str:
 
 
 def send_load(
-    plan: RoundPlan, arm: ArmCommand, workload: Workload, scratch: Path, key: str, *, warm_up: bool
+    plan: RoundPlan, arm: ArmCommand, workload: Workload, scratch: Path, key: str, window: int = 0
 ) -> Loaded:
-    """Run the client to its end. Raises LoadError, or TimeoutError."""
-    chosen = warm_up_requests(plan, arm, workload) if warm_up else load_requests(plan, arm, workload)
+    """Run the client to its end; `window` as in `SendLoad`. Raises LoadError, or TimeoutError."""
+    chosen = warm_up_requests(plan, arm, workload, window) if window else load_requests(plan, arm, workload)
     source, target = scratch / "requests.json", scratch / "report.json"
     target.unlink(missing_ok=True)
     source.write_text(chosen.to_json())
@@ -194,7 +197,7 @@ def send_load(
 
 def load_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> Requests:
     """The requests of a load: equal for every arm, with the same arrivals, or the same `levels` of a ramp."""
-    name, tokens = _name_of(workload, warm_up=False), workload.dataset.max_tokens
+    name, tokens = _name_of(workload), workload.dataset.max_tokens
     bodies = _bodies(plan, arm, workload, prompts_of_load(plan, workload), name=name, tokens=tokens)
     return Requests(
         url=_url(arm),
@@ -205,12 +208,19 @@ def load_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> Reque
     )
 
 
-def warm_up_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> Requests:
-    """The last request is bare: it measures the template's length (`contamination`)."""
-    chosen = warm_up_prompts(plan, workload)
-    name, tokens = _name_of(workload, warm_up=True), min(workload.dataset.max_tokens, WARM_UP_TOKENS)
-    bodies = _bodies(plan, arm, workload, [*chosen, bare(prompts_of_load(plan, workload))], name=name, tokens=tokens)
-    return Requests(url=_url(arm), bodies=bodies, concurrency=workload.concurrency)
+def warm_up_requests(plan: RoundPlan, arm: ArmCommand, workload: Workload, window: int) -> Requests:
+    """A closed loop. The last request is bare: it measures the template's length (`contamination`).
+
+    As in a load, half of the answers end at their limit and the others earlier, so that the next requests come in
+    batches of many sizes. Each window gives the same limits to other requests, or it would have the same batches.
+    """
+    chosen = [*warm_up_prompts(plan, workload), bare(prompts_of_load(plan, workload))]
+    most = min(workload.dataset.max_tokens, WARM_UP_TOKENS)
+    bodies = _bodies(plan, arm, workload, chosen, name=_name_of(workload, window), tokens=most)
+    turned = ((place + 3 * window) % len(bodies) for place in range(len(bodies)))
+    limits = [most if place % 2 else most - place * 7 % max(1, most * 3 // 4) for place in turned]
+    limited = ({**body, "max_completion_tokens": limit} for body, limit in zip(bodies, limits, strict=True))
+    return Requests(url=_url(arm), bodies=tuple(limited), concurrency=workload.concurrency)
 
 
 def _url(arm: ArmCommand) -> str:

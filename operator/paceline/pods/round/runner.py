@@ -16,6 +16,7 @@ from paceline.core.text import count, in_all_texts
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, encode
 from paceline.evidence.arguments import MOST, differences, in_common
+from paceline.evidence.clocks import Reading
 from paceline.pods.round import load, parity, per_request, positions, server, watch
 from paceline.pods.round.control import Control, MachineReport, WrapperError
 from paceline.pods.round.keys import Keys
@@ -45,7 +46,8 @@ _EMULATED = "emulated"
 @dataclass(slots=True)
 class Runner:
     """A round's plan, the directory shared with its arms' containers, the servers' keys, a scratch directory; seconds
-    spent starting and measuring so far; the arm under way, and what the first one found."""
+    spent starting and measuring so far; the arm under way, and what the first one found; the last load, and the kernels
+    that the arm has compiled."""
 
     plan: RoundPlan
     directory: Path
@@ -53,6 +55,8 @@ class Runner:
     scratch: Path
     control: Control = field(init=False)
     machine: MachineReport | None = field(default=None, init=False)
+    sent: SendLoad | None = field(default=None, init=False)
+    compiled: list[str] = field(default_factory=list, init=False)
     useful_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
@@ -138,6 +142,9 @@ class Runner:
         self.control.wait_for_wrapper(self.plan.start_timeout_seconds)
         self.check_devices()
         result = self.protocol(arm)
+        if self.compiled:  # its start was slower than later ones will be, and so was a load
+            self.note(f"{arm.name} compiled kernels: {', '.join(self.compiled)}")
+            self.compiled.clear()
         self.control.end()
         return result
 
@@ -183,7 +190,7 @@ class Runner:
             case SendLoad():
                 return self.load(step)
             case ReadClocks():
-                return self.control.clocks()
+                return self.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
             case SampleAgain(arm, workload):
@@ -215,23 +222,32 @@ class Runner:
         return took
 
     def load(self, step: SendLoad) -> Loaded:
+        self.sent = step
         try:
             key = self.keys.api
             with watch.depth(step, load.probe_of(step.arm), lambda path: server.get(self.url, path, key)) as depths:
-                loaded = load.send_load(self.plan, step.arm, step.workload, self.scratch, key, warm_up=step.warm_up)
+                loaded = load.send_load(self.plan, step.arm, step.workload, self.scratch, key, step.window)
             loaded = replace(loaded, draft_tokens=depths.mean)
         except TimeoutError as error:
             message = f"{step.workload.name}: timed out after {self.plan.timeout_of(step.workload):.0f} s"
             raise ServerFailed(message, Failure.TimedOut) from error
         except load.LoadError as error:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
-        if not step.warm_up:
+        if not step.window:
             self.useful_seconds += loaded.report["duration"]
             if errors := [error for error in loaded.report["errors"] if error]:
                 self.note_failed(f"{step.arm.name} {step.workload.name}", errors)
             speed = sum(loaded.report["output_lens"]) / loaded.report["duration"]
             say(f"{step.arm.name} {step.workload.name}: {speed:.2f} tok/s")
         return loaded
+
+    def clocks(self) -> tuple[Reading, ...]:
+        """Remembers kernels that were compiled since the last reading."""
+        readings = self.control.clocks()
+        if self.control.new_kernels > 0 and self.sent:
+            when = "before" if self.sent.window else "during"
+            self.compiled.append(f"{count(self.control.new_kernels, 'file')} {when} {self.sent.workload.name}")
+        return readings
 
     def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:
         began = time.monotonic()

@@ -6,6 +6,7 @@ fails, the caller throws `ServerFailed` into the generator; it becomes the repli
 
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from paceline.core import Workload
@@ -14,10 +15,10 @@ from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import arguments_digest, comparable, pick, publishable
 from paceline.evidence.clocks import Reading, clocks_around
-from paceline.evidence.result import Point
+from paceline.evidence.result import MOST_WINDOWS, WARM, Point
 from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
-from paceline.pods.round.per_request import request_speeds
+from paceline.pods.round.per_request import request_rows, request_speeds
 from paceline.pods.round.positions import by_position
 from paceline.pods.round.report import point
 
@@ -82,11 +83,11 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class SendLoad:
-    """Send a workload's requests, or, for a warm-up, other requests. Answer: `Loaded`."""
+    """Send a workload's requests, or those of a window of its warm-up, counted from 1. Answer: `Loaded`."""
 
     arm: ArmCommand
     workload: Workload
-    warm_up: bool = False
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +163,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads_of(arm):
-            warmed_up: Loaded = yield SendLoad(arm, workload, warm_up=True)
-            if probe.flush_path:
-                yield Flush(probe.flush_path)
+            warmed_up = yield from _warm_up(arm, workload, probe)
             before = yield from _look(probe)
             cold: tuple[Reading, ...] = yield ReadClocks()
             loaded: Loaded = yield SendLoad(arm, workload)
@@ -179,8 +178,9 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = without_aborted(point(workload, report, speculated), report, work)
+            measured = replace(measured, warm_up_windows=warmed_up.windows, warm_up_gain=warmed_up.gain)
             # The bare request shows the template's length. If that request failed, the shortest prompt bounds it.
-            template = warmed_up.report["input_lens"][-1] or min(report["input_lens"])
+            template = warmed_up.template or min(report["input_lens"])
             if why := contamination(measured, loaded.shared_prompts, template, work):
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
@@ -200,6 +200,33 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
     return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), answers, arguments, fast)
+
+
+@dataclass(frozen=True, slots=True)
+class _WarmedUp:
+    """`windows` sent; `gain`: how much faster a request was in the last one than in the one before, as a fraction, if
+    known; `template`: tokens of the bare request, 0 if it failed."""
+
+    windows: int
+    gain: float | None
+    template: int
+
+
+def _warm_up(arm: ArmCommand, workload: Workload, probe: Probe) -> Generator[Instruction, Any, _WarmedUp]:
+    """Send windows until requests become no faster. All windows have the same prompts, so their difference is the
+    server's; each begins with an empty cache."""
+    before: float | None = None
+    for window in range(1, MOST_WINDOWS + 1):
+        report = (yield SendLoad(arm, workload, window)).report
+        if probe.flush_path:
+            yield Flush(probe.flush_path)
+        took = [row.seconds for row in request_rows(report) if not row.error]
+        now = median(took) if took else None
+        gain = max(0.0, before / now - 1) if before and now else None
+        if window > 1 and (gain is None or gain <= WARM):
+            break
+        before = now
+    return _WarmedUp(window, gain, report["input_lens"][-1])
 
 
 def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Instruction, Any, tuple[float, ...]]:

@@ -36,7 +36,7 @@ def depth(step: SendLoad, probe: Probe, get: Callable[[str], str]) -> Iterator[S
     skipped and does not end the load."""
     samples = Samples()
     read = probe.draft_tokens
-    if read is None or step.warm_up or not step.arm.engine_chooses_depth:
+    if read is None or step.window or not step.arm.engine_chooses_depth:
         yield samples
         return
     ended = threading.Event()
