@@ -19,8 +19,8 @@ def here(hub: str) -> Iterator[Namespace]:
         fresh.apply(small("flag", hub, engine={"args": unknown}))
         fresh.apply(small("newer", hub, engine={"args": unknown, "version": "0.9.0"}))
         fresh.apply(small("failing", hub, engine={"env": emulated(FAIL_FRACTION="0.5")}))
-        # It dies of the third of six requests, the warm-up's one included; the baseline does not.
-        dying = emulated(DIE_AFTER_REQUESTS="3", DIE_AFTER_REQUESTS_WHEN="speculative")
+        # It dies of the twelfth request, after two windows of warm-up; the baseline does not.
+        dying = emulated(DIE_AFTER_REQUESTS="12", DIE_AFTER_REQUESTS_WHEN="speculative")
         fresh.apply(small("dying", hub, engine={"env": dying}))
         fresh.apply(small("mismatched", hub, draft=head("mismatched-head")))
         fresh.apply(small("wrong", hub, draft=head("wrong-size-head")))

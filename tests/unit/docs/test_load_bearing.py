@@ -99,7 +99,8 @@ def test_what_is_measured_is_what_is_served() -> None:
             assert tuple(served["command"]) == command.argv
             for field in ("image", "resources"):
                 assert served[field] == measured[field]
-            assert measured["env"] == [*served["env"], {"name": "PACELINE_ARM", "value": arm.name}]
+            added = {"PACELINE_ARM": arm.name, "PACELINE_KERNELS": "/jit"}
+            assert measured["env"] == [*served["env"], *({"name": n, "value": v} for n, v in added.items())]
 
 
 def test_a_kept_rendering_is_served_whatever_would_be_rendered_today() -> None:

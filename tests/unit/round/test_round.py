@@ -131,7 +131,7 @@ def test_a_server_that_dies_in_the_middle(start: Start, pair: Arms) -> None:
         pair[::-1],
         CODE_1,
         CHAT_8,
-        PACELINE_EMULATE_DIE_AFTER_REQUESTS="20",
+        PACELINE_EMULATE_DIE_AFTER_REQUESTS="40",
         PACELINE_EMULATE_DIE_AFTER_REQUESTS_WHEN="speculative",
     ).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log

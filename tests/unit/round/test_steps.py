@@ -192,6 +192,8 @@ def test_a_server_is_warmed_up_until_requests_become_no_faster(
     assert [step.window for step in done if isinstance(step, SendLoad)] == [*range(1, windows + 1), 0]
     (point,) = ran.replicate.points
     assert (point.warm_up_windows, point.warm_up_gain) == (windows, gain and pytest.approx(gain, abs=1e-3))
+    (line,) = (step.line for step in done if isinstance(step, SaveLine) and "warm_up_medians" in step.line)
+    assert line["warm_up_medians"] == list(seconds[:windows])
 
 
 def test_acceptance_by_position_is_of_the_answers_that_tell_it() -> None:

@@ -215,18 +215,21 @@ class _WarmedUp:
 def _warm_up(arm: ArmCommand, workload: Workload, probe: Probe) -> Generator[Instruction, Any, _WarmedUp]:
     """Send windows until requests become no faster. All windows have the same prompts, so their difference is the
     server's; each begins with an empty cache."""
-    before: float | None = None
+    medians: list[float | None] = []
+    gain = None
     for window in range(1, MOST_WINDOWS + 1):
         report = (yield SendLoad(arm, workload, window)).report
         if probe.flush_path:
             yield Flush(probe.flush_path)
         took = [row.seconds for row in request_rows(report) if not row.error]
-        now = median(took) if took else None
-        gain = max(0.0, before / now - 1) if before and now else None
-        if window > 1 and (gain is None or gain <= WARM):
-            break
-        before = now
-    return _WarmedUp(window, gain, report["input_lens"][-1])
+        medians.append(median(took) if took else None)
+        if window > 1:
+            before, now = medians[-2:]
+            gain = max(0.0, before / now - 1) if before and now else None
+            if gain is None or gain <= WARM:
+                break
+    yield SaveLine({"arm": arm.name, "workload": workload.name, "warm_up_medians": medians})
+    return _WarmedUp(len(medians), gain, report["input_lens"][-1])
 
 
 def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Instruction, Any, tuple[float, ...]]:
