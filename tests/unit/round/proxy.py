@@ -2,7 +2,7 @@
 
 `python proxy.py WAY[,WAY…] --port N -- EMULATOR…` starts the emulator on a port of its own and stands in its place at
 N. A way is a function that answers a request; what it does not care about goes through as it is. Of several ways each
-has a workload of its own: the next one begins when the cache is emptied.
+has a workload of its own: the next one begins when the counters are read before it.
 """
 
 import argparse
@@ -25,12 +25,13 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass
 class Proxy:
-    """The server behind; how often its cache was emptied, and how many requests for text have come since."""
+    """The server behind; how often its counters were read: once at first, then before and after each workload; and how
+    many requests for text have come since its cache was emptied."""
 
     argv: list[str]
     session: ClientSession
     port: int = 0
-    emptied: int = 0
+    looks: int = 0
     asked: int = 0
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -218,7 +219,7 @@ async def speculation_in_words_alone(proxy: Proxy, request: web.Request) -> web.
 
 async def a_restart(proxy: Proxy, request: web.Request) -> web.StreamResponse:
     """In the middle of a workload another process takes its place; whoever asks waits, and all are answered."""
-    if request.path == CHAT and proxy.emptied and proxy.asked == FIRST + 2:
+    if request.path == CHAT and proxy.looks == 2 and proxy.asked == FIRST + 2:
         await proxy.restart()
     return await through(proxy, request)
 
@@ -287,10 +288,11 @@ async def main() -> None:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             if request.path == FLUSH:
-                proxy.emptied, proxy.asked = proxy.emptied + 1, 0
+                proxy.asked = 0
+            proxy.looks += request.path == METRICS
             proxy.asked += request.path == CHAT
             try:
-                return await ways[min(max(proxy.emptied, 1), len(ways)) - 1](proxy, request)
+                return await ways[min(max(proxy.looks // 2, 1), len(ways)) - 1](proxy, request)
             except ClientError as error:  # it is not up yet, or down again
                 return web.Response(status=502, text=str(error))
 
