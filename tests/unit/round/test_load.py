@@ -40,7 +40,9 @@ def test_half_of_the_answers_of_a_window_end_together_and_the_others_one_by_one(
 
     def limits(window: int, most: int = 96) -> list[int]:
         workload = Workload(dataset=dataclasses.replace(SET, max_tokens=most), concurrency=8)
-        return [body["max_completion_tokens"] for body in load.warm_up_requests(PLAN, PLAN.arms[0], workload, window).bodies]
+        return [
+            body["max_completion_tokens"] for body in load.warm_up_requests(PLAN, PLAN.arms[0], workload, window).bodies
+        ]
 
     assert limits(1)[:8].count(32) == 4
     assert len({*limits(1)[:8]}) == 5

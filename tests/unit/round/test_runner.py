@@ -84,7 +84,7 @@ def test_kernels_that_an_arm_compiled_are_noted_with_the_load(
             (out / "kernels").write_text(str(files))
             room.sent = SendLoad(arm, CODE, window)
             room.perform(ReadClocks())
-        return ArmResult(Replicate(arm=arm.name), "")
+        return ArmResult(Replicate(arm=arm.name))
 
     monkeypatch.setattr(Runner, "protocol", lambda _, arm: protocol(arm))
     room.drive(WIDE)

@@ -183,9 +183,7 @@ def model_of(plan: RoundPlan, arm: ArmCommand, workload: Workload) -> str:
     return name(plan.served_name, adapter) if adapter and name else plan.served_name
 
 
-def send_load(
-    plan: RoundPlan, arm: ArmCommand, workload: Workload, scratch: Path, key: str, window: int = 0
-) -> Loaded:
+def send_load(plan: RoundPlan, arm: ArmCommand, workload: Workload, scratch: Path, key: str, window: int = 0) -> Loaded:
     """Run the client to its end; `window` as in `SendLoad`. Raises LoadError, or TimeoutError."""
     chosen = warm_up_requests(plan, arm, workload, window) if window else load_requests(plan, arm, workload)
     source, target = scratch / "requests.json", scratch / "report.json"
