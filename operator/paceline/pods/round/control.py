@@ -167,7 +167,7 @@ class Control:
 
     def _count(self, name: str) -> int | None:
         found = self._read(name)
-        return int(found) if found.isdigit() else None
+        return int(found) if found.isdecimal() and len(found) < 10 else None
 
     def _write(self, name: str, text: str) -> None:
         _write(self.directory / "in" / self.arm / name, text)
