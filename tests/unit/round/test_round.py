@@ -113,8 +113,11 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) ->
     assert (result.lines_sha256, result.lines_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
     with gzip.open(file, "rt") as lines:
         kept = [json.loads(line) for line in lines]
-    assert [line["workload"] for line in kept if "report" in line] == ["code@1", "chat@8"] * 2
-    assert len(kept[1]["report"]["generated_texts"]) == 5
+    reports = [line for line in kept if "report" in line]
+    assert [line["workload"] for line in reports] == ["code@1", "chat@8"] * 2
+    assert len(reports[0]["report"]["generated_texts"]) == 5
+    medians = [line["warm_up_medians"] for line in kept if "warm_up_medians" in line]
+    assert [len(each) for each in medians] == [p.warm_up_windows for each in result.replicates for p in each.points]
 
 
 def test_a_benchmark_in_which_half_of_the_requests_fail(start: Start, pair: Arms) -> None:
