@@ -37,11 +37,11 @@ class Measured(Run):
             yield from map(json.loads, lines)
 
 
-def measured(name: str, directory: Path, **environment: str) -> Measured:
+def measured(name: str, directory: Path, *options: str, **environment: str) -> Measured:
     sglang, file = Path(os.environ["SGLANG_DIR"]), directory / f"{name}.yaml"
     variables = [word for key, value in environment.items() for word in ("--env", f"{key}={value}")]
     command = [sys.executable, "-m", "paceline.cli", "measure", str(ROOT / "dev" / "sglang" / f"{name}.yaml")]
-    command += ["--venv", str(sglang / "venv"), "--models", str(sglang), "-o", str(file), *variables]
+    command += ["--venv", str(sglang / "venv"), "--models", str(sglang), "-o", str(file), *variables, *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in DECIDED, done.stdout + done.stderr
     return Measured(run=yaml.safe_load(file.read_text()), said=done.stdout, folder=directory / f"{name}.d")
