@@ -181,8 +181,8 @@ def _different(configuration: Configuration) -> Iterator[Refusal]:
             known = parsed.flag or (parsed.written and not flags.complete)
             if known and not flags.is_own(parsed) and not flags.is_ours(parsed):
                 yield parsed.refused(
-                    f"{parsed.written} is not a speculation flag, and arms may differ in speculation only: "
-                    "set it in spec.engine.args, for all arms"
+                    f"{parsed.written} is not a speculation flag: set it in spec.engine.args, for all arms, or in "
+                    "engine.args of this one, to measure it"
                 )
 
 
