@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from tests.support.kubernetes import KUBECTL
+from tests.support.kubernetes import KUBECTL, STATE
 from tests.support.overlay import ROOT
 
 MOVING = "localhost/paceline-moving:dev"
@@ -22,6 +22,14 @@ def move_tag(to: str, directory: Path, image: str = MOVING) -> None:
     archive = directory / f"paceline-moving-{to}.tar"
     write(archive, KUBECTL.parents[1] / "images" / "paceline-sglang-emulator.tar", to, image)
     subprocess.run([ROOT / "dev" / "cluster" / "load-image", archive], check=True, capture_output=True, timeout=120)
+
+
+def remove(image: str) -> None:
+    """From every node, as a kubelet does that needs the space."""
+    for node in (0, 1):
+        socket = STATE / f"node-{node}" / "containerd.sock"
+        command = ["ctr", "--address", socket, "--namespace", "k8s.io", "images", "rm", image]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
 def write(archive: Path, engine: Path, label: str, name: str = MOVING) -> None:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cluster.example import small
+from tests.cluster.example import IMAGE, candidate, small
 from tests.support.kubernetes import Manifest, Namespace, says
 
 DRA_UP = Path(__file__).parents[2] / "dev" / "cluster" / "dra-up"
@@ -19,7 +19,8 @@ def _driver() -> None:
 
 
 def claiming(hub: str) -> Manifest:
-    manifest = small(NAME, hub)
+    own = {"image": IMAGE, "type": "vLLM", "version": "0.33.0"}
+    manifest = small(NAME, hub, candidates=[candidate(), {"name": "vllm", "engine": own}])
     accelerator = manifest["spec"]["accelerator"]
     product = f"device.attributes['{DRIVER}'].productName == '{accelerator['product']}'"
     accelerator |= {"deviceClassName": DRIVER, "deviceSelectors": [product]}
@@ -45,6 +46,9 @@ def test_a_deployment_goes_to_its_verdict_on_claims(here: Namespace, hub: str) -
 
     (run,) = here.list("bench", f"paceline.dev/deployment={NAME}")
     assert run["status"]["verdict"]["outcome"] == "Promote"
+    assert "vllm differs in engine" in run["status"]["verdict"]["message"]
+    notes = [note for one in here.list("benchround") for note in one["spec"].get("notes", ())]
+    assert not [note for note in notes if "devices were not compared" in note], "all containers share the claim"
     here.kubectl("delete", "specdep", NAME)
     here.wait("templates and claims to go", lambda: not _left(here), 300)
 

@@ -1,17 +1,17 @@
-"""Arms of two images and two engines in one round's pod, on the same devices; and an image that is nowhere."""
+"""Arms of two images and two engines in one round's pod, on the same devices; and an image that is gone."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.example import IMAGE, candidate, emulated, small
-from tests.cluster.images import move_tag
+from tests.cluster.images import move_tag, remove
 from tests.support.kubernetes import Manifest, Namespace
-from tests.support.queries import finished, run_of, served
+from tests.support.queries import finished, measuring, run_of, served
 
 NAME = "engines"
-OTHER = "localhost/paceline-engines:dev"
-"""The emulated engine in an image of its own."""
+OTHER, GONE = "localhost/paceline-engines:dev", "localhost/paceline-gone:dev"
+"""The emulated engine in images of their own."""
 OLDER = {"image": OTHER, "type": "SGLang", "version": "0.5.6", "env": emulated(VERSION="0.5.6")}
 VLLM = {"image": IMAGE, "type": "vLLM", "version": "0.33.0"}
 
@@ -54,12 +54,15 @@ def test_a_winner_with_an_image_of_its_own_is_served_from_it(here: Namespace, hu
     assert "--speculative-algorithm" in pod["spec"]["containers"][0]["command"]
 
 
-@pytest.mark.timeout(1200)
-def test_an_image_that_is_nowhere_costs_its_own_arm(here: Namespace, hub: str) -> None:
-    nowhere = {"image": "localhost/paceline-nowhere:dev", "type": "SGLang", "version": "0.5.23"}
+@pytest.mark.timeout(900)
+def test_an_image_that_is_gone_when_its_turn_comes_costs_its_own_arm(here: Namespace, hub: str, tmp_path: Path) -> None:
+    move_tag("gone", tmp_path, GONE)
+    own = {"image": GONE, "type": "SGLang", "version": "0.5.23"}
     pod = {"podTemplate": {"spec": {"containers": [{"name": "server", "imagePullPolicy": "Never"}]}}}
-    here.apply(asked("nowhere", hub, {"name": "next", "engine": nowhere}, engine=pod))
-    run = here.wait("a run", run_of(here, "nowhere"), 120)
+    here.apply(asked("gone", hub, {"name": "next", "engine": own}, engine=pod))
+    run = here.wait("a run", run_of(here, "gone"), 120)
+    here.wait("the first round to measure", measuring(here, run, 0), 60)
+    remove(GONE)
     decided = here.wait("the verdict", finished(here, run), 600)
     verdict = decided["status"]["verdict"]
     assert (verdict["outcome"], verdict["winner"]) == ("Promote", "wide")

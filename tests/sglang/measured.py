@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.sglang.run import Run
+
+from paceline.measure.record import load_run
 
 ROOT = Path(__file__).parents[2]
 DECIDED = (0, 10, 11)
@@ -44,4 +45,4 @@ def measured(name: str, directory: Path, *options: str, **environment: str) -> M
     command += ["--venv", str(sglang / "venv"), "--models", str(sglang), "-o", str(file), *variables, *options]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in DECIDED, done.stdout + done.stderr
-    return Measured(run=yaml.safe_load(file.read_text()), said=done.stdout, folder=directory / f"{name}.d")
+    return Measured(run=load_run(file) or {}, said=done.stdout, folder=directory / f"{name}.d")
