@@ -8,7 +8,7 @@ import pytest
 from tests.support import example_files
 
 from paceline import api
-from paceline.core import DeploymentSpec
+from paceline.core import DeploymentSpec, by_server, server_of
 from paceline.engines import ENGINES
 from paceline.plan.deployment.models import artifacts_of, pin
 from paceline_emulator import flags
@@ -36,11 +36,13 @@ def test_every_argv_is_accepted(name: str, capsys: pytest.CaptureFixture[str]) -
     """By argparse with the flags of that version, and it finds in it what was meant."""
     spec, adapter = DEPLOYMENTS[name], ENGINES["SGLang"]
     for pool in spec.pools:
-        assert adapter.refusals(spec.server, pool.arms) == ()
+        for server, arms in by_server(spec.server, pool.arms):
+            assert adapter.refusals(server, arms) == ()
         for arm in pool.arms:
-            argv = [word.replace("$(LWS_WORKER_INDEX)", "0") for word in adapter.argv(spec.server, arm)]
+            server = server_of(spec.server, arm)
+            argv = [word.replace("$(LWS_WORKER_INDEX)", "0") for word in adapter.argv(server, arm)]
             try:
-                parsed = flags.parse(argv[argv.index("sglang.launch_server") + 1 :], spec.server.engine.version)
+                parsed = flags.parse(argv[argv.index("sglang.launch_server") + 1 :], server.engine.version)
             except SystemExit:
                 pytest.fail(f"{pool.name} {arm.name}: {capsys.readouterr().err.splitlines()[-1]}")
             assert parsed["served_model_name"] == spec.server.served_name
