@@ -15,6 +15,7 @@ from paceline.core import RunSpec
 from paceline.evidence import Replicate
 from paceline.evidence.arguments import Difference
 from paceline.plan.deployment.degraded import watched_pools
+from paceline.plan.deployment.runs import Run
 from paceline.plan.run.imported import _other_versions
 from paceline.report.build import build_report
 
@@ -65,6 +66,18 @@ def test_each_arm_runs_its_image_in_the_round_and_the_winner_its_own_when_it_ser
     world.servers_ready()
     assert world.serving("latency") == "wide"
     assert {pod["spec"]["containers"][0]["image"] for pod in world._servers()} == {NEXT["image"]}
+
+
+def test_the_image_of_an_arm_that_dropped_out_is_remembered() -> None:
+    """The last round is without the winner: its image is not the baseline's."""
+    spec = {"engine": {"image": "a"}, "arms": [{"name": "baseline"}, {"name": "wide", "engine": {"image": "b"}}]}
+    images = {"imageDigests": {"server": "a@sha256:aa", "arm-wide": "b@sha256:bb"}}
+    run = Run(manifest={"metadata": {"name": "r"}, "spec": spec, "status": {"internal": images}})
+    assert (run.image_of("wide"), run.image_of("baseline")) == ("b@sha256:bb", "a@sha256:aa")
+    unknown = Run(
+        manifest={"metadata": {"name": "r"}, "spec": spec, "status": {"internal": {"imageDigests": {"server": "a"}}}}
+    )
+    assert unknown.image_of("wide") == ""
 
 
 def test_a_candidate_may_be_nothing_but_another_release() -> None:

@@ -70,7 +70,7 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     if claim and not claim.name:
         claim = replace(claim, name=f"{name}-models")
     server = core.Server(
-        engine=_engine(spec.engine),
+        engine=spec.engine.whole(),
         target=core.Model(source=spec.target.source, revision=spec.target.revision),
         served_name=spec.target.name_in_requests,
         accelerator=spec.accelerator,
@@ -116,7 +116,7 @@ def _run(text: str) -> core.RunSpec:
     spec = read_spec(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, text))
     server = core.Server(
-        engine=_engine(spec.engine),
+        engine=spec.engine.whole(),
         target=_pinned(spec.target.source, spec.target),
         served_name=spec.target.name_in_requests,
         accelerator=spec.accelerator,
@@ -348,22 +348,6 @@ def _gate(*gates: GateSpec | None, arms: int) -> core.Gate:
 def _written(of: Any, *names: str) -> dict[str, Any]:
     """Those of these fields that the object has and that are set."""
     return {name: value for name in names if (value := getattr(of, name, None)) is not None}
-
-
-def _engine(engine: EngineSpec) -> core.Engine:
-    known = engine.effective()
-    return core.Engine(
-        type=known.type or "",
-        version=known.version or "",
-        image=engine.image,
-        args=engine.args,
-        trust_remote_code=engine.trust_remote_code,
-        env=plain(engine.env),
-        eagle3_targets=engine.eagle3_targets or (),
-        api_key=engine.api_key_secret_ref,
-        admin_key=engine.admin_key_secret_ref,
-        pod_template=engine.pod_template or {},
-    )
 
 
 def _variables(env: Iterable[Mapping[str, Any]]) -> tuple[EnvVar, ...]:

@@ -134,7 +134,7 @@ RULES: Mapping[type[Any], tuple[Rule, ...]] = {
 
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
-    return hidden_twins(spec.candidates or (), spec.draft, spec.engine.effective().type or "")
+    return hidden_twins(spec.candidates or (), spec.draft, spec.engine.whole())
 
 
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"

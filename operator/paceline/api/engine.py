@@ -16,7 +16,7 @@ from paceline.core import SecretKey
 from paceline.core.server import GPU, GPU_LABEL
 from paceline.core.types import Architecture, Arguments, Matches, Unique
 from paceline.engines import ENGINES, TPU
-from paceline.engines.images import PUBLISHED, RELEASE, engine_and_version
+from paceline.engines.images import PUBLISHED, RELEASE, engine_and_version, named
 
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 MOST_TEMPLATE_BYTES = 65536
@@ -68,7 +68,7 @@ class EngineChange(SchemaModel):
         ),
         *_of_the_image("!has(self.image) || "),
         Rule(
-            cel="has(self.image) || has(self.args) || has(self.env)",
+            cel="has(self.image) || has(self.args) || (has(self.env) && self.env.size() > 0)",
             message="engine must have an image, args or env: without them it is the same engine",
         ),
     )
@@ -95,6 +95,8 @@ class EngineChange(SchemaModel):
             type=type,
             version=version or engine.version,
             image=self.image or engine.image,
+            # They are of a fork: a published image has its release's hooks alone.
+            eagle3_targets=() if named(self.image or "") else engine.eagle3_targets,
             args=args if args is not None else engine.args if same else (),
             env=tuple(replaced.values()),
             admin_key=engine.admin_key if same or ENGINES[type].capabilities.admin_key else None,
@@ -155,6 +157,22 @@ class EngineSpec(SchemaModel):
     def effective(self) -> Self:
         type, version = engine_and_version(self.type, self.version, self.image)
         return self.model_copy(update={"type": type, "version": version})
+
+    def whole(self) -> core.Engine:
+        """Every default filled in."""
+        type, version = engine_and_version(self.type, self.version, self.image)
+        return core.Engine(
+            type=type or "",
+            version=version or "",
+            image=self.image,
+            args=self.args,
+            trust_remote_code=self.trust_remote_code,
+            env=plain(self.env),
+            eagle3_targets=self.eagle3_targets or (),
+            api_key=self.api_key_secret_ref,
+            admin_key=self.admin_key_secret_ref,
+            pod_template=self.pod_template or {},
+        )
 
 
 TPU_NODES = f"productLabel must be a label of TPU nodes if resourceName is {TPU}: {TPU_LABEL} on GKE"

@@ -12,11 +12,10 @@ from paceline.api.gate import GateSpec
 from paceline.api.load import LoadSpec, overlap
 from paceline.api.model import SchemaModel
 from paceline.api.rules import Rule, Violation
-from paceline.core import SHAPES, EndpointPickerReference, Range, Widths
+from paceline.core import SHAPES, EndpointPickerReference, Engine, Range, Widths
 from paceline.core.gateway import HeaderValue
 from paceline.core.types import Arguments, ArmName, PoolName, Unique
 from paceline.engines import ENGINES
-from paceline.engines.images import engine_and_version
 
 WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
 
@@ -33,6 +32,11 @@ class CandidateSpec(ShapeSpec):
         ),
         *OF_DEPTHS,
     )
+
+    @property
+    def shapes(self) -> bool:
+        """Whether it speculates."""
+        return any(getattr(self, name) is not None for name in FIELDS_OF_SHAPE)
 
     draft: DraftSpec | None = None
     """Replaces spec.draft as a whole. A candidate without a shape (tree … custom) has no draft."""
@@ -113,27 +117,34 @@ class PoolSpec(SchemaModel):
     """Makes an InferencePool of the pool's servers; the route of spec.gateway then leads to it."""
 
 
-def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None, engine: str) -> Iterator[Violation]:
-    """Candidates that are equal once the default draft is filled in and arguments have one form."""
-    forms = [(candidate.name, canonical(candidate, default, engine)) for candidate in candidates]
+def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None, shared: Engine) -> Iterator[Violation]:
+    """Candidates that are equal once the default draft is filled in and arguments have one form; and those that are the
+    baseline."""
+    forms = [(candidate.name, canonical(candidate, default, shared)) for candidate in candidates]
     for j, (name, form) in enumerate(forms):
-        if twin := next((earlier for earlier, same in forms[:j] if same == form), None):
+        own = candidates[j].engine
+        if own and not candidates[j].shapes and _form(own.of(shared)) == _form(shared):
+            yield f".candidates[{j}].engine", "must differ from spec.engine: without a shape this is the baseline"
+        elif twin := next((earlier for earlier, same in forms[:j] if same == form), None):
             yield f".candidates[{j}]", f"{name} is the same as {twin}: {TWINS}"
 
 
-def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) -> tuple[Any, ...]:
+def _form(engine: Engine) -> tuple[Any, ...]:
+    return engine.type, engine.version, engine.image, _by_flag(engine.args, engine.type), sorted(map(str, engine.env))
+
+
+def canonical(candidate: CandidateSpec, default: DraftSpec | None, shared: Engine) -> tuple[Any, ...]:
     """A form in which equal candidates are equal. These do not differ: MTP and NEXTN; names of algorithms in any case;
     `--a b` and `--a=b`; different flags in any order (the order of a repeated flag may matter); `--a-b` and `--a_b` if
     the engine takes both; JSON in any layout. An algorithm's own flags and the candidate's flags are part of one
     command."""
-    draft = candidate.draft or default
+    draft = (candidate.draft or default) if candidate.shapes else None
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
     shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
     own = candidate.custom.args if candidate.custom else None
-    change = candidate.engine
-    engine = (change and engine_and_version(change.type, None, change.image or "")[0]) or engine
-    return head, change, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
+    engine = candidate.engine.of(shared) if candidate.engine else shared
+    return head, _form(engine), *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine.type)
 
 
 def _by_flag(arguments: Arguments, engine: str) -> list[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Collection, Iterable, Mapping
@@ -12,6 +13,8 @@ from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.engines import ENGINES
 from paceline.measure import devices, emulated
 from paceline.measure.machine import Program
+
+_ARM = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 class CannotError(RuntimeError):
@@ -58,7 +61,11 @@ def _by_arm(option: str, given: Iterable[str], named: Collection[str], names: Co
     for text in given:
         arm, equals, value = text.partition("=")
         if not (equals and arm in names):
+            if equals and _ARM.fullmatch(arm) and not Path(text).exists():
+                raise CannotError(f"{option}: no arm is named {arm}; there are {', '.join(sorted(names))}")
             arm, value = "", text
+        if not value:
+            raise CannotError(f"{option}: {text or 'it'} names nothing: write what starts the servers")
         if arm and arm not in named:
             raise CannotError(
                 f"{option}: {arm} has no engine of its own in the file: write its engine.image and version"
@@ -70,7 +77,10 @@ def _by_arm(option: str, given: Iterable[str], named: Collection[str], names: Co
 
 
 def _program(args: argparse.Namespace, server: Server, venv: str | None, command: str | None) -> Program:
-    words = emulated.command(server) if args.emulated else tuple(shlex.split(command or "")) or None
+    try:
+        words = emulated.command(server) if args.emulated else tuple(shlex.split(command or "")) or None
+    except ValueError as error:
+        raise CannotError(f"--engine-command: {command}: {error}") from error
     variables = dict(emulated.emulator_variables(server)) if args.emulated else {}
     if venv:
         place = Path(venv)

@@ -10,6 +10,8 @@ from paceline.core.workload import Workload
 START_SECONDS = 1800.0
 WORKLOAD_SECONDS = 1800.0
 """The shortest timeout of a workload, in seconds."""
+PULL_SECONDS = 3600.0
+"""Time for the image of an arm, which is pulled when its turn comes: tens of gigabytes."""
 LEAST_SPEED = 5.0
 """Tokens per second of one request among others; a slower server counts as hung. Half of the slowest published speed of
 any example: 10, a chain of sglang-jax on a TPU v5e."""

@@ -30,7 +30,7 @@ def _values(argv: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     for word in argv:
         if word.startswith("--"):
             flag, equals, value = word.partition("=")
-            name = flag.removeprefix("--").replace("-", "_")
+            name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
             found[name] = (value,) if equals else ()
         elif name:
             found[name] = (*found[name], word)

@@ -39,7 +39,9 @@ def to_hide(*servers: Server) -> tuple[Mapping[str, Any], ...]:
         said = {str(one["name"]): one for one in (*_template(server, "env"), *server.engine.env)}
         for name, one in said.items():
             if _is_secret(one) and secrets.get(name) != (secret := one["valueFrom"]["secretKeyRef"]):
-                secrets[f"{name}_{number}" if name in secrets else name] = secret
+                while name in secrets:
+                    name = f"{name}_{number}"
+                secrets[name] = secret
     return tuple(
         # The server's container reports missing keys.
         {"name": f"{HIDE}{name}", "valueFrom": {"secretKeyRef": {**secret, "optional": True}}}
@@ -54,6 +56,11 @@ def all_to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
         {"prefix": f"{HIDE}{number}_", "secretRef": {**one["secretRef"], "optional": True}}
         for number, one in enumerate(whole)
     )
+
+
+def of_template(server: Server) -> Iterator[Mapping[str, Any]]:
+    """The variables that the pod template gives the server's container."""
+    return _template(server, "env")
 
 
 def _template(server: Server, field: str) -> Iterator[Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
     engines_with,
+    keys,
     load_rules,
     lora,
     nodes,
@@ -45,6 +46,7 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
         *(refusal for pool_refusals in pools for refusal in pool_refusals),
         *_shared(spec.server, loads),
         *_of_datasets(spec, written),
+        *_of_pickers(spec),
         *nodes.never_served(spec),
     )
     return tuple(dict.fromkeys(refusals))
@@ -110,7 +112,12 @@ def _shared(server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
 
 def _of_own(shared: Server, arms: Sequence[Arm], workloads: Sequence[Workload], place: Locate) -> Iterator[Refusal]:
     """The same for arms with an engine of their own."""
+    template = {str(one.get("name")) for one in keys.of_template(shared)}
     for server, (arm,) in by_server(shared, arms)[1:]:
+        for name in (str(one["name"]) for one in server.engine.env if one not in shared.engine.env):
+            if name in template:
+                message = f"{name} is set in spec.engine.podTemplate, which wins: take it out there"
+                yield Refusal(rule="own-variable", path=place(arm.name, "engine.env"), message=message)
         for refusal in _of_loads(server, workloads):
             yield replace(refusal, path=_path_of_own(shared, arm, refusal.path, place))
 
@@ -132,7 +139,8 @@ def _path_of_own(shared: Server, arm: Arm, path: str, place: Locate) -> str:
         return place(arm.name, "engine.args")
     if path.startswith("engine.env["):
         return place(arm.name, "engine.env")
-    return place(arm.name, path) if path.startswith("engine.") else f"spec.{path}"
+    own = path.startswith(("engine.args", "engine.type", "engine.version"))
+    return place(arm.name, path) if own else f"spec.{path}"
 
 
 def _of_workloads(spec: RunSpec) -> Iterator[Refusal]:
@@ -143,6 +151,17 @@ def _of_workloads(spec: RunSpec) -> Iterator[Refusal]:
 def _requests(server: Server, arms: Sequence[Arm], loads: Sequence[Workload]) -> Iterator[tuple[Workload, Refusal]]:
     for own, group in by_server(server, arms):
         yield from request_rules.refusals(ENGINES[own.engine.type], group, loads)
+
+
+def _of_pickers(spec: DeploymentSpec) -> Iterator[Refusal]:
+    """An InferencePool has one port for all of its servers, also while those of one engine replace another's."""
+    for n, pool in enumerate(spec.pools):
+        servers = (server for server, arms in by_server(spec.server, pool.arms) if arms)
+        ports = {server.engine.type: ENGINES[server.engine.type].port for server in servers}
+        if pool.endpoint_picker_ref and len({*ports.values()}) > 1:
+            listen = " and ".join(f"{engine} at {port}" for engine, port in ports.items())
+            message = f"knows one port, but {listen} listen: leave it out, or name candidates of one engine"
+            yield Refusal(rule="picker-port", path=f"spec.pools[{n}].endpointPickerRef", message=message)
 
 
 def _of_datasets(spec: DeploymentSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:

@@ -76,9 +76,10 @@ def differences(
 
 
 def in_common(engine: str, arguments: Mapping[str, str]) -> dict[str, str]:
-    """What engines of all types report, by a common name (`Adapter.common`)."""
+    """What engines of all types report, by a common name (`Adapter.common`). An unset one says nothing: some engines
+    leave unset what a checkpoint decides, and others report it."""
     names = ENGINES[engine].common
-    return {common: arguments[own] for common, own in names.items() if own in arguments}
+    return {common: value for common, own in names.items() if (value := arguments.get(own, "null")) != "null"}
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, str]]:

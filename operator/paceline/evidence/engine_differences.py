@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from paceline.api.round import Round
 from paceline.core import Arm, Engine, Server
 from paceline.core.text import count
-from paceline.engines.release import release
 
 _NAMED = 4
 """Differences that a sentence names; the others are counted."""
@@ -44,9 +43,6 @@ def engine_differences(server: Server, arm: Arm, rounds: Sequence[Round]) -> Eng
     resolved = {_flag(name[0]): text for text in (last.differs if last else ()) if (name := _NAME.match(text))}
     more = max(0, (last.differing or 0) - len(last.differs)) if last else 0
     named = {**dict(_of_the_spec(arm.engine, server.engine)), **resolved}
-    said, wanted = last.version if last else "", arm.engine.version
-    if said and release(said) != release(wanted):
-        named["engine.version"] = f"engine.version is {wanted}, but its image reports {said}: set it to that"
     return EngineDifferences(named, more)
 
 

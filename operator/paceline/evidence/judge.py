@@ -5,12 +5,13 @@ gives the reason in status. A number that is absent or not finite never passes.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from paceline.core import Workload
 from paceline.core.text import count
+from paceline.engines.release import release
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand, RoundPlan
@@ -139,6 +140,19 @@ def arguments_as_expected(case: Case) -> Objection | None:
     return _unmeasured(message) if message else None
 
 
+def release_as_written(case: Case) -> Objection | None:
+    """An arm with an engine of its own is measured for its release: another one, or the baseline's, shows nothing."""
+    said, wanted = case.replicate.version if case.replicate else "", case.arm.engine_version
+    if case.arm.held is None or not said or not release(wanted) or release(said) == release(wanted):
+        return None
+    return _unmeasured(f"the server is {said}, not {wanted} as in engine.version of {case.arm.name}")
+
+
+def is_held(name: str, held: Collection[str]) -> bool:
+    """A flag's name covers the arguments below it."""
+    return name in held or any(name.startswith(f"{one}.") for one in held)
+
+
 def arguments_equal(case: Case) -> Objection | None:
     """Only speculation, and arguments changed by it, may differ from the baseline; on an arm with an engine of its own,
     all but the held ones. A baseline that ended before it was measured is not compared."""
@@ -151,7 +165,7 @@ def arguments_equal(case: Case) -> Objection | None:
         value, baseline = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
         if held is None and value != baseline:
             return _unmeasured(f"{key} is {value}, but {baseline} on the baseline")
-    if wrong := [one for one in differs or () if held is None or one.name in held]:
+    if wrong := [one for one in differs or () if held is None or is_held(one.name, held)]:
         more = f" (the first of {case.replicate.differing} that differ)" if case.replicate.differing > 1 else ""
         return _unmeasured(f"{wrong[0]}{more}")
     if held is None and differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
@@ -310,7 +324,14 @@ def outputs_compared(case: Case) -> Objection | None:
     return _unmeasured(f"the outputs were not compared: {why}") if why else None
 
 
-RULES: tuple[ReplicateRule, ...] = (was_run, server_lived, arguments_as_expected, arguments_equal, was_measured)
+RULES: tuple[ReplicateRule, ...] = (
+    was_run,
+    server_lived,
+    arguments_as_expected,
+    release_as_written,
+    arguments_equal,
+    was_measured,
+)
 POINT_RULES: tuple[PointRule, ...] = (
     all_completed,
     no_errors,

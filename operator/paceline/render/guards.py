@@ -1,6 +1,6 @@
 """Objects that protect pods: network policies, and disruption budgets that limit a drain."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core import Server
@@ -14,11 +14,11 @@ NETWORK_POLICY, DISRUPTION_BUDGET = "NetworkPolicy", "PodDisruptionBudget"
 DNS = 53
 
 
-def servers_network(owner: Owner, pool: str, servers: Sequence[Server]) -> Manifest:
-    """Ingress to the ports of the arms' engines and the ports that the user's containers declare, and to all ports
-    between the nodes of a server. Egress is unrestricted: a server may store its cache elsewhere."""
+def servers_network(owner: Owner, pool: str, servers: Sequence[Server], kept: Iterable[int] = ()) -> Manifest:
+    """Ingress to the ports of the arms' engines and of `kept` renderings, to those that the user's containers declare,
+    and to all ports between the nodes of a server. Egress is unrestricted: a server may store its cache elsewhere."""
     among = labels(owner, pool)
-    ingress: list[Manifest] = [{"ports": list(_ports(servers))}]
+    ingress: list[Manifest] = [{"ports": list(_ports(servers, kept))}]
     if servers[0].accelerator.nodes > 1:
         ingress.append({"from": [{"podSelector": {"matchLabels": among}}]})
     return {
@@ -60,8 +60,8 @@ def disruption_budget(owner: Owner, pool: str) -> Manifest:
     }
 
 
-def _ports(servers: Sequence[Server]) -> Iterator[Mapping[str, Any]]:
-    for port in dict.fromkeys(ENGINES[server.engine.type].port for server in servers):
+def _ports(servers: Sequence[Server], kept: Iterable[int]) -> Iterator[Mapping[str, Any]]:
+    for port in sorted({*(ENGINES[server.engine.type].port for server in servers), *kept}):
         yield {"port": port, "protocol": "TCP"}
     spec = servers[0].engine.pod_template.get("spec", {})
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):

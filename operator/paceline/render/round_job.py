@@ -17,7 +17,7 @@ from paceline.core.names import (
     RUN_LABEL,
     round_name,
 )
-from paceline.core.timeouts import WORKLOAD_SECONDS
+from paceline.core.timeouts import PULL_SECONDS, WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
 from paceline.engines.held_arguments import held_arguments
 from paceline.engines.pod_template import CLIENT, CONCLUDE, CONTROL, SIDECAR, arm_container
@@ -244,10 +244,12 @@ def round_claims(owner: Owner, run: RunSpec) -> tuple[Manifest, ...]:
 
 
 def _deadline(plan: RoundPlan) -> int:
-    """Maximum seconds of a round: every start and every workload uses its full timeout."""
-    loads = sum(plan.timeout_of(workload) for arm in plan.arms for workload in plan.workloads_of(arm))
+    """Maximum seconds of a round: every start, every warm-up and every workload uses its full timeout, and every image
+    is pulled."""
+    loads = 2 * sum(plan.timeout_of(workload) for arm in plan.arms for workload in plan.workloads_of(arm))
     of_each = plan.start_timeout_seconds + (plan.workload_timeout_seconds if plan.parity else 0)
-    return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * of_each + loads))
+    images = 1 + sum(arm.held is not None for arm in plan.arms)
+    return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + images * PULL_SECONDS + len(plan.arms) * of_each + loads))
 
 
 def as_it_is(script: str) -> str:

@@ -79,7 +79,7 @@ def run(manifest: Object) -> RunView:
             [
                 _found(status, candidates, rest),
                 *facts.own_args_notes(spec),
-                *(f"{found.in_words(arm)}." for arm, found in differ.items()),
+                *(f"{found.in_words(arm)}." for arm, found in differ.items() if found.named),
                 *facts.imported_note(rounds),
             ]
         ),
@@ -108,7 +108,7 @@ def run(manifest: Object) -> RunView:
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
         notes=(
-            *(f"{arm}: {'; '.join(found.sentences)}." for arm, found in differ.items()),
+            *(f"{arm}: {'; '.join(found.sentences)}." for arm, found in differ.items() if found.named),
             *facts.notes(rounds),
         ),
         noise=finite(status.noise),

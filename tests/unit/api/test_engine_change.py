@@ -108,6 +108,8 @@ def test_no_arguments_are_another_question_than_those_of_all() -> None:
         ("engine.version", {"image": "docker.io/ours/fork:1"}, {}),
         ("engine.type", {"image": NEXT, "type": "vLLM"}, {}),
         ("engine", {}, {}),
+        ("engine", {"env": []}, {}),
+        ("engine", {"env": ENV}, {}),
         ("engine.type", {"image": "ghcr.io/sgl-project/sgl-jax:v0.1.0", "type": "SGLangJAX", "version": "0.1.0"}, {}),
         ("engine.args[0]", {"args": ["--attention-backnd=triton"]}, {}),
         ("engine.env", {"env": [{"name": "SGLANG_SIMULATE_ACC_LEN", "value": "3"}]}, {}),
@@ -122,6 +124,35 @@ def test_what_is_wrong_is_told_at_the_candidate(
     found = wrong(with_engine(engine, **candidate))
     assert ".".join(filter(None, ("spec.candidates[2]", path))) in {one.path for one in found}
     says(*found)
+
+
+def test_twins_are_seen_through_their_engines(says: Says) -> None:
+    asked = with_engine({"image": NEXT}, tree={"numSteps": 2})
+    twin = {"name": "twin", "engine": {"image": NEXT, "version": "0.5.24", "type": "SGLang"}, "tree": {"numSteps": 2}}
+    (one,) = problems(changed(asked, ("spec.candidates", [*asked["spec"]["candidates"], twin])))
+    assert one.path == "spec.candidates[3]"
+    says(one)
+
+
+def test_a_published_image_has_no_hook_of_a_fork() -> None:
+    assert engine_of(with_engine({"image": "docker.io/ours/fork:2", "version": "0.5.7"})).eagle3_targets
+    assert not engine_of(with_engine({"image": NEXT})).eagle3_targets
+
+
+def test_a_variable_of_the_pod_template_cannot_be_the_change(says: Says) -> None:
+    template = {"spec": {"containers": [{"name": "server", "env": [{"name": "B", "value": "9"}]}]}}
+    asked = changed(with_engine({"env": [{"name": "B", "value": "3"}]}), ("spec.engine.podTemplate", template))
+    found = [one for one in wrong(asked) if one.path == "spec.candidates[2].engine.env"]
+    says(*found)
+    assert len(found) == 1
+
+
+def test_an_endpoint_picker_knows_one_port(says: Says) -> None:
+    picker = {"name": "epp", "port": {"number": 9002}}
+    asked = changed(with_engine({"image": "vllm/vllm-openai:v0.33.0"}), ("spec.pools.0.endpointPickerRef", picker))
+    (one,) = [one for one in wrong(asked) if "endpointPickerRef" in one.path]
+    says(one)
+    assert wrong(changed(with_engine({"image": NEXT}), ("spec.pools.0.endpointPickerRef", picker))) == []
 
 
 def test_a_search_compares_trees_on_one_engine(says: Says) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from paceline.api.pool import CandidateSpec, canonical
+from paceline.core import Engine
 
 Written = tuple[list[str], list[str]]
 """The algorithm's own flags, and the candidate's."""
@@ -18,7 +19,8 @@ def what(written: Written, engine: str = "SGLang") -> object:
         "custom": {"args": tuple(own)},
         "args": tuple(args),
     }
-    return canonical(CandidateSpec.model_validate_json(json.dumps(said)), None, engine)
+    shared = Engine(type=engine, version="1.0", image="engine")
+    return canonical(CandidateSpec.model_validate_json(json.dumps(said)), None, shared)
 
 
 @pytest.mark.parametrize(

@@ -43,3 +43,11 @@ def test_the_speculation_of_such_an_arm_is_not_held() -> None:
     held = held_arguments(server(), arm)
     assert held is not None
     assert not [name for name in held if name.startswith("speculative")]
+
+
+def test_a_switch_that_is_off_for_both_is_held_by_its_name() -> None:
+    shared = server()
+    off = replace(shared.engine, type="vLLM", version="0.33.0", args=("--no-enable-prefix-caching",))
+    held = held_arguments(replace(shared, engine=off), Arm(name="next", engine=replace(off, image="other")))
+    assert held is not None
+    assert "enable_prefix_caching" in held

@@ -8,6 +8,7 @@ from paceline.evidence.arguments import (
     arguments_digest,
     comparable,
     differences,
+    in_common,
     pick,
     publishable,
 )
@@ -79,3 +80,11 @@ def test_differences_are_told_by_name_with_both_values_and_in_few_words() -> Non
     assert len(long.value) == LONGEST_VALUE_SHOWN
     assert [one.name for one in differences({"a": "1", "b": "1"}, {}, held=("b",))] == ["b", "a"]
     assert differences({"a": "1"}, {"a": "1"}) == ()
+
+
+def test_what_an_engine_leaves_unset_is_not_compared_with_another_engine() -> None:
+    """vLLM names the method of a quantised checkpoint, where SGLang has null."""
+    assert in_common("SGLang", {"quantization": "null", "kv_cache_dtype": '"auto"', "tp_size": "1"}) == {
+        "kv_cache_dtype": '"auto"'
+    }
+    assert in_common("vLLM", {"quantization": '"fp8"'}) == {"quantization": '"fp8"'}

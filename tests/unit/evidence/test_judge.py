@@ -131,6 +131,26 @@ def test_an_engine_of_its_own_may_resolve_other_arguments_but_the_held_ones(held
     assert verdict(wide=other, plan=plan)["wide", "code@1"].valid is valid
 
 
+@pytest.mark.parametrize(("said", "held", "valid"), [
+    ("0.5.24+cu129", (), True), ("0.5.23", (), False), ("0.5.23", None, True), ("", (), True),
+])  # fmt: skip
+def test_an_arm_is_measured_for_its_release(said: str, held: tuple[str, ...] | None, valid: bool) -> None:
+    """One virtual environment for all arms would else promote a release that never ran."""
+    baseline, arm = PLAN.arms
+    arms = (baseline, dataclasses.replace(arm, held=held, engine_version="0.5.24"))
+    found = verdict(wide=dataclasses.replace(WIDE, version=said), plan=dataclasses.replace(PLAN, arms=arms))
+    assert found["wide", "code@1"].valid is valid
+
+
+def test_a_held_flag_covers_what_is_below_it() -> None:
+    below = (Difference("compilation_config.mode", "0", "3"),)
+    baseline, arm = PLAN.arms
+    for held, valid in ((("compilation_config",), False), (("compilation",), True)):
+        plan = dataclasses.replace(PLAN, arms=(baseline, dataclasses.replace(arm, held=held)))
+        other = dataclasses.replace(WIDE, differs=below, differing=1)
+        assert verdict(wide=other, plan=plan)["wide", "code@1"].valid is valid
+
+
 def test_a_candidate_without_a_draft_does_not_speculate(says: Says) -> None:
     baseline, arm = PLAN.arms
     plan = dataclasses.replace(PLAN, arms=(baseline, dataclasses.replace(arm, plain=True, expected={})))

@@ -66,6 +66,9 @@ def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.Captur
         ("--venv", "baseline={there}/no"),
         ("--venv", "wide={there}"),
         ("--engine-command", "/bin/false"),
+        ("--engine-command", "wide='x"),
+        ("--venv", "nope={there}"),
+        ("--venv", "baseline="),
     ],
 )
 def test_what_cannot_be_written_or_started_is_told_before_anything_is_downloaded(

@@ -11,6 +11,7 @@ from tests.support.world import example as in_world
 
 from paceline import api
 from paceline.core import Dataset, RunSpec, Timeouts, Workload
+from paceline.core.timeouts import PULL_SECONDS
 from paceline.evidence import RoundPlan, fingerprint
 from paceline.render import round_job
 from paceline.render.round_job import LONGEST_DEADLINE, SLACK_SECONDS, round_plan
@@ -60,8 +61,9 @@ def test_what_a_person_says_is_for_every_workload() -> None:
 
 def test_a_rounds_deadline_is_the_sum_of_what_it_waits_for() -> None:
     short, long = load(6, 96), load(64, 4096, concurrency=2)
-    each = HALF_AN_HOUR + Timeouts().of(short) + Timeouts().of(long)
-    assert deadline(replace(run(), workloads=(short, long))) == SLACK_SECONDS + len(pool().spec.arms) * each
+    each = HALF_AN_HOUR + 2 * (Timeouts().of(short) + Timeouts().of(long))  # each with its warm-up
+    arms = len(pool().spec.arms)
+    assert deadline(replace(run(), workloads=(short, long))) == SLACK_SECONDS + PULL_SECONDS + arms * each
     assert deadline(replace(run(), workloads=(load(100_000, 131_072),))) == LONGEST_DEADLINE
 
 

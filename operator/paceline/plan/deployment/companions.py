@@ -7,6 +7,7 @@ from datetime import datetime
 from paceline.core import DeploymentSpec, PoolSettings, Server, by_server, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
+from paceline.engines.pod_template import SERVER
 from paceline.plan.deployment.choose import Rollout
 from paceline.plan.deployment.pool import Pool, name_conflict
 from paceline.plan.deployment.snapshot import Snapshot
@@ -81,9 +82,17 @@ def _wanted(pool: Pool) -> Iterator[Manifest]:
     owner, settings = pool.snapshot.owner, pool.snapshot.settings
     if "servers" in settings.network_policies:
         servers = tuple(server for server, _ in by_server(pool.server, pool.spec.arms))
-        yield servers_network(owner, pool.name, servers)
+        yield servers_network(owner, pool.name, servers, _kept_ports(pool))
     if settings.disruption_budgets:
         yield disruption_budget(owner, pool.name)
+
+
+def _kept_ports(pool: Pool) -> Iterator[int]:
+    """Ports of servers that may still answer although no arm of the spec has their engine."""
+    for revision in pool.kept.values():
+        for container in revision["data"]["template"]["spec"]["containers"]:
+            if container["name"] == SERVER:
+                yield from (port["containerPort"] for port in container.get("ports", ()))
 
 
 def routes(

@@ -166,8 +166,8 @@ class Run:
 
     def image_of(self, arm: str) -> str:
         """The image that the arm's servers ran, as reported by the kubelet; "" if not reported."""
-        digests = self.status.image_digests
-        return digests.get(arm_container(arm)) or digests.get(SERVER, "")
+        own = any(one.get("engine") for one in self.spec["arms"] if one["name"] == arm)
+        return self.status.image_digests.get(arm_container(arm) if own else SERVER, "")
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
         """Whether its verdict also answers the question of `wanted`, although it compared more candidates by the same

@@ -3,10 +3,17 @@
 
 from dataclasses import replace
 
+from paceline.api.round import Round
 from paceline.core import BASELINE
 from paceline.engines.pod_template import arm_container
 from paceline.evidence import Replicate, RoundPlan, RoundResult
 from paceline.plan.run.snapshot import End
+
+_NOT_RUN = "not run: "
+
+
+def is_cut_short(record: Round) -> bool:
+    return any(note.startswith(_NOT_RUN) for note in record.notes)
 
 
 def as_far_as_it_came(
@@ -28,8 +35,8 @@ def as_far_as_it_came(
     failed = (Replicate(arm=arm, error=end.line, failure=end.failure) for arm in killed)
     return replace(plan, arms=tuple(arm for arm in plan.arms if arm.name in ran)), replace(
         result,
-        replicates=(*result.replicates, *failed),
+        replicates=(*(one for one in result.replicates if one.arm in ran), *failed),
         # The file has more lines by now than the client had counted.
         lines_sha256="",
-        notes=(*result.notes, *([f"not run: {left}: {end.line}"] if left else [])),
+        notes=(*result.notes, *([f"{_NOT_RUN}{left}: {end.line}"] if left else [])),
     )

@@ -35,8 +35,10 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         return measured
     last = evidence.results[-1]
     ends = [one.completion_time for one in evidence.results]
-    images = {SERVER: last.image, CLIENT: last.client_image}
-    images |= {arm_container(one.arm): one.image for one in last.replicates}
+    images = {CLIENT: last.client_image}
+    for record in evidence.results:  # an arm may have dropped out of the last one
+        images |= {SERVER: record.image} if record.image else {}
+        images |= {arm_container(one.arm): one.image for one in record.replicates if one.image}
     return {
         **measured,
         **_RESULTS[evidence.spec.purpose](evidence),

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from paceline import __version__
 from paceline.core import Workload
 from paceline.core.text import count, in_all_texts
+from paceline.core.timeouts import PULL_SECONDS
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult, encode
 from paceline.evidence.arguments import MOST, differences, in_common
@@ -81,7 +82,9 @@ class Runner:
     def so_far(self, results: Sequence[ArmResult], started: float, began: float) -> RoundResult:
         """`started`: epoch seconds; `began`: monotonic seconds of the same moment."""
         known = {value for arm in self.plan.arms for value in arm.expected.values()}
-        versions = [one.replicate.version for one in self.baseline_first(results) if one.replicate.version]
+        versions = [one.replicate.version for one in results if one.replicate.version]
+        shared = {arm.name for arm in self.plan.arms if arm.held is None}
+        of_shared = [one.replicate.version for one in results if one.replicate.version and one.replicate.arm in shared]
         digest, length = self.lines_digest()
         machine = self.machine or MachineReport()
         result = RoundResult(
@@ -93,7 +96,7 @@ class Runner:
             driver=machine.driver,
             datasets=load.digests(self.plan),
             prompts=load.usable_prompts(self.plan),
-            engine_version=versions[0] if versions else "",
+            engine_version=of_shared[0] if of_shared else "",
             paceline=__version__,
             emulated=any(_EMULATED in version for version in versions),
             started=started,
@@ -104,10 +107,6 @@ class Runner:
             notes=tuple(self.notes),
         )
         return self.keys.masked(result, known)
-
-    def baseline_first(self, results: Sequence[ArmResult]) -> list[ArmResult]:
-        baseline = self.plan.baseline
-        return sorted(results, key=lambda one: baseline is None or one.replicate.arm != baseline.name)
 
     def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
         """Adds differences from the baseline's arguments, and the comparison of answers, which is known once the last
@@ -131,7 +130,9 @@ class Runner:
         """The replicate with its differences from the baseline's arguments; of another engine, in common names."""
         first = self.plan.baseline
         if first and arm.engine != first.engine:
-            arguments, base = in_common(arm.engine, arguments), in_common(first.engine, base)
+            ours, theirs = in_common(arm.engine, arguments), in_common(first.engine, base)
+            arguments = {name: value for name, value in ours.items() if name in theirs}
+            base = {name: theirs[name] for name in arguments}
         found = differences(arguments, base, arm.held or ())
         return replace(replicate, differs=found[:MOST], differing=len(found))
 
@@ -139,7 +140,7 @@ class Runner:
         """Runs the protocol of one arm to its end, in its container."""
         self.arm = arm
         self.control = Control(self.directory, arm.name, self.keys)
-        self.control.wait_for_wrapper(self.plan.start_timeout_seconds)
+        self.control.wait_for_wrapper(self.plan.start_timeout_seconds + PULL_SECONDS)
         self.check_devices()
         result = self.protocol(arm)
         if self.compiled:  # its start was slower than later ones will be, and so was a load

@@ -163,7 +163,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads_of(arm):
-            warmed_up = yield from _warm_up(arm, workload, probe)
+            warmed_up = yield from _warm_up(arm, workload, probe, plan.timeout_of(workload))
             before = yield from _look(probe)
             cold: tuple[Reading, ...] = yield ReadClocks()
             loaded: Loaded = yield SendLoad(arm, workload)
@@ -212,22 +212,26 @@ class _WarmedUp:
     template: int
 
 
-def _warm_up(arm: ArmCommand, workload: Workload, probe: Probe) -> Generator[Instruction, Any, _WarmedUp]:
-    """Send windows until requests become no faster. All windows have the same prompts, so their difference is the
-    server's; each begins with an empty cache."""
+def _warm_up(
+    arm: ArmCommand, workload: Workload, probe: Probe, most_seconds: float
+) -> Generator[Instruction, Any, _WarmedUp]:
+    """Send windows until requests become no faster, or another one would last beyond the limit. All windows have the
+    same prompts, so their difference is the server's; each begins with an empty cache."""
     medians: list[float | None] = []
-    gain = None
+    gain, spent = None, 0.0
     for window in range(1, MOST_WINDOWS + 1):
         report = (yield SendLoad(arm, workload, window)).report
         if probe.flush_path:
             yield Flush(probe.flush_path)
         took = [row.seconds for row in request_rows(report) if not row.error]
         medians.append(median(took) if took else None)
+        spent += report["duration"]
         if window > 1:
             before, now = medians[-2:]
             gain = max(0.0, before / now - 1) if before and now else None
-            if gain is None or gain <= WARM:
-                break
+        warm = window > 1 and (gain is None or gain <= WARM)
+        if warm or spent * (window + 1) / window > most_seconds:
+            break
     yield SaveLine({"arm": arm.name, "workload": workload.name, "warm_up_medians": medians})
     return _WarmedUp(len(medians), gain, report["input_lens"][-1])
 

@@ -11,6 +11,7 @@ from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.objects import WITHOUT_CLAIMS, finished
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.killed import is_cut_short
 from paceline.plan.run.lacking import needs, waits_for
 from paceline.plan.run.next_requests import next_workloads
 from paceline.plan.run.next_round import next_try, not_before, where
@@ -180,7 +181,8 @@ def _in_turn(evidence: Evidence) -> tuple[Arm, ...]:
     spec = evidence.spec
     candidates = in_question(evidence) if evidence.results else None
     names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
-    return rotated(spec.arms, candidates, came_first(record for record in evidence.results if names <= _arms(record)))
+    counted = (record for record in evidence.results if names <= _arms(record) or is_cut_short(record))
+    return rotated(spec.arms, candidates, came_first(counted))
 
 
 def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
