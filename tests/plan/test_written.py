@@ -103,9 +103,12 @@ def of_two_loads() -> Seen:
 
 
 def of_own_arguments() -> Seen:
-    """And with outputs that are compared: in the first round they could not be, later they part."""
+    """And of an image, with outputs that are compared: in the first round they could not be, later they part."""
     manifest = compared("latency")
-    manifest["spec"]["candidates"][0]["args"] = [OWN]
+    manifest["spec"]["candidates"][0] |= {
+        "args": [OWN],
+        "engine": {"image": "docker.io/ours/fork:2", "version": "0.5.6"},
+    }
     world = serving(manifest)
     world.round_ends(wide=not_compared)
     for _ in range(2):

@@ -19,7 +19,7 @@ from paceline import api
 from paceline.cli import options
 from paceline.cli.manifests import RUN, RefusedError, ours
 from paceline.cli.profiles import DEPLOYMENT_KIND
-from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge, server_of
+from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
 from paceline.core.manifest import Manifest
 from paceline.core.text import count
 from paceline.plan.deployment.companions import routes
@@ -154,7 +154,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     yield from claim_templates(owner, view.name, kept)
     yield servers(owner, view.name, kept, view.spec.replicas, deadline, {}, spec.promotion.surge is Surge.AUTO)
     yield service(owner, view.name, view.server.accelerator.nodes)
-    yield from routes(owner, spec, view.spec, server_of(view.server, arm))
+    yield from routes(owner, spec, view.spec, view.server)
 
 
 def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:

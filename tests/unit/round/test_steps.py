@@ -154,7 +154,7 @@ def test_the_steps_of_an_arm() -> None:
 
 def test_what_is_noted_of_an_arm() -> None:
     _, ran = drive(Server())
-    assert ran.version == "0.5.23"
+    assert ran.replicate.version == "0.5.23"
     assert (ran.replicate.arm, ran.replicate.start_seconds, ran.replicate.error) == ("wide", 13.2, "")
     assert ran.replicate.resolved == {"attention_backend": "triton", "speculative_num_steps": 3}
     (point,) = ran.replicate.points

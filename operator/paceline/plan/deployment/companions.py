@@ -4,7 +4,7 @@ HTTPRoute and InferencePool of the spec, if the cluster has these kinds."""
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from paceline.core import DeploymentSpec, PoolSettings, Server, by_server, server_of
+from paceline.core import DeploymentSpec, PoolSettings, Server, server_of
 from paceline.core.manifest import Manifest
 from paceline.core.names import child_name
 from paceline.engines.pod_template import SERVER
@@ -41,14 +41,8 @@ def _route(pool: Pool) -> Iterator[Action]:
     """`unrouted` reports the routes that are not created."""
     snapshot = pool.snapshot
     picked = _can_be_made(snapshot, INFERENCE_POOL, pool.name)
-    wanted = routes(snapshot.owner, pool.deployment, pool.spec, _served(pool), picked=picked)
+    wanted = routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked)
     return _kept_up(pool, ROUTES, wanted, "lead requests to the pool's servers", "the spec no longer asks for it")
-
-
-def _served(pool: Pool) -> Server:
-    """The server of the present arm; the shared one if the spec no longer has that arm."""
-    arm = pool.arms.get(pool.servers.arm) if pool.servers else None
-    return server_of(pool.server, arm) if arm else pool.server
 
 
 def _kept_up(pool: Pool, kinds: Iterable[str], wanted: Iterable[Manifest], why: str, why_not: str) -> Iterator[Action]:
@@ -81,18 +75,13 @@ def settings_of_protection(settings: Settings) -> dict[str, str]:
 def _wanted(pool: Pool) -> Iterator[Manifest]:
     owner, settings = pool.snapshot.owner, pool.snapshot.settings
     if "servers" in settings.network_policies:
-        servers = tuple(server for server, _ in by_server(pool.server, pool.spec.arms))
-        yield servers_network(owner, pool.name, servers, _kept_ports(pool))
+        servers = [server_of(pool.server, arm) for arm in pool.spec.arms]
+        # Servers of a kept rendering may still answer although no arm of the spec has their engine.
+        kept = [one for revision in pool.kept.values() for one in revision["data"]["template"]["spec"]["containers"]]
+        ports = [port["containerPort"] for one in kept if one["name"] == SERVER for port in one.get("ports", ())]
+        yield servers_network(owner, pool.name, servers, ports)
     if settings.disruption_budgets:
         yield disruption_budget(owner, pool.name)
-
-
-def _kept_ports(pool: Pool) -> Iterator[int]:
-    """Ports of servers that may still answer although no arm of the spec has their engine."""
-    for revision in pool.kept.values():
-        for container in revision["data"]["template"]["spec"]["containers"]:
-            if container["name"] == SERVER:
-                yield from (port["containerPort"] for port in container.get("ports", ()))
 
 
 def routes(

@@ -166,8 +166,11 @@ class Run:
 
     def image_of(self, arm: str) -> str:
         """The image that the arm's servers ran, as reported by the kubelet; "" if not reported."""
-        own = any(one.get("engine") for one in self.spec["arms"] if one["name"] == arm)
-        return self.status.image_digests.get(arm_container(arm) if own else SERVER, "")
+        digests = self.status.image_digests
+        for one in self.spec["arms"]:
+            if one["name"] == arm and one.get("engine"):
+                return digests.get(arm_container(arm), "")
+        return digests.get(SERVER, "")
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
         """Whether its verdict also answers the question of `wanted`, although it compared more candidates by the same

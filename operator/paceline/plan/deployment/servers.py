@@ -38,6 +38,8 @@ class Servers:
 
     manifest: Object
     revision: str
+    arm: str
+    """The arm of this revision."""
     ready: int
     settled: bool
     """Every replica is of this revision, and ready or waiting for capacity; no replica of another revision is left."""
@@ -62,11 +64,6 @@ class Servers:
     """The image of all its ready pods, as reported by the kubelets; "" if they differ or do not report it."""
 
     @property
-    def arm(self) -> str:
-        """The arm of this revision."""
-        return str(pod_template(self.manifest)["metadata"].get("labels", {}).get(ARM_LABEL, ""))
-
-    @property
     def nodes_each(self) -> int:
         """Nodes per server; of several, only the first answers requests."""
         spec = self.manifest["spec"]
@@ -84,7 +81,8 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     if manifest is None:
         return None
     status, replicas = manifest.get("status") or {}, manifest["spec"].get("replicas", 1)
-    revision = pod_template(manifest)["metadata"].get("labels", {}).get(REVISION_LABEL, "")
+    labels = pod_template(manifest)["metadata"].get("labels", {})
+    revision = labels.get(REVISION_LABEL, "")
     of_pool = [
         pod
         for pod in snapshot.of("Pod")
@@ -99,6 +97,7 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     return Servers(
         manifest=manifest,
         revision=revision,
+        arm=labels.get(ARM_LABEL, ""),
         ready=status.get("readyReplicas", 0),
         settled=(observed and all_there(status, replicas, pods)) or surplus(status, replicas, own_ready),
         trouble=with_spec_field(snapshot, of_all or trouble(pods, snapshot.warnings, now)),
