@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from paceline.api.round import Round
 from paceline.core import Arm, Engine, Server
+from paceline.core.manifest import Object
 from paceline.core.text import count
 
 _NAMED = 4
@@ -33,6 +34,14 @@ class EngineDifferences:
         listed = names[:_NAMED] + ([f"{more} more"] if more else [])
         *first, last = listed or [""]
         return f"{arm} differs in {' and '.join(filter(None, (', '.join(first), last)))}" if last else ""
+
+
+def image_in(spec: Object, name: str) -> str:
+    """The image of an arm in a run's spec."""
+    for arm in spec["arms"]:
+        if arm["name"] == name and "image" in arm.get("engine", {}):
+            return str(arm["engine"]["image"])
+    return str(spec["engine"]["image"])
 
 
 def engine_differences(server: Server, arm: Arm, rounds: Sequence[Round]) -> EngineDifferences:

@@ -18,7 +18,7 @@ from paceline.api import Cause, Reason
 from paceline.api.run_status import Result
 from paceline.api.status import Degraded, ExpectedLoad, Hold, PoolStatus
 from paceline.api.status import ExpectedTraffic as Remembered
-from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec, server_of
+from paceline.core import BASELINE, Arm, DeploymentSpec, GuardAction, PoolSettings, RunSpec
 from paceline.core.canonical import without_empty
 from paceline.core.manifest import Object
 from paceline.core.record import from_status
@@ -179,8 +179,8 @@ def _watched(spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Wat
     if serving is None or target is None or serving.revision != target.revision:
         return None
     known = entry.expected if entry.expected and entry.expected.revision == serving.revision else Remembered()
-    arm = next((arm for arm in pool.arms if arm.name == serving.arm), Arm(name=serving.arm))
-    engine = server_of(spec.server, arm).engine
+    arm = next((arm for arm in pool.arms if arm.name == serving.arm), None)
+    engine = (arm and arm.engine) or spec.server.engine
     return Watched(
         revision=serving.revision,
         arm=serving.arm,
@@ -192,7 +192,7 @@ def _watched(spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Wat
         window=spec.guard.window,
         speculates_up_to=known.crossover,
         source=spec.guard.source,
-        depth_follows_load=arm.engine_chooses_depth,
+        depth_follows_load=arm is not None and arm.engine_chooses_depth,
     )
 
 

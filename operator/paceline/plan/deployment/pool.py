@@ -29,6 +29,7 @@ from paceline.core.names import TOKEN, child_name
 from paceline.engines import fewest_drafts_first
 from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
+from paceline.evidence.engine_differences import image_in
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
@@ -323,8 +324,8 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
     its nodes have, and another run would measure the same."""
     if servers is None:
         return ""
-    named, was = _image_in(wanted, servers.arm), run.image_of(servers.arm)
-    if _image_in(run.spec, servers.arm) != named or not differ(was, servers.image):
+    named, was = image_in(wanted, servers.arm), run.image_of(servers.arm)
+    if image_in(run.spec, servers.arm) != named or not differ(was, servers.image):
         return ""
     if _made_for(run) == image_digest(servers.image):
         return ""
@@ -332,12 +333,6 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -
         f"the image changed: {named} was {image_digest(was)[:SHOWN]} in {run.name}, but its servers run "
         f"{image_digest(servers.image)[:SHOWN]}"
     )
-
-
-def _image_in(spec: Mapping[str, Any], name: str) -> str:
-    """The image of an arm in a run's spec."""
-    own = next((arm.get("engine") or {} for arm in spec["arms"] if arm["name"] == name), {})
-    return str(own.get("image") or spec["engine"]["image"])
 
 
 def _made_for(run: Run) -> str:
