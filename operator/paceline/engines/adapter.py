@@ -102,6 +102,8 @@ class Adapter:
     common: Mapping[str, str] = field(default_factory=dict)
     """Arguments that engines of all types resolve: a common name → its own. They are equal on arms of different engines
     unless a person wrote one."""
+    resolved_as: Mapping[str, str] = field(default_factory=dict)
+    """A flag's name → the resolved argument that shows it, where that has another name."""
     ignored: Callable[[Server], Iterable[tuple[str, str]]] = lambda _: ()
     """Environment variables in `engine` that the release does not read: paths below the spec, and messages."""
     parallel: Callable[[Server], Iterable[Refusal]] = lambda _: ()

@@ -21,7 +21,8 @@ def held_arguments(server: Server, arm: Arm) -> tuple[str, ...] | None:
     ours, theirs = (
         _values(adapter.argv(one, of)) for one, of in ((server_of(server, arm), arm), (server, Arm(name=BASELINE)))
     )
-    return tuple(sorted(name for name, value in ours.items() if theirs.get(name) == value))
+    same = (name for name, value in ours.items() if theirs.get(name) == value)
+    return tuple(sorted(adapter.resolved_as.get(name, name) for name in same))
 
 
 def _values(argv: Iterable[str]) -> Mapping[str, tuple[str, ...]]:

@@ -45,9 +45,11 @@ def test_the_speculation_of_such_an_arm_is_not_held() -> None:
     assert not [name for name in held if name.startswith("speculative")]
 
 
-def test_a_switch_that_is_off_for_both_is_held_by_its_name() -> None:
+def test_a_flag_is_held_by_the_name_that_the_server_resolves() -> None:
     shared = server()
-    off = replace(shared.engine, type="vLLM", version="0.33.0", args=("--no-enable-prefix-caching",))
+    off = replace(
+        shared.engine, type="vLLM", version="0.33.0", args=("--no-enable-prefix-caching", "--max-model-len=64")
+    )
     held = held_arguments(replace(shared, engine=off), Arm(name="next", engine=replace(off, image="other")))
     assert held is not None
-    assert "enable_prefix_caching" in held
+    assert {"enable_prefix_caching", "max_seq_len"} <= {*held}

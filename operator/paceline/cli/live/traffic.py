@@ -78,7 +78,7 @@ def traffic(
         pool=pool.name,
         arm=arm,
         servers=len(before),
-        now=_now(deployment, counted, seconds) if counted else None,
+        now=_now(deployment.engine_of(arm), counted, seconds) if counted else None,
         measured=tuple(_measured(run, arm) if run else _expected(pool)),
         evidence=evidence,
         emulated=evidence in pool.emulated,
@@ -86,8 +86,10 @@ def traffic(
     )
 
 
-def _now(deployment: ObservedDeployment, counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
-    monitor = ENGINES[deployment.engine].monitor(deployment.version)
+def _now(of: tuple[str, str], counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
+    """`of`: engine and version."""
+    engine, version = of
+    monitor = ENGINES[engine].monitor(version)
     windows = [
         one_more(one_more(None, monitor, one, 0.0, LONG_AGO), monitor, other, seconds, LONG_AGO)
         for one, other in counted

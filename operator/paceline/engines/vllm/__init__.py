@@ -53,6 +53,7 @@ ADAPTER = Adapter(
     expected=expected,
     verify_tokens=lambda arm: 1 + draft_tokens(arm),
     compared=COMPARED,
+    resolved_as={"max_model_len": "max_seq_len"},
     common={"quantization": "quantization", "kv_cache_dtype": "kv_cache_dtype"},
     moved=lambda _: MOVED,
     refusals=refusals,
