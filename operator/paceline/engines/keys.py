@@ -58,11 +58,6 @@ def all_to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def of_template(server: Server) -> Iterator[Mapping[str, Any]]:
-    """The variables that the pod template gives the server's container."""
-    return _template(server, "env")
-
-
 def _template(server: Server, field: str) -> Iterator[Mapping[str, Any]]:
     """Entries of a list in the pod template's server container."""
     for container in server.engine.pod_template.get("spec", {}).get("containers", ()):

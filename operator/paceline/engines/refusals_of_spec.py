@@ -9,7 +9,6 @@ from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
     engines_with,
-    keys,
     load_rules,
     lora,
     nodes,
@@ -112,7 +111,7 @@ def _shared(server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
 
 def _of_own(shared: Server, arms: Sequence[Arm], workloads: Sequence[Workload], place: Locate) -> Iterator[Refusal]:
     """The same for arms with an engine of their own."""
-    template = {str(one.get("name")) for one in keys.of_template(shared)}
+    template = {name for _, name in simulated.of_the_template(shared)}
     for server, (arm,) in by_server(shared, arms)[1:]:
         for name in (str(one["name"]) for one in server.engine.env if one not in shared.engine.env):
             if name in template:

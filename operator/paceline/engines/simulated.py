@@ -28,7 +28,7 @@ FAKED: Mapping[str, str] = {
 
 
 def refusals(server: Server) -> Iterator[Refusal]:
-    for path, name in (*_own(server), *_of_the_template(server)):
+    for path, name in (*_own(server), *of_the_template(server)):
         read_as = name.replace("SGL_", "SGLANG_", 1) if name.startswith("SGL_") else name
         faked = next((faked for prefix, faked in FAKED.items() if read_as.startswith(prefix)), None)
         if faked:
@@ -41,7 +41,7 @@ def _own(server: Server) -> Iterator[tuple[str, str]]:
         yield f"engine.env[{i}].name", str(variable["name"])
 
 
-def _of_the_template(server: Server) -> Iterator[tuple[str, str]]:
+def of_the_template(server: Server) -> Iterator[tuple[str, str]]:
     """Variables of the template's server container; `pod_template` refuses wrong shapes."""
     spec = server.engine.pod_template.get("spec")
     for i, container in enumerate(_maps(spec.get("containers"))) if isinstance(spec, Mapping) else ():

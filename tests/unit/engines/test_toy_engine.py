@@ -107,13 +107,13 @@ def test_it_is_measured(tmp_path: Path) -> None:
     environment = {each["name"]: each.get("value") for each in container(job["spec"]["template"], "client")["env"]}
     rendered, port = RoundPlan.from_json(environment[ENVIRONMENT]), free_port()
     arms = tuple(
-        dataclasses.replace(arm, argv=tuple(str(port) if word == str(PORT) else word for word in arm.argv))
+        dataclasses.replace(arm, port=port, argv=tuple(str(port) if word == str(PORT) else word for word in arm.argv))
         for arm in rendered.arms
     )
 
     def here(plan: RoundPlan) -> RoundPlan:
-        places = {"results_dir": plan.results_dir, "port": port}
-        return dataclasses.replace(rendered, arms=arms, workloads=(workload("code", 4, 12, 48),), **places)
+        load = workload("code", 4, 12, 48)
+        return dataclasses.replace(rendered, arms=arms, workloads=(load,), results_dir=plan.results_dir)
 
     models = tmp_path / "models"
     models.mkdir()
