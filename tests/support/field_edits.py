@@ -129,6 +129,17 @@ def with_limits_of_its_own() -> dict[str, Any]:
     return manifest
 
 
+def with_its_own_engine() -> dict[str, Any]:
+    """A candidate on another release, with variables that the other arms do not have."""
+    found = full()
+    own = {"type": "SGLang", "version": "0.5.22", "image": "docker.io/ours/sglang:1"}
+    own |= {"args": ["--attention-backend=triton", "--mem-fraction-static=0.85"], "env": environment()}
+    for number, variable in enumerate(own["env"]):
+        variable["name"] = f"OWN_{number}"
+    found["spec"]["candidates"][0]["engine"] = own
+    return found
+
+
 def blocks() -> dict[str, Any]:
     draft = {"algorithm": "DFLASH", "source": "hf://a/blocks"}
     return with_candidate(draft=draft, blockSize=8)
@@ -291,6 +302,7 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         full,
         with_limits,
         with_limits_of_its_own,
+        with_its_own_engine,
         blocks,
         ngram,
         ngram_of_a_window,

@@ -133,6 +133,13 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "candidates.0.ngram.minMatch": 2,
         "candidates.0.ngram.maxMatch": 6,
     },
+    "with_its_own_engine": {
+        "candidates.0.engine.type": "vLLM",
+        "candidates.0.engine.version": "0.5.21",
+        "candidates.0.engine.image": "docker.io/ours/sglang:2",
+        "candidates.0.engine.args": ["--attention-backend=triton", "--mem-fraction-static=0.8"],
+        **of_environment("candidates.0.engine.env"),
+    },
     "blocks": {"candidates.0.blockSize": 4},
     "ngram": {
         "candidates.0.ngram.numDraftTokens": 6,
