@@ -292,9 +292,8 @@ def test_a_round_waits_in_a_queue(world: World) -> None:
     assert [record["try"] for record in records(world)] == [0, 0, 0]
 
 
-def in_queue() -> World:
+def in_queue(world: World) -> World:
     """The first round is admitted, and has its node."""
-    world = World()
     with_kueue(world)
     world.apply(queued())
     world.prefetch_ends()
@@ -307,12 +306,7 @@ def in_queue() -> World:
 @told
 def test_a_queue_takes_a_rounds_accelerators_away(world: World) -> None:
     """Kueue preempts by suspending the Job again: its pod ends, and the round is tried again once it is admitted."""
-    with_kueue(world)
-    world.apply(queued())
-    world.prefetch_ends()
-    world.servers_ready()
-    suspend(world, False, "Kueue admits it")
-    assert world.condition("Measuring") == "True Measuring"
+    in_queue(world)
     suspend(world, True, "Kueue preempts it")
     world.until_wake()
     assert world.condition("Measuring") == "False WaitingForCapacity"
@@ -328,7 +322,7 @@ def test_a_queue_takes_a_rounds_accelerators_away(world: World) -> None:
 def test_a_queue_that_waits_for_pods_to_be_ready_ends_a_run_and_says_why(says: Says) -> None:
     """Kueue's waitForPodsReady: no pod of a round is Ready while its arms run, so each is stopped after `timeout`, and
     admitted again. With the reason in status each time, and not for ever."""
-    world = in_queue()
+    world = in_queue(World())
     for _ in range(MANY - 1):
         world.wait(5)
         suspend(world, True, "Kueue stops it: PodsReadyTimeout")
