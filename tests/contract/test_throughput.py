@@ -6,6 +6,7 @@ all clients are busy to the moment the first of them has nothing left to ask.
 
 import asyncio
 import json
+import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,8 +128,11 @@ def where(point: Point) -> str:
 
 
 async def test_a_point_repeated_varies_by_its_noise_and_nothing_else(target: str, log: Path) -> None:
-    """The factor of each flush follows from the pod's uid and the argv, so what the machine adds can be told apart."""
-    uid, cv, repeats, tokens = "00000000-0000-0000-0000-000000000001", 0.003, 10, 150
+    """The factor of each flush follows from the pod's uid and the argv, so what the machine adds can be told apart.
+
+    What is left is far below the noise in the middle half of the repeats: a busy machine may take from the others.
+    """
+    uid, cv, repeats, tokens = "00000000-0000-0000-0000-000000000001", 0.03, 12, 150
     with emulated(target, log, POD_UID=uid, PACELINE_EMULATE_NOISE_CV=str(cv)) as running:
         argv = tuple(running.process.args[3:])  # type: ignore[index]
         rest = []
@@ -138,12 +142,11 @@ async def test_a_point_repeated_varies_by_its_noise_and_nothing_else(target: str
             rest.append(load.steady_throughput / noise.factor(cv, uid, argv, flush))
     factors = [noise.factor(cv, uid, argv, flush) for flush in range(1, repeats + 1)]
     assert len(set(factors)) == repeats
-    assert spread(rest) < 0.007, "what the machine adds"
-    assert 0.001 < spread(factors) < 0.006
+    assert middle_half(factors) > cv / 2
+    assert middle_half(rest) < cv / 6, "what the machine adds"
 
 
-def spread(values: list[float]) -> float:
-    """The coefficient of variation."""
-    mean = sum(values) / len(values)
-    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return float(variance**0.5 / mean)
+def middle_half(values: list[float]) -> float:
+    """The distance between the quartiles, as a share of the median."""
+    lower, median, upper = statistics.quantiles(values, n=4)
+    return (upper - lower) / median
