@@ -1,7 +1,7 @@
 """The domain as frozen types. It imports nothing of Paceline; all other packages except `kube` build on it."""
 
 from paceline.core.algorithms import ALGORITHMS, CUSTOM, SHAPES, SPECULATORS, WITH_A_HEAD
-from paceline.core.arm import BASELINE, Arm, by_server, server_of
+from paceline.core.arm import BASELINE, INCUMBENT, Arm, by_server, server_of
 from paceline.core.gate import Gate, Limit, default_looks
 from paceline.core.gateway import EndpointPickerReference, Gateway
 from paceline.core.model_facts import ModelFacts
@@ -37,6 +37,7 @@ from paceline.core.workload import WAVES, Arrivals, Dataset, Workload
 __all__ = [
     "ALGORITHMS",
     "BASELINE",
+    "INCUMBENT",
     "CUSTOM",
     "HUB",
     "MAIN",

@@ -8,6 +8,8 @@ from paceline.core.server import Engine, Server
 from paceline.core.tree import Adaptive, Custom, Depth, Draft, Ngram, Tree
 
 BASELINE = "baseline"
+INCUMBENT = "incumbent"
+"""The arm that is what a pool serves, in a run about a changed spec: whatever would replace it must not be slower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,8 @@ class Gate:
 
     min_improvement: float = 0.05
     max_regression: float = 0.03
+    max_slowdown: float = 0.03
+    """How much slower than the incumbent what replaces it may be, on the mean and on every workload."""
     confidence: float = 0.95
     variance_floor: float = 0.002
     limits: tuple[Limit, ...] = ()

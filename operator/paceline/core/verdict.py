@@ -71,6 +71,8 @@ class ArmVerdict:
     margin: float | None = None
     """Half-width of the mean's interval, as a fraction: the smallest difference from 1x that these rounds could have
     detected at their noise. It is computed, not measured: no round compares the baseline with itself."""
+    incumbent: Bounds | None = None
+    """The mean's ratio to the incumbent, of the look that compared them last; None without an incumbent."""
     rounds: int = 0
     last: bool = False
     """Whether this was the last look: more rounds change nothing."""
@@ -81,7 +83,8 @@ class ArmVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`rounds` is the number of rounds at the deciding look (0 if none); `arms` has every candidate."""
+    """`rounds` is the number of rounds at the deciding look (0 if none); `arms` has every candidate, and in a run with an
+    incumbent the baseline: whether it may replace that. `winner` may then be the baseline."""
 
     outcome: Outcome
     winner: str | None
