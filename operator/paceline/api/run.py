@@ -169,7 +169,33 @@ class RunSweep(SchemaModel):
     """Rounds to measure. If absent: 8 for two arms and for more than three, 9 for three."""
 
 
-class BenchmarkRunSpec(SchemaModel):
+class ServerSpec(SchemaModel):
+    """What all arms of a run share."""
+
+    target: RunTarget
+    """The served model."""
+    engine: EngineSpec
+    """The inference engine."""
+    accelerator: core.Accelerator
+    """The accelerators of a server."""
+    cache: RunCache
+    """Where models are stored."""
+    node_selector: Labels = Field(default_factory=dict)
+    """Node labels required in addition to the accelerator's."""
+    tolerations: Tolerations = ()
+    """Taints that its pods tolerate in addition to the accelerator's taint."""
+    max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
+
+
+class ServedSpec(ServerSpec):
+    """A server as it is served, kept beside its rendering."""
+
+    arm: ArmSpec
+    """Its arm."""
+
+
+class BenchmarkRunSpec(ServerSpec):
     """The question of a run: what is compared, on which workloads and by which rule. Immutable."""
 
     rules = (
@@ -318,20 +344,6 @@ class BenchmarkRunSpec(SchemaModel):
     measured: core.Measured | None = None
     """Rounds that `paceline measure` has measured without a cluster. The run judges them and measures nothing, if the
     administrator allows it (`evidence.imported` of the chart)."""
-    target: RunTarget
-    """The served model."""
-    engine: EngineSpec
-    """The inference engine."""
-    accelerator: core.Accelerator
-    """The accelerators of a server."""
-    cache: RunCache
-    """Where models are stored."""
-    node_selector: Labels = Field(default_factory=dict)
-    """Node labels required in addition to the accelerator's."""
-    tolerations: Tolerations = ()
-    """Taints that its pods tolerate in addition to the accelerator's taint."""
-    max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
     """Arms to compare: `baseline` first, then the candidates. The earlier one wins a tie."""
     workloads: Annotated[
