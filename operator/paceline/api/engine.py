@@ -10,7 +10,7 @@ from pydantic import Field
 from paceline import core
 from paceline.api.compatibility import ADMIN_KEY_RULE, EngineName, engine_of, is_of
 from paceline.api.model import SchemaModel, plain
-from paceline.api.pod import Env, EnvVar
+from paceline.api.pod import Env, EnvName, EnvVar
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.core import SecretKey
 from paceline.core.server import GPU, GPU_LABEL
@@ -68,8 +68,8 @@ class EngineChange(SchemaModel):
         ),
         *_of_the_image("!has(self.image) || "),
         Rule(
-            cel="has(self.image) || has(self.args) || (has(self.env) && self.env.size() > 0)",
-            message="engine must have an image, args or env: without them it is the same engine",
+            cel="has(self.image) || has(self.args) || (has(self.env) && self.env.size() > 0) || has(self.unsetEnv)",
+            message="engine must have an image, args, env or unsetEnv: without them it is the same engine",
         ),
     )
 
@@ -83,13 +83,16 @@ class EngineChange(SchemaModel):
     """Replaces the arguments as a whole. If absent, an engine of another type has none."""
     env: Env | None = None
     """Variables to add, or to replace by name."""
+    unset_env: Annotated[tuple[EnvName, ...], Field(min_length=1, max_length=64), Unique()] | None = None
+    """Variables of the shared engine to leave out, by name."""
 
     def of(self, engine: core.Engine) -> core.Engine:
         """The arm's whole engine."""
         type, version = engine_and_version(self.type, self.version, self.image) if self.image else ("", "")
         type = type or engine.type
         args, same = self.args, type == engine.type
-        replaced = {str(one["name"]): one for one in (*engine.env, *plain(self.env or ()))}
+        kept = (one for one in engine.env if one["name"] not in (self.unset_env or ()))
+        replaced = {str(one["name"]): one for one in (*kept, *plain(self.env or ()))}
         return replace(
             engine,
             type=type,
@@ -107,12 +110,16 @@ class EngineChange(SchemaModel):
         """What makes `other` of `engine`."""
         moved = other.image != engine.image or other.version != engine.version or other.type != engine.type
         env = tuple(EnvVar.model_validate(one) for one in other.env if one not in engine.env)
+        names = {one["name"] for one in other.env}
+        unset = tuple(str(one["name"]) for one in engine.env if one["name"] not in names)
+        same = not moved and other.args == engine.args
         return cls(
             type=other.type if moved else None,
             version=other.version if moved else None,
             image=other.image if moved else None,
-            args=other.args if moved or other.args != engine.args or not env else None,
+            args=None if same and (env or unset) else other.args,
             env=env or None,
+            unset_env=unset or None,
         )
 
 

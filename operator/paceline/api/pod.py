@@ -80,6 +80,9 @@ class EnvVarSource(SchemaModel):
     """A key of a file."""
 
 
+EnvName = Annotated[str, Field(max_length=253), Matches(r"^[A-Za-z_.-][A-Za-z0-9_.-]*$", "be a variable's name")]
+
+
 class EnvVar(SchemaModel):
     """A core/v1 EnvVar."""
 
@@ -91,7 +94,7 @@ class EnvVar(SchemaModel):
         ),
     )
 
-    name: Annotated[str, Field(max_length=253), Matches(r"^[A-Za-z_.-][A-Za-z0-9_.-]*$", "be a variable's name")]
+    name: EnvName
     """Name of the variable."""
     value: Annotated[str, Field(max_length=4096)] | None = None
     """Its value; write secrets as a reference, in valueFrom."""

@@ -26,8 +26,9 @@ class CandidateSpec(ShapeSpec):
     rules = (
         ONE_SHAPE,
         Rule(
-            cel="self.name != 'baseline'",
-            message="name must not be 'baseline': that is the arm without speculation",
+            cel="!(self.name in ['baseline', 'incumbent'])",
+            message="name must not be 'baseline', the arm without speculation, nor 'incumbent', the arm that serves "
+            "when a changed spec is measured; got {self.name}",
             field=".name",
         ),
         *OF_DEPTHS,

@@ -24,8 +24,8 @@ class ReasonRow:
 
 @unique
 class Reason(Enum):
-    """Reasons by condition, the worst first; of several, the first wins. Reconciling, Stalled and SpeculationDegraded
-    are absent unless true."""
+    """Reasons by condition, the worst first; of several, the first wins. Reconciling, Stalled, ChangePending and
+    SpeculationDegraded are absent unless true."""
 
     # A person must act.
     NameConflict = ReasonRow("Stalled", True, "an object with this name is not managed by Paceline")
@@ -133,6 +133,23 @@ class Reason(Enum):
     )
     AllPromoted = ReasonRow("Promoted", True, "every pool serves a candidate")
 
+    # A changed spec does not serve yet (promotion.changes: Gated); absent unless true.
+    ChangeAwaitsPromote = ReasonRow(
+        "ChangePending",
+        True,
+        "a changed spec was shown not to be slower, and a person must promote it",
+        "AwaitingPromote",
+    )
+    ChangeRejected = ReasonRow("ChangePending", True, "a changed spec is worse than what serves on", "Rejected")
+    ChangeNotMeasured = ReasonRow("ChangePending", True, "a changed spec could not be measured", "Error")
+    ChangeInconclusive = ReasonRow(
+        "ChangePending", True, "it was not shown that a changed spec is not slower than what serves on", "Inconclusive"
+    )
+    ChangeWithoutRound = ReasonRow(
+        "ChangePending", True, "a changed spec has waited an hour for its first round", "WithoutRound"
+    )
+    ChangeCompared = ReasonRow("ChangePending", True, "a changed spec is compared with what serves", "Measuring")
+
     # Speculation stopped paying; absent unless true.
     Hung = ReasonRow("SpeculationDegraded", True, "servers answer their health checks, but no tokens move")
     AcceptanceDropped = ReasonRow("SpeculationDegraded", True, "fewer draft tokens are accepted than were measured")
@@ -167,10 +184,10 @@ class Reason(Enum):
 
 
 RANK: Mapping[Reason, int] = {reason: rank for rank, reason in enumerate(Reason)}
-OF_A_POOL = frozenset({"Ready", "Measuring", "Decided", "Promoted", "SpeculationDegraded"})
+OF_A_POOL = frozenset({"Ready", "Measuring", "Decided", "Promoted", "ChangePending", "SpeculationDegraded"})
 """Conditions that each pool has, too. The others concern the whole resource, or would repeat a pool's Ready."""
 ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measuring", "Decided", "Promoted",
-                        "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
+                        "ChangePending", "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
 """The order of conditions in status: the one in which a person reads them."""
 
 

@@ -215,6 +215,13 @@ class BenchmarkRunSpec(ServerSpec):
             field=".arms",
         ),
         Rule(
+            cel="!self.arms.exists(a, a.name == 'incumbent') || (has(self.gate) && self.arms.size() > 1"
+            " && self.arms[self.arms.size() - 1].name == 'incumbent')",
+            message="incumbent must be the last of arms, and only with gate: it is what serves, and what replaces it "
+            "must not be slower",
+            field=".arms",
+        ),
+        Rule(
             cel=f"has(self.search) || {_POINTS} <= {MOST_POINTS}",
             message=f"arms x workloads must be at most {MOST_POINTS}, as many as one round can report; "
             f"got {{{_POINTS}}}",

@@ -12,6 +12,7 @@ from paceline.core.source import HUB, Scheme, Source
 from paceline.core.spec import (
     MAIN,
     CapacityPolicy,
+    Changes,
     ClaimTemplate,
     DeploymentSpec,
     GuardAction,
@@ -56,6 +57,7 @@ __all__ = [
     "Bounds",
     "Cache",
     "CapacityPolicy",
+    "Changes",
     "ClaimTemplate",
     "Custom",
     "Dataset",

@@ -67,6 +67,13 @@ class CapacityPolicy(StrEnum):
     BORROW = "Borrow"
 
 
+class Changes(StrEnum):
+    """When an edit of the engine, the draft or a shape reaches what serves."""
+
+    GATED = "Gated"
+    IMMEDIATE = "Immediate"
+
+
 class UntilDecided(StrEnum):
     """What a pool serves until it has a verdict."""
 
@@ -122,6 +129,9 @@ class PromotionSpec:
 
     mode: PromotionMode = PromotionMode.AUTOMATIC
     """Automatic, or Manual: wait for a person's `promote` request."""
+    changes: Changes = Changes.GATED
+    """Gated: what serves goes on until an edit of engine, draft or shape was shown, on the same accelerators, not to be
+    slower (gate.maxSlowdown). Immediate: an edit is served at once, without speculation until the verdict."""
     until_decided: UntilDecided = UntilDecided.BASELINE
     """What is served until there is a verdict."""
     surge: Surge = Surge.AUTO

@@ -1,8 +1,9 @@
-"""Hashes of a run's spec: the fingerprint covers what is measured, the question also how it is judged (0033)."""
+"""Hashes of a run's spec: the fingerprint covers what is measured, the question also how it is judged (0033). Neither
+covers the incumbent: it is what the answer is compared with, not what is asked."""
 
 from collections.abc import Collection, Iterable
 
-from paceline.core import BASELINE, Purpose, default_looks, purpose_of
+from paceline.core import BASELINE, INCUMBENT, Purpose, default_looks, purpose_of
 from paceline.core.canonical import digest, without_empty
 from paceline.core.kept import by_value
 from paceline.core.manifest import Object
@@ -28,12 +29,13 @@ RETRACTIONS = "retractions"
 def question(spec: Object) -> str:
     """Ten hex digits that identify a run's question. Specs that differ only in where rounds come from, or in empty
     fields, ask the same question; so a field added by a later release changes the hash only where it is used."""
-    gate = _without(spec.get("gate") or {}, ("roundsOf",))
+    asked = without_incumbent(spec)
+    gate = _without(asked.get("gate") or {}, ("roundsOf",))
     return _digest(
         {
-            **_without(spec, WHY),
+            **_without(asked, WHY),
             "gate": gate,
-            "arms": _arms(spec),
+            "arms": _arms(asked),
             "purpose": _purpose(spec),
             "workloads": _workloads(spec, ENOUGH),
         }
@@ -54,9 +56,20 @@ def surroundings(spec: Object) -> str:
 
 
 def same_arms(spec: Object, other: Object) -> tuple[str, ...]:
-    """Names of the candidates of `spec` that `other` has too, with the same head, shape and arguments."""
+    """Names of the candidates of `spec` that `other` has too, with the same head, shape and arguments; and the
+    incumbent, if it is the same."""
     arms = _arms(other)
     return tuple(arm["name"] for arm in _arms(spec) if arm["name"] != BASELINE and arm in arms)
+
+
+def incumbent(spec: Object) -> Object | None:
+    """The incumbent among the arms of a run's spec."""
+    return next((arm for arm in _arms(spec) if arm["name"] == INCUMBENT), None)
+
+
+def without_incumbent(spec: Object) -> Object:
+    names = {arm["name"] for arm in spec.get("arms", ())}
+    return narrowed(spec, names - {INCUMBENT}) if INCUMBENT in names else spec
 
 
 def same_server(spec: Object, other: Object) -> bool:
@@ -79,7 +92,7 @@ def _measured(spec: Object) -> Object:
     limits = {limit.get("metric"): limit.get("max") for limit in gate.get("limits") or ()}
     return {
         **_without(spec, (*WHY, *_RULE)),
-        "arms": _arms(spec),
+        "arms": _arms(without_incumbent(spec)),
         "purpose": _purpose(spec),
         "parity": gate.get("parity"),
         "workloads": _workloads(spec, ENOUGH, "weight"),

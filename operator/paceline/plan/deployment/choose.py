@@ -7,6 +7,7 @@ The first rule that gives a choice wins; if none does, the baseline is served:
     return_to_last_served  while the spec's baseline is held: the revision that served last
     winner_of_verdict      the winner of the present verdict; in Manual mode once a person has chosen it
     keep_promoted          a candidate that was promoted before, until a verdict rejects it
+    keep_incumbent         what serves, until a changed spec was shown not to be slower
     the_baseline           no candidate has been shown to be faster
 """
 
@@ -17,8 +18,7 @@ from typing import Any
 
 from paceline.api.run_status import Result
 from paceline.api.status import Caveat, Change, ChangeReason, Serving, ServingEvidence, Target
-from paceline.core import BASELINE, Arm, PromotionMode, Purpose, Server, server_of
-from paceline.engines import ENGINES
+from paceline.core import BASELINE, Arm, PromotionMode, Purpose
 from paceline.evidence import same_server
 from paceline.evidence.changes import summary
 from paceline.plan.deployment.holds import baseline_failure, failure, held, held_by_a_person, holds
@@ -113,11 +113,32 @@ def keep_promoted(pool: Pool) -> Choice | None:
     return _remembered(target, arm.name)
 
 
+def keep_incumbent(pool: Pool) -> Choice | None:
+    """What serves goes on. If its speculation stopped paying, its own baseline replaces it."""
+    incumbent, target = pool.incumbent, pool.remembered.target
+    if incumbent is None or target is None:
+        return None
+    if incumbent.arm.name != incumbent.was.arm:
+        return replace(baseline(pool, _why_not(pool), "Fallback"), revision=incumbent.revision)
+    choice = replace(_remembered(incumbent.was, incumbent.was.arm), revision=incumbent.revision)
+    if incumbent.was.revision == target.revision:
+        return choice
+    return replace(choice, reason="TakenDown", message=f"back to what served; {_why_not(pool)}")
+
+
 def the_baseline(pool: Pool) -> Choice:
     return baseline(pool, _why_not(pool), _reason_of_baseline(pool))
 
 
-RULES = (keep_what_serves, what_a_person_chose, return_to_last_served, winner_of_verdict, keep_promoted, the_baseline)
+RULES = (
+    keep_what_serves,
+    what_a_person_chose,
+    return_to_last_served,
+    winner_of_verdict,
+    keep_promoted,
+    keep_incumbent,
+    the_baseline,
+)
 
 
 def choose(pool: Pool) -> Choice:
@@ -135,6 +156,8 @@ def winner(pool: Pool) -> Choice | None:
     arm = pool.arms.get((run.winner if run else None) or "")
     if run is None or arm is None or run.outcome != "Promote":
         return None
+    if arm.name == BASELINE:
+        return baseline(pool, f"{run.name}: it is not slower than what served", "Updated")
     return Choice(
         arm=arm.name,
         revision=pool.revision(arm),
@@ -233,7 +256,8 @@ def _why_not(pool: Pool) -> str:
     promoted_once = any(run.outcome == "Promote" for run in pool.runs)
     if promoted_once and pool.decided:
         return f"{pool.decided.name}: {NO_WINNER.get(str(pool.decided.outcome), '')}"
-    return (asked_anew(pool) if promoted_once else "") or "no candidate has been shown to be faster"
+    why = (asked_anew(pool) if promoted_once else "") or "no candidate has been shown to be faster"
+    return f"{why}; not measured first: {pool.gated.at_once}" if pool.gated.at_once else why
 
 
 NO_WINNER = {
@@ -242,10 +266,6 @@ NO_WINNER = {
     "Error": "nothing could be measured",
 }
 """Outcome of the present question → why no candidate is served although an earlier run promoted one."""
-
-UNDONE = ("RolledBack", "Aborted", "TakenDown")
-"""Reasons of a target that serves because another one was undone."""
-
 
 ANYWAY = "PromotedAnyway"
 """Reason of a target promoted by promote-anyway: it stays although it has no evidence."""
@@ -313,36 +333,12 @@ def still_rendered(pool: Pool) -> Arm | None:
     return _candidate_at(pool, target.revision) if target else None
 
 
-def reshaped(pool: Pool) -> Arm | None:
-    """The spec's candidate with the promoted one's name, head and server but another shape. The promoted one serves
-    until the new shape is decided."""
-    target = promoted_before(pool)
-    if target is None:
-        return None
-    run = next((run for run in pool.runs if run.name == target.evidence.run), None)
-    now = next((arm for arm in pool.wanted["arms"][1:] if arm["name"] == target.arm), None)
-    then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
-    if run is None or now is None or then is None or target.revision not in pool.kept:
-        return None
-    same = same_server(run.spec, pool.wanted) and all(now.get(key) == then.get(key) for key in ("draft", "engine"))
-    arm = pool.arms[now["name"]]
-    return arm if same and _has_room(server_of(pool.server, arm), run.spec) else None
-
-
-def _has_room(server: Server, before: Mapping[str, Any]) -> bool:
-    """Whether the engine runs as many requests at once as it would at the load in a run's spec."""
-    load = before.get("maxConcurrency") or max(workload["concurrency"] for workload in before["workloads"])
-    room = ENGINES[server.engine.type].running_requests
-    return room(replace(server, max_concurrency=load)) == room(server)
-
-
 def may_stay(pool: Pool) -> Arm | None:
     """The spec's candidate for which the promoted one keeps serving; None if it does not."""
-    waits = manual(pool) or pool.decided is None or pool.decided.outcome == "Error"
-    if arm := still_rendered(pool):
-        stays = manual(pool) or overridden(pool) or not refuted(pool.decided, arm.name)
-        return arm if stays else None
-    return reshaped(pool) if waits else None
+    arm = still_rendered(pool)
+    if arm is None:
+        return None
+    return arm if manual(pool) or overridden(pool) or not refuted(pool.decided, arm.name) else None
 
 
 def overridden(pool: Pool) -> bool:

@@ -46,10 +46,15 @@ def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
     return (
         Cause(decided, pool.name, f"{run.outcome}, {run.name}{why}"),
         _promoted(rollout, run)
-        if promoted is Reason.AllPromoted
-        else not_promoted(rollout, promoted, _message(pool, run)),
+        if promoted is Reason.AllPromoted and not pool.incumbent
+        else not_promoted(rollout, _unless_promoted(promoted), _message(pool, run)),
         Cause(Reason.NothingToMeasure, pool.name),
     )
+
+
+def _unless_promoted(reason: Reason) -> Reason:
+    """The reason of Promoted while what served before serves on."""
+    return Reason.NotDecided if reason is Reason.AllPromoted else reason
 
 
 def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
@@ -89,6 +94,8 @@ def person_hold(pool: Pool, held: Hold) -> str:
 def _promoted(rollout: Rollout, run: Run) -> Cause:
     """The condition Promoted if the run has a winner: whether the winner is served and, if not, why."""
     pool, message = rollout.pool, run.verdict.message
+    if run.winner == BASELINE and rollout.choice.arm == BASELINE:
+        return not_promoted(rollout, Reason.BaselineFaster, message)
     if rollout.choice.evidence.run == run.name:
         served = rollout.settled or rollout.has_served
         return Cause(Reason.AllPromoted if served else Reason.Promoting, pool.name, message)

@@ -6,8 +6,8 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Condition, Hold, HoldReason, PoolProgress, PoolStatus, Target
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
-from paceline.plan.deployment.choose import UNDONE
 from paceline.plan.deployment.holds import BY_A_PERSON
+from paceline.plan.deployment.incumbent import UNDONE
 from paceline.plan.step import Event
 
 

@@ -18,11 +18,13 @@ from typing import Any
 from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import Hold, PoolProgress
-from paceline.core import Purpose, Scheme, Trigger, source_run
+from paceline.core import BASELINE, Purpose, Scheme, Trigger, source_run
 from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import same_arms, surroundings
+from paceline.evidence.fingerprint import incumbent
 from paceline.plan.deployment import loan
+from paceline.plan.deployment.change import report_change
 from paceline.plan.deployment.choose import Rollout, asked_anew
 from paceline.plan.deployment.decided import decision, not_promoted, not_used, person_hold
 from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, measured_again_at, way_out
@@ -55,7 +57,7 @@ def stop_runs(rollout: Rollout, now: datetime) -> StepResult:
     if pool.suspended:
         return StepResult(actions=suspend(owner, pool.runs))
     # A refused spec has no question: the previous one may come back.
-    outdated = [run for run in pool.runs if not pool.refused and (run.question != pool.question or pool.given_up(run))]
+    outdated = [run for run in pool.runs if not pool.refused and (not pool.asks(run) or pool.given_up(run))]
     going_on = [run for run in pool.runs if run not in outdated and run.under_way]
     return StepResult(
         actions=(*supersede(owner, outdated), *close(owner, going_on, closed_window(pool.deployment, now))),
@@ -69,7 +71,13 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     if rollout.pool.blocked:
         return StepResult(blocks=True)
     step = _measure(rollout, now)
-    return replace(step, notes=(*step.notes, *not_used(rollout.pool)))
+    change = report_change(rollout, step.causes, now)
+    return replace(
+        step,
+        causes=(*step.causes, *change.causes),
+        notes=(*step.notes, *not_used(rollout.pool)),
+        requeue_at=earliest((step.requeue_at, change.requeue_at)),
+    )
 
 
 def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
@@ -240,7 +248,9 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     )
     why = "; ".join(filter(None, whys))
     first = f"it is not known yet whether {candidates} beats the baseline"
-    if searches:
+    if pool.incumbent and not searches:
+        first = f"it is not known yet whether {' or '.join((BASELINE, *pool.in_question))} is as fast as what serves"
+    elif searches:
         first = f"it is not known yet which of {len(pool.in_question)} candidates is the fastest"
     elif pool.search:
         first = f"{pool.search.name} has found {candidates}, but it is not known yet whether it beats the baseline"
@@ -265,6 +275,8 @@ def _rounds(pool: Pool, run: Run) -> int:
     unusable = run.aged or run.stale or run.outcome == "Error" or pool.given_up(run)
     if unusable or surroundings(run.spec) != surroundings(pool.wanted):
         return 0
+    if pool.incumbent and incumbent(run.spec) != incumbent(pool.wanted):
+        return 0  # what serves was not measured beside them
     return sum(run.status.arm_rounds.get(arm, 0) for arm in same_arms(pool.wanted, run.spec))
 
 

@@ -11,6 +11,7 @@ from paceline.api import run_manifest_spec
 from paceline.api.status import PoolStatus
 from paceline.core import (
     BASELINE,
+    INCUMBENT,
     WAVES,
     Arm,
     DeploymentSpec,
@@ -30,6 +31,8 @@ from paceline.engines import fewest_drafts_first
 from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
 from paceline.evidence.engine_differences import image_in
+from paceline.evidence.fingerprint import incumbent
+from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
@@ -60,6 +63,8 @@ class Pool:
     then the gate about its result."""
     search: Run | None = None
     """The search that found the candidate in question."""
+    gated: Gated = NO_CHANGE
+    """Whether the spec asks for another server than what serves. `wanted` then has the incumbent as its last arm."""
     blocked: bool = False
     """The spec is refused, or its models are missing or do not fit: the pool serves on but measures nothing."""
     refused: bool = False
@@ -76,6 +81,11 @@ class Pool:
     @cached_property
     def arms(self) -> Mapping[str, Arm]:
         return {arm.name: arm for arm in self.spec.arms}
+
+    @property
+    def incumbent(self) -> Incumbent | None:
+        """What serves until a change of the spec was shown not to be slower; None without such a change."""
+        return self.gated.incumbent
 
     @cached_property
     def suspended(self) -> bool:
@@ -106,12 +116,12 @@ class Pool:
     @cached_property
     def run_spec(self) -> RunSpec:
         """`wanted` as a RunSpec."""
-        return _run_spec(self.deployment, self.spec, self.server, self.search)
+        return _run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
 
     @cached_property
     def in_question(self) -> tuple[str, ...]:
         """Names of the candidates in the present question."""
-        return tuple(arm["name"] for arm in self.wanted["arms"] if arm["name"] != BASELINE)
+        return tuple(arm["name"] for arm in self.wanted["arms"] if arm["name"] not in (BASELINE, INCUMBENT))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -122,7 +132,7 @@ class Pool:
     def attempts(self) -> tuple[Run, ...]:
         """Runs of the present question, latest attempt first; after them the imported ones, latest measurement
         first."""
-        of_now = [run for run in self.runs if run.question == self.question]
+        of_now = [run for run in self.runs if self.asks(run)]
         return tuple(sorted(of_now, key=lambda run: (not run.imported, run.attempt, run.measured_at), reverse=True))
 
     @cached_property
@@ -131,12 +141,26 @@ class Pool:
         candidates. A run that a person asked to repeat does not count, nor does any earlier attempt. An imported run
         takes the place of an Error."""
         fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
+        fresh = [run for run in fresh if self._compares(run)]
         broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.completion_time)
         of_now = [run for run in self.attempts if run in fresh]
         brought = [run for run in of_now if run.imported]
         if of_now and of_now[0].outcome == "Error" and brought:
             return brought[0]
         return next(iter((*of_now, *reversed(broader))), None)
+
+    def asks(self, run: Run) -> bool:
+        """Whether this run, or its answer, is about the present question: with the present incumbent, if there is
+        one."""
+        return run.question == self.question and self._compares(run)
+
+    def _compares(self, run: Run) -> bool:
+        """Whether the run compared the spec's arms with what serves, if that is not one of them. After a roll-out, or
+        once a person has let a change through, a run counts without its incumbent, unless that decided it."""
+        theirs, ours = incumbent(run.spec), incumbent(self.wanted)
+        if ours is None or self.incumbent is None:
+            return theirs is None or self.frozen or (run.finished and not run.lost_to_incumbent)
+        return theirs == ours or self.incumbent.was.reason in UNDONE
 
     def given_up(self, run: Run) -> bool:
         """Whether a person asked to repeat this run."""
@@ -195,10 +219,17 @@ def _pool(
         return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
-    wanted = _written(_run_spec(pinned, spec, server, None))
+    kept = snapshot.revisions(spec.name)
+    change = NO_CHANGE if pinned.suspend or blocked else gated(pinned, spec, server, remembered, kept)
+    if change.moved:
+        remembered = replace(remembered, target=change.moved)
+    wanted = _written(_run_spec(pinned, spec, server, None, change.incumbent))
     search = _search(spec, runs, question(wanted), remembered)
     if search:
-        wanted = _written(_run_spec(pinned, spec, server, search))
+        wanted = _written(_run_spec(pinned, spec, server, search, change.incumbent))
+    if failed := next((run for run in runs if run.incumbent_failed and incumbent(run.spec) == incumbent(wanted)), None):
+        change = Gated(at_once=f"{failed.name}: what serves failed in it")
+        wanted = _written(_run_spec(pinned, spec, server, search, None))
     return Pool(
         snapshot=snapshot,
         deployment=pinned,
@@ -207,8 +238,9 @@ def _pool(
         remembered=remembered,
         runs=tuple(_run(run, oldest, relied_on(run), wanted, serving) for run in runs),
         servers=servers,
-        kept=snapshot.revisions(spec.name),
+        kept=kept,
         wanted=wanted,
+        gated=change,
         search=search,
         question=question(wanted),
         blocked=blocked,
@@ -235,11 +267,14 @@ def _retried(remembered: PoolStatus, question: str) -> int:
     return retried.attempt or 0 if retried and retried.question == question else 0
 
 
-def _run_spec(spec: DeploymentSpec, pool: PoolSettings, server: Server, search: Run | None) -> RunSpec:
+def _run_spec(
+    spec: DeploymentSpec, pool: PoolSettings, server: Server, search: Run | None, incumbent: Incumbent | None
+) -> RunSpec:
     """The spec of the gate about all candidates or about a search's result; before that result, of the search."""
     if search:
-        arms = _compared(pool, search)
-        pool = replace(pool, arms=arms, gate=_looking(pool.gate, len(arms)))
+        pool = _with_arms(pool, _compared(pool, search), default=2)
+    if incumbent and not (pool.search and search is None):
+        pool = _with_arms(pool, (*pool.arms, incumbent.measured), default=len(pool.arms))
     run = RunSpec(
         pool=pool.name,
         server=server,
@@ -277,11 +312,11 @@ def _best_tree(pool: PoolSettings, search: Run) -> str:
     return next((one.arm for one in standing if one.arm in trees and one.state != "failed"), "")
 
 
-def _looking(gate: Gate, arms: int) -> Gate:
-    """Replace the default looks for two arms by the defaults for this number of arms."""
-    if gate.decide_after_rounds != default_looks(2):
-        return gate
-    return replace(gate, decide_after_rounds=default_looks(arms))
+def _with_arms(pool: PoolSettings, arms: tuple[Arm, ...], default: int) -> PoolSettings:
+    """The pool with these arms; the default looks for `default` arms become those for their number."""
+    if pool.gate.decide_after_rounds != default_looks(default):
+        return replace(pool, arms=arms)
+    return replace(pool, arms=arms, gate=replace(pool.gate, decide_after_rounds=default_looks(len(arms))))
 
 
 SHOWN = 19

@@ -19,7 +19,6 @@ from paceline.api.status import Change, ChangeReason, Handled, Hold, Retried, Se
 from paceline.core import BASELINE
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import (
-    UNDONE,
     Choice,
     baseline,
     has_served,
@@ -40,6 +39,7 @@ from paceline.plan.deployment.holds import (
     way_out,
     with_person_hold,
 )
+from paceline.plan.deployment.incumbent import UNDONE
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.step import StepResult, timestamp
@@ -134,12 +134,14 @@ def promotable(pool: Pool) -> Iterator[Choice]:
 
 
 def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
-    """The pool's next target; or why there is none. Without a revision it means the only candidate."""
-    candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
+    """The pool's next target; or why there is none. Without a revision it means the only candidate. While a changed
+    spec is compared with what serves, its baseline may be promoted, too: that lets the change through."""
+    candidates = {pool.revision(arm): arm for arm in pool.spec.arms[0 if pool.incumbent else 1 :]}
     named, target = request.value.partition("@")[0], pool.remembered.target
     if pool.suspended:
         return REFUSED_WHILE_SUSPENDED
-    revision = named or (next(iter(candidates)) if len(candidates) == 1 else "")
+    only = pool.spec.arms[1:]
+    revision = named or (pool.revision(only[0]) if len(only) == 1 else "")
     if revision not in candidates:
         valid = " or ".join(f"{one}@TOKEN ({arm.name})" for one, arm in candidates.items())
         return f"{f'no candidate has revision {named}' if named else 'it names no candidate'}; write {valid}"

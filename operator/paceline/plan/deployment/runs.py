@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.api import Reason
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
-from paceline.core import DeploymentSpec, Purpose, purpose_of
+from paceline.core import BASELINE, INCUMBENT, DeploymentSpec, Purpose, purpose_of
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import ABORTED, ATTEMPT, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED, TOKEN, TRIGGER
 from paceline.core.record import kept_status
@@ -178,6 +178,19 @@ class Run:
         names = {arm["name"] for arm in wanted["arms"]}
         holds = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
         return holds and question(narrowed(self.spec, names)) == question(wanted)
+
+    @cached_property
+    def lost_to_incumbent(self) -> bool:
+        """Whether what serves decided it: without that, its rounds may say otherwise."""
+        reasons = (verdict.reason for verdict in self.status.arm_verdicts or () if verdict.arm != BASELINE)
+        return self.outcome != "Promote" and any("Incumbent" in reason for reason in reasons)
+
+    @cached_property
+    def incumbent_failed(self) -> bool:
+        """Whether the incumbent's server was shown to fail where the baseline's lived."""
+        return any(
+            verdict.arm == INCUMBENT and verdict.outcome == "rejected" for verdict in self.status.arm_verdicts or ()
+        )
 
     def ratio(self, arm: str | None) -> Result | None:
         """The mean speed of an arm over all workloads."""

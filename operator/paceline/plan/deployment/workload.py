@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from paceline.api import served_spec
 from paceline.api.status import Target
 from paceline.core import BASELINE, PromotionSpec, Surge, UntilDecided
 from paceline.core.manifest import Manifest, Object
 from paceline.plan.deployment.choose import Choice
 from paceline.plan.deployment.holds import held_by_a_person
+from paceline.plan.deployment.incumbent import SERVED
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.servers import Servers, pod_template
 from paceline.plan.objects import annotations
@@ -96,17 +98,21 @@ def rendered(pool: Pool, choice: Choice) -> Manifest | None:
     if kept := pool.kept.get(choice.revision):
         data: Manifest = kept["data"]
         return data
-    if pool.frozen and choice.revision != pool.revision(pool.arms.get(choice.arm, pool.arms[BASELINE])):
+    incumbent = pool.incumbent
+    arm = incumbent.arm if incumbent and incumbent.revision == choice.revision else pool.arms.get(choice.arm)
+    if pool.frozen and choice.revision != pool.revision(arm or pool.arms[BASELINE]):
         return None
-    return rendering(
+    assert arm is not None
+    made = rendering(
         pool.snapshot.owner,
         pool.name,
         pool.server,
-        pool.arms[choice.arm],
+        arm,
         choice.revision,
         pool.snapshot.settings,
         pool.deployment.promotion.progress_deadline,
     )
+    return {**made, SERVED: served_spec(pool.server, arm)}
 
 
 def waits_for_verdict(pool: Pool, choice: Choice) -> bool:

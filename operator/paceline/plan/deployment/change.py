@@ -1,0 +1,79 @@
+"""The condition ChangePending: a changed spec that does not serve yet, because what serves was not shown to be no
+faster."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from paceline.api import Cause, Reason, served_spec
+from paceline.core import BASELINE
+from paceline.evidence.changes import summary
+from paceline.plan.deployment.choose import Rollout, winner
+from paceline.plan.deployment.incumbent import SERVED, Incumbent
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.requests import annotation
+from paceline.plan.step import StepResult, parse_time
+
+PATIENCE = timedelta(hours=1)
+"""How long a change may wait for its first round before a person is told."""
+_OUTCOMES = {
+    "Reject": Reason.ChangeRejected,
+    "Inconclusive": Reason.ChangeInconclusive,
+    "Error": Reason.ChangeNotMeasured,
+    "Promote": Reason.ChangeAwaitsPromote,
+}
+"""Outcome of the run → reason, while what served before still serves."""
+_ON_TIME = (Reason.WaitingForWindow, Reason.Suspended)
+"""Reasons of Measuring whose end is known, or a person's decision."""
+
+
+def report_change(rollout: Rollout, measuring: Iterable[Cause], now: datetime) -> StepResult:
+    """`measuring`: what `measure` reports."""
+    pool, incumbent = rollout.pool, rollout.pool.incumbent
+    if incumbent is None or rollout.choice.revision != incumbent.revision:
+        return StepResult()
+    since = next((one.last_transition_time for one in pool.remembered.conditions if one.type == "ChangePending"), "")
+    due = parse_time(since) + PATIENCE if since else now + PATIENCE
+    reason, note = _reason(pool, measuring, late=now >= due)
+    waits = reason is Reason.ChangeCompared and now < due
+    said = "; ".join(filter(None, (note, _serves_on(pool, incumbent), _way_out(pool))))
+    return StepResult(
+        causes=(Cause(reason, pool.name, said),),
+        requeue_at=due if waits else None,
+    )
+
+
+def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
+    run = pool.decided
+    if run:
+        return _OUTCOMES[run.outcome or "Error"], f"{run.name}: {run.verdict.message}"
+    progress = next((cause for cause in measuring if cause.reason.value.condition == "Measuring"), None)
+    has_round = any(run.status.recorded for run in pool.attempts)
+    if late and not has_round and progress and progress.reason not in _ON_TIME:
+        return Reason.ChangeWithoutRound, progress.note
+    return Reason.ChangeCompared, progress.note if progress and not has_round else ""
+
+
+def _serves_on(pool: Pool, incumbent: Incumbent) -> str:
+    return f"{incumbent.was.arm} at revision {incumbent.revision} serves on; {differences(pool, incumbent)}"
+
+
+def differences(pool: Pool, incumbent: Incumbent) -> str:
+    """In what the spec differs from what serves, in one line."""
+    kept = pool.kept.get(incumbent.was.revision)
+    arm = pool.arms.get(incumbent.was.arm, pool.arms[BASELINE])
+    if kept is None:
+        return ""
+    then, now = (
+        {**one, "arms": [{**one["arm"], "name": incumbent.was.arm}], "workloads": []}
+        for one in (kept["data"][SERVED], served_spec(pool.server, arm))
+    )
+    return summary(then, now)
+
+
+def _way_out(pool: Pool) -> str:
+    anyway = winner(pool)
+    revision = anyway.revision if anyway else pool.revision(pool.arms[BASELINE])
+    what = anyway.arm if anyway else BASELINE
+    verb = "promote" if anyway else "promote-anyway"
+    ask = f"annotate {annotation(verb, pool.name)}={revision}@TOKEN (TOKEN: any word)"
+    return f"to serve {what} of the changed spec, {ask}"

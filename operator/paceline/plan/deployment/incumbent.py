@@ -1,0 +1,139 @@
+"""The incumbent: what a pool serves while its spec asks for another server. It goes on until the change is shown not to
+be slower (`promotion.changes: Gated`).
+
+Gated are the engine's type, version, image, args and env, and the draft and shape of the candidate that serves. All
+else goes at once: the place and the name (nodeSelector, podTemplate, keys, servedName …) onto the incumbent's own
+rendering; the target and the accelerators with the whole edit. The mend of what does not run is not gated.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from paceline import api
+from paceline.api.engine import EngineChange
+from paceline.api.gate import MOST_POINTS
+from paceline.api.status import PoolStatus, Target
+from paceline.core import (
+    BASELINE,
+    INCUMBENT,
+    Arm,
+    Changes,
+    DeploymentSpec,
+    PoolSettings,
+    Server,
+    server_of,
+)
+from paceline.core.manifest import Object
+from paceline.engines.nodes import unmeasurable
+from paceline.render import revision_of
+
+SERVED = "served"
+"""Field of a kept rendering: the server and the arm that it was rendered from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incumbent:
+    """What serves, on the place and under the name that the spec asks for now."""
+
+    arm: Arm
+    """As it is served, with its whole engine."""
+    revision: str
+    was: Target
+    """As it was chosen."""
+
+    @property
+    def measured(self) -> Arm:
+        """Its arm in a run."""
+        return replace(self.arm, name=INCUMBENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """Whether a change of the spec has to be measured before it serves: it is compared with `incumbent`; or why it goes
+    `at_once`; or the target as the spec has it now, if only its place or name has `moved`. All are empty without a
+    change."""
+
+    incumbent: Incumbent | None = None
+    at_once: str = ""
+    moved: Target | None = None
+
+
+NO_CHANGE = Gated()
+UNDONE = ("RolledBack", "Aborted", "TakenDown")
+"""Reasons of a target that serves because another one was undone."""
+
+
+def gated(
+    spec: DeploymentSpec, pool: PoolSettings, server: Server, remembered: PoolStatus, kept: Mapping[str, Object]
+) -> Gated:
+    """`spec`, `server` and the arms of `pool` are at commits. A pool that has not served yet has no incumbent."""
+    if remembered.serving is None or remembered.target is None:
+        return NO_CHANGE
+    rendered = {revision_of(server, arm) for arm in pool.arms}
+    was = _standing(remembered)
+    if was is None:
+        return Gated(at_once="what serves does not run")
+    if was.revision in rendered:
+        return NO_CHANGE
+    then = _served(kept.get(was.revision))
+    if then is None:
+        return Gated(at_once=f"the inputs of revision {was.revision} are not kept")
+    before, arm = then
+    if why := "; ".join(_at_once(spec, pool, server, before, arm)):
+        return Gated(at_once=why)
+    if _fell_back(remembered):
+        arm = Arm(name=BASELINE)  # what it was compared with, not the spec's, which nobody has measured
+    own = server_of(before, arm).engine
+    engine = EngineChange.between(server.engine, own).of(server.engine)
+    arm = replace(arm, engine=None if engine == server.engine else engine)
+    revision = revision_of(server, arm)
+    if revision in rendered:
+        return NO_CHANGE if _fell_back(remembered) else Gated(moved=replace(was, revision=revision))
+    return Gated(incumbent=Incumbent(arm=arm, revision=revision, was=was))
+
+
+def _standing(entry: PoolStatus) -> Target | None:
+    """What the pool serves or is about to serve, if it runs; else what served last, if that runs; else None."""
+    target, serving = entry.target, entry.serving
+    failed = {one.revision for one in entry.holds if one.reason in ("NotReady", "Crashed")}
+    if target is None or serving is None or target.revision not in failed:
+        return target
+    if serving.revision in failed:
+        return None
+    return Target(revision=serving.revision, arm=serving.arm, start_time=serving.start_time, evidence=serving.evidence)
+
+
+def _fell_back(entry: PoolStatus) -> bool:
+    """Whether speculation of the target stopped paying."""
+    return any(
+        one.reason == "Fallback" and entry.target and one.revision == entry.target.revision for one in entry.holds
+    )
+
+
+def _served(kept: Object | None) -> tuple[Server, Arm] | None:
+    """The server and the arm that a kept rendering was made from; None if this release cannot tell."""
+    spec = kept and kept["data"].get(SERVED)
+    if not spec:
+        return None
+    try:
+        return api.served(spec)
+    except api.InvalidManifestError:
+        return None
+
+
+def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: Server, arm: Arm) -> Iterator[str]:
+    """Why a change cannot or need not be measured."""
+    if spec.promotion.changes is Changes.IMMEDIATE:
+        yield "promotion.changes is Immediate"
+    if unmeasurable(server):
+        yield "servers of several nodes are not measured"
+    if (before.target.source, before.target.commit) != (server.target.source, server.target.commit):
+        yield "the target changed, and with it the answers"
+    if before.accelerator != server.accelerator:
+        yield "spec.accelerator changed"
+    points = (len(pool.arms) + 1) * len(pool.workloads)
+    if pool.search is None and points > MOST_POINTS:
+        yield f"with what serves a round would have {points} points, and at most {MOST_POINTS} fit"
+    names = {each.name for each in pool.arms}
+    if arm.name not in names and server_of(before, arm).engine == server.engine:
+        yield f"candidate {arm.name} was removed"
