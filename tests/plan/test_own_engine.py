@@ -101,9 +101,8 @@ def test_its_servers_are_watched_and_read_as_its_own_engine_has_them() -> None:
     (deployed,) = world.cluster.of("SpeculativeDeployment")
     seen = observe_deployment(deployed, (), {}, world.cluster.now)
     assert (seen.engine_of("wide"), seen.engine_of("baseline")) == (("SGLang", "0.5.24"), ("SGLang", "0.5.6"))
-    spec = world.deployment_snapshot().spec
-    assert spec
-    watched = watched_pools(spec, world.deployment_snapshot().status.pools)["latency"]
+    snapshot = world.deployment_snapshot()
+    watched = watched_pools(snapshot, snapshot.status.pools)["latency"]
     assert (watched.engine, watched.version) == ("SGLang", "0.5.24")
 
 

@@ -28,7 +28,7 @@ from tests.support.passes import Pass, action_text, changed_conditions
 from tests.support.states import as_seen, words
 
 from paceline.api.round import with_rounds
-from paceline.core import ModelFacts
+from paceline.core import INCUMBENT, ModelFacts
 from paceline.core.manifest import Manifest
 from paceline.engines.pod_template import CONCLUDE, arm_container
 from paceline.evidence import decode, encode
@@ -481,7 +481,10 @@ class World:
         self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled], lengths: Lengths, before: str = ""
     ) -> str:
         """Of all arms, or of those that ran before this one."""
-        known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
+        pool = job["metadata"]["labels"]["paceline.dev/pool"]
+        known = truth or self.truths[pool]
+        if INCUMBENT not in known:
+            known = {**known, INCUMBENT: known.get(self.memory(pool)["target"]["arm"], known["baseline"])}
         ended_at = self.cluster.now.timestamp()
         plan = RoundJob(job=job, pod=None).plan
         log = answer(plan, known, ended_at - 1080, ended_at, spoiled, lengths)

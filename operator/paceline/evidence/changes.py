@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paceline.core import INCUMBENT
 from paceline.core.manifest import Object
 from paceline.core.text import count
 from paceline.evidence.fingerprint import ENOUGH, WHY
@@ -98,7 +99,12 @@ def _shown(value: Any) -> str:
 
 
 def _by_name(arms: Sequence[Object]) -> Mapping[str, Object]:
-    return {arm["name"]: {key: value for key, value in arm.items() if key != "name"} for arm in arms}
+    """Without the incumbent, which is not asked about."""
+    return {
+        arm["name"]: {key: value for key, value in arm.items() if key != "name"}
+        for arm in arms
+        if arm["name"] != INCUMBENT
+    }
 
 
 def _by_load(workloads: Sequence[Object]) -> Mapping[str, Object]:

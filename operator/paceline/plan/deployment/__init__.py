@@ -134,7 +134,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         status=to_status(status),
         actions=tuple(action for result in every for action in result.actions),
         events=transition_events(snapshot.status, status) if status != snapshot.status else (),
-        watched=watched_pools(snapshot.spec, status.pools),
+        watched=watched_pools(snapshot, status.pools),
         requeue_at=earliest((*(result.requeue_at for result in every), recheck_at(waiting(snapshot.children), now))),
     )
 

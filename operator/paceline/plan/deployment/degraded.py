@@ -26,8 +26,10 @@ from paceline.engines import verify_tokens
 from paceline.evidence import same_server
 from paceline.plan.deployment.choose import Choice, Rollout
 from paceline.plan.deployment.holds import held_by_a_person, holds, way_out
+from paceline.plan.deployment.incumbent import served_of
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import finished
 from paceline.plan.step import StepResult, parse_time, timestamp
 from paceline.watch import Expected, Judgement, JudgementKind, Watched
@@ -162,25 +164,27 @@ def degraded_causes(pool: str, holds: Iterable[Hold], found: Degraded | None) ->
         yield Cause(Reason[found.reason], pool, found.message)
 
 
-def watched_pools(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
+def watched_pools(snapshot: Snapshot, entries: Iterable[PoolStatus]) -> dict[str, Watched]:
     """Pool → its servers, if all of them have had the target's revision."""
+    spec = snapshot.spec
     if spec is None or spec.guard.action is GuardAction.NONE:
         return {}
     pools = {pool.name: pool for pool in spec.pools}
     return {
         entry.name: found
         for entry in entries
-        if entry.name in pools and (found := _watched(spec, pools[entry.name], entry))
+        if entry.name in pools and (found := _watched(snapshot, spec, pools[entry.name], entry))
     }
 
 
-def _watched(spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Watched | None:
+def _watched(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSettings, entry: PoolStatus) -> Watched | None:
     serving, target = entry.serving, entry.target
     if serving is None or target is None or serving.revision != target.revision:
         return None
     known = entry.expected if entry.expected and entry.expected.revision == serving.revision else Remembered()
-    arm = next((arm for arm in pool.arms if arm.name == serving.arm), None)
-    engine = (arm and arm.engine) or spec.server.engine
+    served = served_of(snapshot.revisions(pool.name).get(serving.revision))
+    server, arm = served or (spec.server, next((arm for arm in pool.arms if arm.name == serving.arm), None))
+    engine = (arm and arm.engine) or server.engine
     return Watched(
         revision=serving.revision,
         arm=serving.arm,

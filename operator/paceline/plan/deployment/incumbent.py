@@ -75,7 +75,7 @@ def gated(
         return Gated(at_once="what serves does not run")
     if was.revision in rendered:
         return NO_CHANGE
-    then = _served(kept.get(was.revision))
+    then = served_of(kept.get(was.revision))
     if then is None:
         return Gated(at_once=f"the inputs of revision {was.revision} are not kept")
     before, arm = then
@@ -110,7 +110,7 @@ def _fell_back(entry: PoolStatus) -> bool:
     )
 
 
-def _served(kept: Object | None) -> tuple[Server, Arm] | None:
+def served_of(kept: Object | None) -> tuple[Server, Arm] | None:
     """The server and the arm that a kept rendering was made from; None if this release cannot tell."""
     spec = kept and kept["data"].get(SERVED)
     if not spec:

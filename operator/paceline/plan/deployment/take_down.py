@@ -80,7 +80,7 @@ def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
     if target is None or target.revision != choice.revision or rollout.settled or name_conflict(pool):
         return None
     reason: Literal["NotReady", "Crashed"] = "Crashed" if rollout.has_served else "NotReady"
-    own_fault = servers is not None and not servers.reasons <= not_its_fault(choice)
+    own_fault = servers is not None and not servers.reasons <= not_its_fault(pool, choice)
     problem = servers.trouble if servers else None
     if servers and problem and own_fault and servers.hopeless and not _before_its_models(pool, problem):
         return RevisionFailure(reason=reason, message=problem.message.rstrip("."))
@@ -119,7 +119,7 @@ def target_progress(rollout: Rollout, now: datetime) -> TargetProgress:
     same = before.revision == choice.revision
     if rollout.settled:
         return TargetProgress()
-    waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or is_pulling(rollout, now)
+    waits = (servers is not None and bool(servers.reasons & not_its_fault(pool, choice))) or is_pulling(rollout, now)
     if same and rollout.has_served:
         lost = not (waits or (servers and servers.ready))
         return TargetProgress(stands_since=before.stands_since or timestamp(now) if lost else "")
@@ -139,9 +139,11 @@ _SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
 registry outage while a node is drained would take down every promoted candidate without giving any pool a server."""
 
 
-def not_its_fault(choice: Choice) -> frozenset[Reason]:
-    """Reasons that any arm of this spec would have in its place."""
-    return CLUSTER_AT_FAULT | (PLACE_AT_FAULT if choice.arm == BASELINE else _SHARED)
+def not_its_fault(pool: Pool, choice: Choice) -> frozenset[Reason]:
+    """Reasons that any arm of this spec would have in its place. The spec's baseline may have another image than the
+    incumbent."""
+    shared = choice.arm != BASELINE and not pool.incumbent
+    return CLUSTER_AT_FAULT | (_SHARED if shared else PLACE_AT_FAULT)
 
 
 def deadline(pool: Pool, since: str) -> datetime | None:
