@@ -37,9 +37,9 @@ from paceline.core.workload import WAVES, Arrivals, Dataset, Workload
 __all__ = [
     "ALGORITHMS",
     "BASELINE",
-    "INCUMBENT",
     "CUSTOM",
     "HUB",
+    "INCUMBENT",
     "MAIN",
     "SHAPES",
     "SPECULATORS",

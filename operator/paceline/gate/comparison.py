@@ -43,8 +43,8 @@ class Comparison:
         return {arm: _before_any_look(self.rounds, self.gate, arm, self.rounds.complete(arm)) for arm in self.arms}
 
     def at_look(self, n: int, verdicts: Mapping[str, ArmVerdict], asked: Collection[str]) -> dict[str, ArmVerdict]:
-        """The verdicts after the look at `n` complete rounds, which judges those that are `asked` for and open here. The
-        incumbent is only found to be unreliable, and so is the baseline beside it, whatever was decided before."""
+        """The verdicts after the look at `n` complete rounds, which judges those that are `asked` for and open here.
+        The incumbent is never judged; it and the baseline may be found unreliable whatever was decided before."""
         now = dict(verdicts)
         for arm in (one for one in self.arms if one in asked):
             open_here, complete = is_open(now[arm]), self.rounds.complete(arm)
