@@ -20,7 +20,7 @@ def firsts(
     found: list[tuple[str, bool]] = []
     for number in range(rounds):
         left = [arm.name for arm in ARMS[1:arms] if number < (without or {}).get(arm.name, rounds)]
-        (first, *_) = rotated(ARMS[:arms], tuple(left), [name for name, counts in found if counts])
+        (first, *_) = rotated(ARMS[:arms], ("baseline", *left), [name for name, counts in found if counts])
         found.append((first.name, number not in lost))
     return found
 

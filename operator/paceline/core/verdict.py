@@ -83,8 +83,9 @@ class ArmVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`rounds` is the number of rounds at the deciding look (0 if none). `arms` has every candidate; in a run with an
-    incumbent also the baseline: whether it may replace that. `winner` may then be the baseline."""
+    """`rounds` is the number of rounds at the deciding look (0 if none); `arms` has every candidate, and in a run with
+    an incumbent the baseline: whether it may replace that; `winner` may then be the baseline. It has the incumbent only
+    if that is rejected as unreliable."""
 
     outcome: Outcome
     winner: str | None

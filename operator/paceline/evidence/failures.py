@@ -63,6 +63,10 @@ BLAMES_THE_SERVER = frozenset({
 may be bad luck. They include a hanging server, which the client ends. If the client were to blame for a failed request,
 requests to the baseline would fail as well: the gate offsets one against the other."""
 
+BREAKS_THE_SERVER = BLAMES_THE_SERVER | {Failure.ServerArguments, Failure.ImagePull}
+"""Failures that count against the baseline of a changed spec if what serves lived in that round, and the other way
+round: each is what the other is measured by, so neither is merely asked wrongly."""
+
 ARGUMENTS = 2
 """argparse's exit code for invalid arguments."""
 MEMORY = re.compile(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from paceline.core import Workload
+from paceline.core import INCUMBENT, Workload
 from paceline.core.text import count
 from paceline.engines.release import release
 from paceline.evidence.failures import Failure, of_server
@@ -99,6 +99,7 @@ class Case:
     point: Point | None
     baseline: Replicate | None
     baseline_point: Point | None
+    incumbent_point: Point | None = None
     at_a_rate: bool = False
     ramp: Workload | None = None
     """The workload, if it is a ramp."""
@@ -244,7 +245,8 @@ def largest_difference(answers: int) -> float:
 
 
 def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
-    base = case.baseline_point.output_tokens if case.baseline_point else None
+    name, other = ("baseline", case.baseline_point) if case.baseline_point else (INCUMBENT, case.incumbent_point)
+    base = other.output_tokens if other else None
     if case.alone and case.baseline_point is None:
         return None
     if not _positive(base) or not _positive(point.output_tokens):
@@ -252,7 +254,7 @@ def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
     most = largest_difference(point.completed)
     if max(point.output_tokens / base, base / point.output_tokens) > 1 + most:
         return _unmeasured(
-            f"{point.output_tokens} output tokens, but {base} on the baseline: in {point.completed} answers they "
+            f"{point.output_tokens} output tokens, but {base} on the {name}: in {point.completed} answers they "
             f"may differ by {most:.0%}"
         )
     return None
@@ -365,6 +367,7 @@ def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 point=_point(replicate, workload.name),
                 baseline=baseline,
                 baseline_point=_point(baseline, workload.name),
+                incumbent_point=_point(replicates.get(INCUMBENT), workload.name),
                 at_a_rate=workload.rate is not None,
                 ramp=workload if workload.levels else None,
                 parity=plan.parity is not None,

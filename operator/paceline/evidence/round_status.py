@@ -14,7 +14,7 @@ from typing import Any
 
 from paceline.api import round as recorded
 from paceline.api.round import ReplicateParity, Round
-from paceline.core import BASELINE, Answers, Measurement, Workload
+from paceline.core import BASELINE, INCUMBENT, Answers, Measurement, Workload
 from paceline.core.manifest import Scalar
 from paceline.core.numbers import Numbers
 from paceline.core.record import finite, from_status, inner, slots, to_status
@@ -354,9 +354,11 @@ def _measurement(number: int, point: recorded.PointRecord, replicate: recorded.R
 
 
 def _ended(replicate: recorded.ReplicateRecord) -> str:
-    """Why the arm's server did not last the round: any failure for the baseline; for a candidate only a failure that
-    blames the server. "" if neither."""
-    blamed = replicate.arm == BASELINE or replicate.reason in {failure.name for failure in BLAMES_THE_SERVER}
+    """Why the arm's server did not last the round: any failure for the baseline and for the incumbent; for a candidate
+    only a failure that blames the server. "" if neither."""
+    blamed = replicate.arm in (BASELINE, INCUMBENT) or replicate.reason in {
+        failure.name for failure in BLAMES_THE_SERVER
+    }
     return replicate.reason if blamed else ""
 
 

@@ -1,9 +1,11 @@
 """From rounds to a verdict. Pure: the same measurements always give the same verdict, in any order.
 
     `decide`     the rule: looks, rejection, stop, tie, outcome            (rule.py)
+    `Comparison` arms beside one reference, look by look      (comparison.py)
     `judge`      one candidate at one look, with the sentence that explains it (findings.py)
     `so_far`     the bounds between two looks
-    `undecided`  the candidates that later rounds must contain
+    `undecided`  the candidates that later rounds must contain; `baseline_is_open`: whether the baseline needs them
+    `without_more_rounds`  the verdict if there are none
     `explain`    the sentence of a candidate's verdict
     `limits`     the limits on metrics besides throughput     (limits.py)
     `compare_outputs`  whether answers differ               (outputs.py)
@@ -19,7 +21,7 @@ from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
 from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_noise, smallest_shown
 from paceline.gate.rounds import rounds_table
-from paceline.gate.rule import decide, so_far, undecided
+from paceline.gate.rule import baseline_is_open, decide, so_far, undecided, without_more_rounds
 from paceline.gate.server_failures import RETRACTED
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "OutputComparison",
     "Pace",
     "assumed_noise",
+    "baseline_is_open",
     "compare_outputs",
     "crossover",
     "decide",
@@ -46,4 +49,5 @@ __all__ = [
     "so_far",
     "threshold",
     "undecided",
+    "without_more_rounds",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate, Limit
+from paceline.core import BASELINE, INCUMBENT, ArmOutcome, ArmVerdict, Bounds, Gate, Limit
 from paceline.gate.interval import Interval, ratio
 from paceline.gate.rates import RateMisses
 
@@ -28,6 +28,20 @@ class Finding(StrEnum):
     NOT_ENOUGH_EVIDENCE = "NotEnoughEvidence"
     TOO_FEW_ROUNDS = "TooFewRounds"
     NO_COMPLETE_ROUND = "NoCompleteRound"
+    AS_FAST_AS_INCUMBENT = "AsFastAsIncumbent"
+    SLOWER_THAN_INCUMBENT = "SlowerThanIncumbent"
+    MAY_BE_SLOWER_THAN_INCUMBENT = "MayBeSlowerThanIncumbent"
+    INCUMBENT_UNRELIABLE = "IncumbentUnreliable"
+
+
+BESIDE_INCUMBENT: Mapping[Finding, Finding] = {
+    Finding.FASTER_THAN_MINIMUM: Finding.AS_FAST_AS_INCUMBENT,
+    Finding.SLOWER_THAN_BASELINE: Finding.SLOWER_THAN_INCUMBENT,
+    Finding.WORKLOAD_REGRESSED: Finding.SLOWER_THAN_INCUMBENT,
+    Finding.BELOW_MINIMUM_IMPROVEMENT: Finding.SLOWER_THAN_INCUMBENT,
+    Finding.NOT_ENOUGH_EVIDENCE: Finding.MAY_BE_SLOWER_THAN_INCUMBENT,
+}
+"""Finding of a comparison with the baseline → what it is called in one with the incumbent; others keep their name."""
 
 
 def explain(verdict: ArmVerdict) -> str:
@@ -61,6 +75,9 @@ class InterimBounds:
     rate_misses: Mapping[str, RateMisses] = field(default_factory=dict)
     """Workload → rounds in which only one arm missed the request rate; absent if the candidate never missed it
     alone."""
+    arm: str = "candidate"
+    """What sentences call the arm, and what it is compared with."""
+    reference: str = BASELINE
 
     @property
     def means(self) -> Mapping[str, Interval]:
@@ -85,6 +102,9 @@ def judge_interim(interim: InterimBounds, gate: Gate) -> ArmVerdict:
         )
     else:
         outcome, reason, sentences = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_means(interim)]
+    if interim.reference == INCUMBENT:
+        reason = BESIDE_INCUMBENT.get(reason, reason)
+        sentences = [f"beside the incumbent: {sentences[0]}", *sentences[1:]]
     limits: dict[str, Mapping[str, Bounds]] = {
         limit.metric: {w: interval.bounds for w, interval in workloads.items() if interval}
         for limit, workloads in interim.limits.items()
@@ -141,13 +161,14 @@ def threshold(limit: Limit) -> float:
 def _misses_rate(interim: InterimBounds, _: Gate) -> Iterator[str]:
     for name, misses in interim.rate_misses.items():
         if misses.shown:
-            yield f"on {name} {_missed_rate(misses)}"
+            yield f"on {name} {_missed_rate(misses, interim)}"
 
 
 def _slower(interim: InterimBounds, gate: Gate) -> Iterator[str]:
+    equal = min(0.0, _minimum(gate))
     for name, mean in interim.means.items():
-        if mean.upper < min(0.0, _minimum(gate)):
-            yield f"{name} {_shown(mean)} is below 1x"
+        if mean.upper < equal:
+            yield f"{name} {_shown(mean)} is below {_ratio(equal) if equal else '1x'}"
 
 
 def _regressed(interim: InterimBounds, gate: Gate) -> Iterator[str]:
@@ -176,7 +197,8 @@ def _other_lengths(interim: InterimBounds, _: Gate) -> Iterator[str]:
         if more or interval.upper < math.log1p(-OTHER_LENGTH):
             change = f"{abs(math.expm1(interval.mean)):.1%} {'more' if more else 'fewer'}"
             yield (
-                f"on {name} the candidate writes {change} tokens than the baseline, {_shown(interval)}: more than "
+                f"on {name} the {interim.arm} writes {change} tokens than the {interim.reference}, "
+                f"{_shown(interval)}: more than "
                 f"{OTHER_LENGTH:.0%} is shown"
             )
 
@@ -201,7 +223,7 @@ def _not_shown(interim: InterimBounds, gate: Gate) -> Iterator[str]:
             yield f"{name} {_shown(interval)} is not shown to be above {_ratio(_tolerated(gate))}"
     for name, misses in interim.rate_misses.items():
         if not misses.kept:
-            yield f"on {name} {_missed_rate(misses)}"
+            yield f"on {name} {_missed_rate(misses, interim)}"
     for limit, workloads in interim.limits.items():
         for name, change in workloads.items():
             if change is None:
@@ -224,12 +246,12 @@ def _means(interim: InterimBounds) -> str:
     return ", ".join(f"{name} {_shown(mean)}" for name, mean in interim.means.items())
 
 
-def _missed_rate(misses: RateMisses) -> str:
-    missed = f"{misses.candidate_only} of {misses.rounds} rounds"
+def _missed_rate(misses: RateMisses, interim: InterimBounds) -> str:
+    missed, arm, reference = f"{misses.candidate_only} of {misses.rounds} rounds", interim.arm, interim.reference
     comparison = (
-        f"only the candidate missed the rate in {missed}, only the baseline in {misses.baseline_only}"
+        f"only the {arm} missed the rate in {missed}, only the {reference} in {misses.baseline_only}"
         if misses.baseline_only
-        else f"the candidate missed the rate in {missed} in which the baseline kept it"
+        else f"the {arm} missed the rate in {missed} in which the {reference} kept it"
     )
     return f"{comparison}; lower requestRate"
 

@@ -13,6 +13,9 @@ AT_A_RATE = Limit(metric="meanTTFT", max_increase=0.25)
 """The default limit at a request rate, where a request's speed hardly shows how long it waited for its slot. It bounds
 the mean: the p95 of some hundred requests varies by 10 % and more between rounds, too much for eight rounds to decide.
 It is 25 %, because a draft head has its own prefill: with it, a first token that took 200 ms may take 250 ms."""
+OF_A_CHANGE = Limit(metric="meanTTFT", max_increase=0.25)
+"""The same bound beside the incumbent, at every load: what replaces it may have another engine, hence another
+prefill."""
 _LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
 BOUNDED_BY: Mapping[str, str] = {
     **dict.fromkeys(_LATENCIES, "maxIncrease"),
@@ -29,6 +32,17 @@ def limits(gate: Gate, rated: Collection[str]) -> tuple[Limit, ...]:
     token."""
     named = {limit.metric for limit in gate.limits}
     return gate.limits if not rated or named & set(FIRST_TOKEN) else (*gate.limits, AT_A_RATE)
+
+
+def beside_incumbent(gate: Gate) -> Gate:
+    """The rule of a comparison with the incumbent: not slower by more than `max_slowdown`, on any mean or workload."""
+    bounded = {limit.metric for limit in gate.limits} & set(FIRST_TOKEN)
+    return replace(
+        gate,
+        min_improvement=-gate.max_slowdown,
+        max_regression=gate.max_slowdown,
+        limits=gate.limits if bounded else (*gate.limits, OF_A_CHANGE),
+    )
 
 
 def enforce_maxima(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> list[Measurement]:

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from paceline.core import ArmOutcome, ArmVerdict
+from paceline.core import BASELINE, INCUMBENT, ArmOutcome, ArmVerdict
 from paceline.core.text import count
 from paceline.gate.findings import Finding
 from paceline.gate.rounds import Rounds, usable
-from paceline.gate.server_failures import DEATHS, FAILED, MALFORMED, RETRACTED, excused
+from paceline.gate.server_failures import BROKEN, DEATHS, FAILED, MALFORMED, RETRACTED, excused
 
 TOLERATED = 1
 """Rounds in which a candidate's own server may fail while the baseline's lives: a neighbour may cause one failure."""
@@ -35,12 +35,27 @@ class ServerFailure:
 
 
 def server_failures(rounds: Rounds, candidate: str) -> list[ServerFailure]:
-    """The candidate's server failures, in the order of rounds."""
+    """The candidate's server failures, in the order of rounds. Of baseline and incumbent, those in rounds in which the
+    other one lived."""
     return [
         ServerFailure(number, reason)
         for number in rounds.of(candidate)
-        if (reason := rounds.ended(candidate, number)) and not excused(reason, rounds.ended(rounds.baseline, number))
+        if (reason := rounds.ended(candidate, number))
+        and (
+            reason in BROKEN and _lived(rounds, number)
+            if is_reference(rounds, candidate)
+            else not excused(reason, rounds.ended(rounds.baseline, number))
+        )
     ]
+
+
+def is_reference(rounds: Rounds, arm: str) -> bool:
+    """Whether others are compared with this arm, too: the incumbent, or the baseline beside it."""
+    return {arm, rounds.baseline} == {INCUMBENT, BASELINE}
+
+
+def _lived(rounds: Rounds, number: int) -> bool:
+    return number in rounds.of(rounds.baseline) and not rounds.ended(rounds.baseline, number)
 
 
 def _counted(rounds: Rounds, candidate: str) -> list[ServerFailure]:
@@ -63,9 +78,10 @@ def _only_the_baseline_failed(rounds: Rounds, candidate: str, number: int) -> bo
 def shown_unreliable(rounds: Rounds, candidate: str) -> int | None:
     """The round of the first failure beyond the tolerated ones. None for a candidate without any complete round: a
     server that cannot run at all cannot be distinguished from a wrong configuration, which is an error, not a
-    rejection."""
+    rejection. Baseline and incumbent need none: one of them is what serves, and the other is to replace it."""
     counted = _counted(rounds, candidate)
-    return counted[TOLERATED].round if len(counted) > TOLERATED and rounds.complete(candidate) else None
+    known = is_reference(rounds, candidate) or rounds.complete(candidate)
+    return counted[TOLERATED].round if len(counted) > TOLERATED and known else None
 
 
 def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -> ArmVerdict:
@@ -76,7 +92,8 @@ def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -
         before,
         outcome=ArmOutcome.REJECTED,
         reason=Finding.UNRELIABLE.value,
-        message=f"its own server failed in {count(len(failures), 'round')} in which the baseline's did not: {each}",
+        message=f"its own server failed in {count(len(failures), 'round')} in which the {rounds.reference}'s did not: "
+        f"{each}",
         rounds=before.rounds or sum(number < since for number in rounds.complete(candidate)),
     )
 
@@ -101,22 +118,22 @@ def _counts(reasons: Counter[str]) -> Iterator[str]:
 def _why_lost(rounds: Rounds, candidate: str, number: int) -> str:
     own, baselines = rounds.ended(candidate, number), rounds.ended(rounds.baseline, number)
     if baselines and (excused(own, baselines) or not own):
-        return f"{_of_baseline(baselines)} ({baselines})"
+        return f"{_of_baseline(baselines, rounds.reference)} ({baselines})"
     if own:
         return f"{_WORDS.get(own, _ENDED)} ({own})"
     valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))
-    return "one of its points was invalid" if valid else "a point of the baseline was invalid"
+    return "one of its points was invalid" if valid else f"a point of the {rounds.reference} was invalid"
 
 
-def _of_baseline(reason: str) -> str:
+def _of_baseline(reason: str, name: str) -> str:
     if reason in DEATHS:
-        return "the baseline's server exited"
+        return f"the {name}'s server exited"
     while_alive = {
-        FAILED: "requests to the baseline failed",
-        RETRACTED: "the baseline retracted requests",
-        MALFORMED: "answers of the baseline did not have the form that was asked for",
+        FAILED: f"requests to the {name} failed",
+        RETRACTED: f"the {name} retracted requests",
+        MALFORMED: f"answers of the {name} did not have the form that was asked for",
     }
-    return while_alive.get(reason, "the baseline gave no evidence")
+    return while_alive.get(reason, f"the {name} gave no evidence")
 
 
 def _valid(rounds: Rounds, arm: str, number: int, workloads: Sequence[str]) -> bool:

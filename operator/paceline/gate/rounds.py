@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from paceline.core import Measurement
+from paceline.core import BASELINE, INCUMBENT, Measurement
 from paceline.gate.server_failures import worst
 
 Cell = tuple[int, str, str]
@@ -21,6 +21,7 @@ class Rounds:
     """
 
     baseline: str
+    """What the others are compared with: the first arm, or the incumbent."""
     workloads: Mapping[str, float]
     """Name → weight."""
     cells: Mapping[Cell, Measurement]
@@ -30,6 +31,11 @@ class Rounds:
     """Arm → the rounds in which it is valid on all workloads."""
     failures: Mapping[tuple[str, int], str]
     """Arm and round → why the arm's own server failed in it, the worst over all workloads."""
+
+    @property
+    def reference(self) -> str:
+        """What sentences call it."""
+        return INCUMBENT if self.baseline == INCUMBENT else BASELINE
 
     def of(self, arm: str) -> list[int]:
         """The rounds that contain the arm, in order."""

@@ -5,26 +5,25 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from paceline.core import BASELINE, Answers, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
-from paceline.gate.findings import Finding, InterimBounds, judge_interim
-from paceline.gate.interval import Interval, interval
-from paceline.gate.limits import enforce_maxima, limits, metric_ratios, unknown
-from paceline.gate.losses import lost, shown_unreliable, unreliable
-from paceline.gate.outputs import OutputComparison, compare_outputs, first_difference
-from paceline.gate.rates import rate_misses
-from paceline.gate.rounds import Rounds, rounds_table, weighted_means
+from paceline.core import (
+    BASELINE,
+    INCUMBENT,
+    Answers,
+    ArmOutcome,
+    ArmVerdict,
+    Bounds,
+    Gate,
+    Measurement,
+    Outcome,
+    Verdict,
+)
+from paceline.gate.comparison import OPEN, Comparison, is_open
+from paceline.gate.findings import Finding
+from paceline.gate.limits import beside_incumbent, enforce_maxima
+from paceline.gate.rounds import rounds_table
 
-OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
-_CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
-"""Reasons for "undecided" that more rounds cannot change: the baseline's own answers vary, or it keeps no request
-rate."""
-_LENGTH = "outputTokens"
-"""The metric whose change shows that a candidate's answers are longer or shorter."""
-
-
-def _open(verdict: ArmVerdict) -> bool:
-    """More rounds may decide this candidate."""
-    return verdict.outcome in OPEN and verdict.reason not in _CLOSED
+Verdicts = Mapping[str, ArmVerdict]
+_OF_NO_ARM = (BASELINE, INCUMBENT)
 
 
 def decide(
@@ -35,8 +34,9 @@ def decide(
     answers: Sequence[Answers] = (),
     rated: Collection[str] = (),
 ) -> Verdict:
-    """The verdict of these rounds. `arms` starts with the baseline, and ties go to the earlier arm; `workloads` maps
-    names to weights; `answers` has one entry per round if outputs are compared; `rated` names the workloads at a rate.
+    """The verdict of these rounds. `arms` starts with the baseline, and ties go to the earlier arm; one of the others
+    may be the incumbent, which the others are compared with, too. `workloads` maps names to weights; `answers` has one
+    entry per round if outputs are compared; `rated` names the workloads at a rate.
 
     It may be called at any time: between two looks it returns the previous look's verdict, and `final` says whether
     more rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; the caller
@@ -44,45 +44,57 @@ def decide(
     """
     for fault in _faults(gate, arms, workloads, measurements):
         raise ValueError(fault)
-    baseline, *candidates = arms
-    rounds = rounds_table(baseline, workloads, enforce_maxima(measurements, gate.limits))
-    complete = {arm: rounds.complete(arm) for arm in candidates}
-    # The probability of a wrong verdict is split evenly over all candidates of the run and all looks.
-    error = (1 - gate.confidence) / (len(candidates) * len(gate.decide_after_rounds))
-    unreliable_since = {arm: since for arm in candidates if (since := shown_unreliable(rounds, arm)) is not None}
-
-    answers_of = {entry.round: entry for entry in answers}
-    differences = {
-        arm: difference for arm in candidates if (difference := first_difference(answers_of, arm, complete[arm]))
-    }
-
-    verdicts: dict[str, ArmVerdict] = {arm: _before_any_look(rounds, gate, arm, complete[arm]) for arm in candidates}
-    used = max(verdict.rounds for verdict in verdicts.values())
+    comparisons = _comparisons(gate, arms, workloads, measurements, answers, rated)
+    found: list[Verdicts] = [comparison.before_any_look() for comparison in comparisons]
     for n in gate.decide_after_rounds:
+        verdicts = _together(found)
         if _stops(verdicts):
             break
-        verdicts |= _rejected_for_outputs(verdicts, {arm: d for arm, d in differences.items() if d.rounds <= n})
-        due = {arm: since for arm, since in unreliable_since.items() if since < _after(complete[arm], n)}
-        verdicts |= _rejected_for_failures(rounds, verdicts, due)
-        due_now = [arm for arm in candidates if _open(verdicts[arm]) and len(complete[arm]) >= n]
-        for arm in due_now:
-            verdict = _judged(rounds, gate, arm, complete[arm][:n], error, rated)
-            verdicts[arm] = (
-                _comparable(verdict, compare_outputs(answers_of, arm, complete[arm][:n])) if answers else verdict
-            )
-        used = n if due_now else used
-    used = max(used, *(verdict.rounds for verdict in verdicts.values()))
-    verdicts = {arm: _with_losses(rounds, verdict, arm, complete[arm]) for arm, verdict in verdicts.items()}
-
-    outcome = _outcome(verdicts)
-    waiting = [arm for arm in candidates if _open(verdicts[arm])]
-    return Verdict(
-        outcome=outcome,
-        winner=_winner(verdicts, gate) if outcome is Outcome.PROMOTE else None,
-        rounds=used,
+        asked = {arm for arm, verdict in verdicts.items() if is_open(verdict)} | _doubtful(comparisons, verdicts, n)
+        found = [one.at_look(n, known, asked) for one, known in zip(comparisons, found, strict=True)]
+    verdicts = _together([one.with_losses(known) for one, known in zip(comparisons, found, strict=True)])
+    verdict = Verdict(
+        outcome=_outcome(verdicts),
+        winner=_winner(verdicts, gate),
+        rounds=max(one.rounds for one in verdicts.values()),
         arms=verdicts,
-        final=_stops(verdicts) or all(len(complete[arm]) >= gate.decide_after_rounds[-1] for arm in waiting),
+        final=_stops(verdicts) or all(one.last for one in _waiting(verdicts)),
     )
+    return without_more_rounds(verdict) if verdict.final else verdict
+
+
+def _comparisons(
+    gate: Gate,
+    arms: Sequence[str],
+    workloads: Mapping[str, float],
+    measurements: Sequence[Measurement],
+    answers: Sequence[Answers],
+    rated: Collection[str],
+) -> tuple[Comparison, ...]:
+    """With the baseline, and with the incumbent if there is one."""
+    baseline, *others = arms
+    counted = enforce_maxima(measurements, gate.limits)
+    # The probability of a wrong verdict is split evenly over all looks and all arms of the run that may be promoted, or
+    # replace the incumbent: the baseline is one of these.
+    error = (1 - gate.confidence) / (len(others) * len(gate.decide_after_rounds))
+    first = Comparison(
+        rounds=rounds_table(baseline, workloads, counted),
+        gate=gate,
+        arms=others,
+        error=error,
+        rated=rated,
+        answers={entry.round: entry for entry in answers},
+    )
+    if INCUMBENT not in others:
+        return (first,)
+    second = dataclasses.replace(
+        first,
+        rounds=rounds_table(INCUMBENT, workloads, counted),
+        gate=beside_incumbent(gate),
+        arms=[arm for arm in arms if arm != INCUMBENT],
+        answers={},
+    )
+    return first, second
 
 
 def so_far(
@@ -95,8 +107,8 @@ def so_far(
 ) -> Verdict:
     """As `decide`, with the next look moved to the last complete round. Its bounds are provisional and decide nothing;
     there are none before two complete rounds."""
-    rounds = rounds_table(arms[0], workloads, enforce_maxima(measurements, gate.limits))
-    complete = max(len(rounds.complete(arm)) for arm in arms[1:])
+    comparisons = _comparisons(gate, arms, workloads, measurements, answers, rated)
+    complete = max(len(one.rounds.complete(arm)) for one in comparisons for arm in one.arms)
     looks = gate.decide_after_rounds
     due = min((look for look in looks if look >= complete), default=looks[-1])
     now = tuple(max(complete, 2) if look == due else look for look in looks)
@@ -106,162 +118,156 @@ def so_far(
 def undecided(verdict: Verdict) -> tuple[str, ...]:
     """Candidates that later rounds must still contain, in the order of arms: those that are undecided and have looks
     left; none once the verdict is final."""
-    return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if _open(arm) and not arm.last)
+    return () if verdict.final else tuple(name for name, arm in _candidates(verdict.arms).items() if _goes_on(arm))
 
 
-def _before_any_look(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
-    """The verdict before any look. One round suffices to reject a draft with no accepted token."""
-    if not complete:
-        return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND.value)
-    if empty := rounds.nothing_accepted(arm, complete[0]):
-        message = f"the target accepted no draft token on {', '.join(empty)}"
-        return ArmVerdict(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED.value, message=message, rounds=1)
-    message = f"complete rounds: {len(complete)}, the first look needs {gate.decide_after_rounds[0]}"
-    return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS.value, message=message)
+def baseline_is_open(verdict: Verdict) -> bool:
+    """Whether later rounds must show that the baseline may replace the incumbent, even without any candidate."""
+    baseline = verdict.arms.get(BASELINE)
+    return baseline is not None and not verdict.final and not _promotable(verdict.arms) and _goes_on(baseline)
 
 
-def _rejected_for_outputs(
-    verdicts: Mapping[str, ArmVerdict], differences: Mapping[str, OutputComparison]
-) -> dict[str, ArmVerdict]:
-    """Open candidates whose answers differ. A verdict that was final before the difference stays."""
-    return {arm: _different(comparison) for arm, comparison in differences.items() if _open(verdicts[arm])}
-
-
-def _different(comparison: OutputComparison) -> ArmVerdict:
-    message = (
-        f"its answers differ from the baseline's, beyond near ties, on {len(comparison.diverged)} of "
-        f"{len(comparison.settled)} comparable prompts (of {comparison.samples}; comparable: the baseline answered "
-        f"identically in all {comparison.rounds} rounds)"
-    )
-    return ArmVerdict(
-        outcome=ArmOutcome.REJECTED, reason=Finding.OUTPUTS_DIFFER.value, message=message, rounds=comparison.rounds
-    )
-
-
-def _comparable(verdict: ArmVerdict, comparison: OutputComparison) -> ArmVerdict:
-    """A baseline whose own answers vary blocks promotion: outputs cannot be compared with it."""
-    if verdict.outcome is not ArmOutcome.PROMOTABLE or comparison.enough:
+def without_more_rounds(verdict: Verdict) -> Verdict:
+    """The verdict if no more rounds follow: the baseline replaces the incumbent if it may and no candidate does."""
+    baseline = verdict.arms.get(BASELINE)
+    if verdict.outcome is Outcome.PROMOTE or baseline is None or baseline.outcome is not ArmOutcome.PROMOTABLE:
         return verdict
-    message = (
-        f"{verdict.message}; the baseline answered only {len(comparison.settled)} of {comparison.samples} prompts "
-        f"identically in {comparison.rounds} rounds, so outputs cannot be compared"
-    )
+    return dataclasses.replace(verdict, outcome=Outcome.PROMOTE, winner=BASELINE)
+
+
+def _goes_on(arm: ArmVerdict) -> bool:
+    return is_open(arm) and not arm.last
+
+
+# Baseline and incumbent.
+
+
+def _doubtful(comparisons: Sequence[Comparison], verdicts: Verdicts, n: int) -> set[str]:
+    """The baseline or the incumbent, if its server is shown to be unreliable beside the other's: the earlier one if
+    both are, because the other one is then no longer compared with it."""
+    if len(comparisons) < 2 or _out(verdicts):
+        return set()
+    first, second = comparisons
+    since = {INCUMBENT: first.unreliable_by(n, INCUMBENT), BASELINE: second.unreliable_by(n, BASELINE)}
+    shown = {arm: number for arm, number in since.items() if number is not None}
+    return {min(shown, key=lambda arm: shown[arm])} if shown else set()
+
+
+def _out(verdicts: Verdicts) -> str:
+    """The one of baseline and incumbent that is unreliable: nothing is compared with it any more; "" if neither is."""
+    return next((arm for arm in _OF_NO_ARM if arm in verdicts and _unreliable(verdicts[arm])), "")
+
+
+def _unreliable(verdict: ArmVerdict) -> bool:
+    return verdict.reason == Finding.UNRELIABLE
+
+
+def _together(found: Sequence[Verdicts]) -> Verdicts:
+    """One verdict per arm, of its comparison with the baseline and the one with the incumbent."""
+    if len(found) < 2:
+        return found[0]
+    first, second = found
+    candidates = [arm for arm in second if arm != BASELINE]
+    baseline, incumbent = _beside_incumbent(second[BASELINE]), first[INCUMBENT]
+    if _unreliable(incumbent):
+        freed = dataclasses.replace(
+            baseline,
+            outcome=ArmOutcome.PROMOTABLE,
+            reason=Finding.INCUMBENT_UNRELIABLE.value,
+            message=f"the incumbent: {incumbent.message}",
+        )
+        alone = {arm: dataclasses.replace(first[arm], incumbent=second[arm].mean) for arm in candidates}
+        return {BASELINE: freed, **alone, INCUMBENT: incumbent}
+    if _unreliable(baseline):
+        return {BASELINE: baseline, **{arm: _beside_incumbent(second[arm]) for arm in candidates}}
+    return {BASELINE: baseline, **{arm: _both(first[arm], second[arm]) for arm in candidates}}
+
+
+def _beside_incumbent(verdict: ArmVerdict) -> ArmVerdict:
+    """Only the bounds of the mean are kept: all others are ratios to the baseline."""
     return dataclasses.replace(
-        verdict, outcome=ArmOutcome.UNDECIDED, reason=Finding.OUTPUTS_UNSTABLE.value, message=message
+        verdict, incumbent=verdict.mean, mean=None, rated=None, workloads={}, limits={}, lengths={}
     )
 
 
-def _after(complete: Sequence[int], look: int) -> float:
-    """The round that completes this look for a candidate; later rounds must not influence it."""
-    return complete[look - 1] if len(complete) >= look else math.inf
-
-
-def _rejected_for_failures(
-    rounds: Rounds, verdicts: Mapping[str, ArmVerdict], since: Mapping[str, int]
-) -> dict[str, ArmVerdict]:
-    """Open candidates whose servers are shown to be unreliable."""
-    return {
-        arm: unreliable(rounds, arm, verdicts[arm], number) for arm, number in since.items() if _open(verdicts[arm])
-    }
-
-
-def _with_losses(rounds: Rounds, verdict: ArmVerdict, arm: str, complete: Sequence[int]) -> ArmVerdict:
-    """Add the lost rounds up to the deciding round; all of them if no round decided, or if the losses did."""
-    decided = not _open(verdict) and verdict.reason != Finding.UNRELIABLE and 0 < verdict.rounds <= len(complete)
-    return dataclasses.replace(verdict, lost=lost(rounds, arm, complete[verdict.rounds - 1] if decided else None))
-
-
-def _judged(
-    rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float, rated: Collection[str]
-) -> ArmVerdict:
-    """The verdict at one look. A workload whose rate the baseline missed in half of the rounds is left out of the
-    means: the speed-up there depends on the length of the measurement."""
-    slow = {w: times for w in rounds.workloads if 2 * (times := rounds.saturated(w, numbers)) >= len(numbers)}
-    left_out = tuple(
-        f"{w} is left out of the means: the baseline missed its rate in {times} of {len(numbers)} rounds"
-        for w, times in slow.items()
-    )
-    if interim := _interim_bounds(rounds, gate, arm, numbers, error, rated, slow, left_out):
-        return judge_interim(interim, gate)
-    return ArmVerdict(
-        outcome=ArmOutcome.UNDECIDED,
-        reason=Finding.SATURATED.value,
-        message=f"{'; '.join(left_out)}: lower requestRate",
-        rounds=len(numbers),
+def _both(first: ArmVerdict, second: ArmVerdict) -> ArmVerdict:
+    """Rejected if either is, promotable if both are; else as the one that more rounds can change least. The comparison
+    with the baseline comes first."""
+    deciding = min((first, second), key=_rank)
+    passed = deciding.outcome is ArmOutcome.PROMOTABLE
+    return dataclasses.replace(
+        first,
+        outcome=deciding.outcome,
+        reason=deciding.reason,
+        message=f"{first.message}; {second.message}" if passed else deciding.message,
+        incumbent=second.mean,
+        rounds=max(first.rounds, second.rounds),
+        last=deciding.last,
+        lost=deciding.lost,
     )
 
 
-def _interim_bounds(
-    rounds: Rounds,
-    gate: Gate,
-    arm: str,
-    numbers: Sequence[int],
-    error: float,
-    rated: Collection[str],
-    slow: Collection[str],
-    left_out: tuple[str, ...],
-) -> InterimBounds | None:
-    """Bounds over these rounds: each workload, the means weighted round by round, the limits and the answers' lengths.
-    None if no workload with a weight is left for a mean."""
-
-    def bounds(values: Sequence[float]) -> Interval:
-        return interval(values, error=error, floor=gate.variance_floor)
-
-    logs = {w: rounds.speed_ups(arm, numbers, w) for w in rounds.workloads}
-    kept = {w: weight for w, weight in rounds.workloads.items() if w not in slow}
-    kinds = (
-        {w: weight for w, weight in kept.items() if w not in rated},
-        {w: weight for w, weight in kept.items() if w in rated},
-    )
-    means = [bounds(weighted_means(kind, logs)) for kind in kinds if math.fsum(kind.values()) > 0]
-    if not means:
-        return None
-    lengths = {w: rounds.changes(arm, numbers, w, _LENGTH) for w in rounds.workloads}
-    return InterimBounds(
-        rounds=len(numbers),
-        mean=means[0],
-        rated=means[1] if len(means) > 1 else None,
-        workloads={w: bounds(values) for w, values in logs.items()},
-        limits={
-            limit: metric_ratios(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
-            if limit.max is None
-            else unknown(rounds, limit, arm, numbers)
-            for limit in limits(gate, rated)
-        },
-        lengths={w: bounds(values) for w, values in lengths.items() if values},
-        saturated=left_out,
-        rate_misses=rate_misses(rounds, arm, numbers, error),
-    )
+def _rank(verdict: ArmVerdict) -> int:
+    if verdict.outcome not in OPEN:
+        return 4 if verdict.outcome is ArmOutcome.PROMOTABLE else 0
+    return 1 if not is_open(verdict) else 2 if verdict.last else 3
 
 
-def _promotable(verdicts: Mapping[str, ArmVerdict]) -> dict[str, float]:
+# The outcome.
+
+
+def _candidates(verdicts: Verdicts) -> Verdicts:
+    return {name: arm for name, arm in verdicts.items() if name not in _OF_NO_ARM}
+
+
+def _speed(verdicts: Verdicts, arm: ArmVerdict) -> Bounds | None:
+    """What candidates are ranked by: their mean, beside the baseline unless that is unreliable."""
+    return arm.incumbent if _out(verdicts) == BASELINE else arm.mean
+
+
+def _promotable(verdicts: Verdicts) -> dict[str, float]:
     """Promotable candidate → lower bound of its mean."""
-    return {name: arm.mean.lower for name, arm in verdicts.items() if arm.outcome is ArmOutcome.PROMOTABLE and arm.mean}
+    speeds = {name: _speed(verdicts, arm) for name, arm in _candidates(verdicts).items() if _passes(arm)}
+    return {name: speed.lower for name, speed in speeds.items() if speed}
 
 
-def _stops(verdicts: Mapping[str, ArmVerdict]) -> bool:
-    """Every candidate is decided, or one is promotable and no undecided one can beat it.
+def _passes(arm: ArmVerdict) -> bool:
+    return arm.outcome is ArmOutcome.PROMOTABLE
+
+
+def _stops(verdicts: Verdicts) -> bool:
+    """Every candidate is decided, or one is promotable and no undecided one can beat it; and without a promotable one
+    the baseline is decided, too.
 
     A candidate without a look may still be the best: it must not lose because the harness failed.
     """
-    waiting = [arm.mean for arm in verdicts.values() if _open(arm)]
+    waiting = [_speed(verdicts, arm) for arm in _candidates(verdicts).values() if is_open(arm)]
     best = max(_promotable(verdicts).values(), default=-math.inf)
-    return all(mean is not None and mean.upper <= best for mean in waiting)
+    settled = all(speed is not None and speed.upper <= best for speed in waiting)
+    return settled and (best > -math.inf or BASELINE not in verdicts or not is_open(verdicts[BASELINE]))
 
 
-def _outcome(verdicts: Mapping[str, ArmVerdict]) -> Outcome:
-    outcomes = [arm.outcome for arm in verdicts.values()]
-    if ArmOutcome.PROMOTABLE in outcomes:
+def _waiting(verdicts: Verdicts) -> list[ArmVerdict]:
+    """What more rounds may decide: candidates, and the baseline unless a candidate is promotable."""
+    asked = _candidates(verdicts) if _promotable(verdicts) else verdicts
+    return [arm for name, arm in asked.items() if name != INCUMBENT and is_open(arm)]
+
+
+def _outcome(verdicts: Verdicts) -> Outcome:
+    if any(map(_passes, _candidates(verdicts).values())):
         return Outcome.PROMOTE
+    outcomes = [arm.outcome for name, arm in verdicts.items() if name != INCUMBENT]
     if all(outcome is ArmOutcome.ERROR for outcome in outcomes):
         return Outcome.ERROR
     # A candidate that could not be measured is undecided: Reject would blame it for the harness.
-    return Outcome.INCONCLUSIVE if any(outcome in OPEN for outcome in outcomes) else Outcome.REJECT
+    return Outcome.REJECT if all(outcome is ArmOutcome.REJECTED for outcome in outcomes) else Outcome.INCONCLUSIVE
 
 
-def _winner(verdicts: Mapping[str, ArmVerdict], gate: Gate) -> str:
-    """The first arm whose lower bound is within the variance floor of the best lower bound."""
+def _winner(verdicts: Verdicts, gate: Gate) -> str | None:
+    """The first candidate whose lower bound is within the variance floor of the best lower bound."""
     promotable = _promotable(verdicts)
+    if not promotable:
+        return None
     enough = math.log(max(promotable.values())) - gate.variance_floor
     return next(name for name, lower in promotable.items() if math.log(lower) >= enough)
 
@@ -274,6 +280,8 @@ def _faults(
         yield "arms: needs the baseline and at least one candidate, each once"
     if BASELINE in arms[1:]:
         yield f"arms: {BASELINE!r} must come first: the others are compared with the first arm"
+    if INCUMBENT in arms and arms[0] != BASELINE:
+        yield f"arms: {INCUMBENT!r} needs {BASELINE!r} as the first arm"
     if not math.fsum(workloads.values()) > 0:
         yield "workloads: needs at least one workload with a positive weight"
     looks = gate.decide_after_rounds

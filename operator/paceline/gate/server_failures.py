@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
+from paceline.evidence.failures import BLAMES_THE_SERVER, BREAKS_THE_SERVER, Failure
 
 RETRACTED = Failure.Retracted.name
 FAILED = Failure.RequestsFailed.name
@@ -10,6 +10,8 @@ FAILED = Failure.RequestsFailed.name
 MALFORMED = Failure.Malformed.name
 DEATHS = frozenset(failure.name for failure in BLAMES_THE_SERVER) - {RETRACTED, FAILED, MALFORMED}
 """The server exited by itself, or hung and was ended."""
+BROKEN = frozenset(failure.name for failure in BREAKS_THE_SERVER)
+"""What counts against the baseline and the incumbent, of which each is compared with the other."""
 
 
 def worst(reasons: Iterable[str]) -> str:

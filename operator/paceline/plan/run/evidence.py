@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from paceline.api.round import PointRecord, Round
-from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verdict
+from paceline.core import BASELINE, INCUMBENT, Answers, ArmOutcome, Measurement, Purpose, RunSpec, Verdict
 from paceline.evidence import Failure
 from paceline.evidence.round_status import answers, last_tries, measurements
-from paceline.gate import Crossover, LoadLevel, crossover, decide
+from paceline.gate import Crossover, Finding, LoadLevel, crossover, decide
 from paceline.plan.run.searching import Searching
 
 _ACCEPT_LENGTH = "acceptLength"
@@ -83,9 +83,10 @@ class Evidence:
             for workload in self.spec.workloads
             if workload.at_one_load
         }
-        if self.searches or len({load.concurrency for load in loads.values()}) < 2:
+        arms = [arm.name for arm in self.spec.arms if arm.name != INCUMBENT]
+        if self.searches or len({load.concurrency for load in loads.values()}) < 2 or len(arms) < 2:
             return None
-        return crossover(self.spec.gate, [arm.name for arm in self.spec.arms], loads, self.measurements)
+        return crossover(self.spec.gate, arms, loads, self.measurements)
 
     @cached_property
     def valid_points(self) -> Mapping[tuple[str, str], Sequence[PointRecord]]:
@@ -107,18 +108,44 @@ class Evidence:
                 lengths.setdefault(key, []).append(measurement.metrics[_ACCEPT_LENGTH])
         return {key: sum(values) / len(values) for key, values in lengths.items()}
 
+    @cached_property
+    def references(self) -> tuple[str, ...]:
+        """The arms that others are compared with, and that every round contains: the baseline and the incumbent. One
+        that the gate found unreliable beside the other is left out."""
+        named = tuple(arm.name for arm in self.spec.arms if arm.name in (BASELINE, INCUMBENT))
+        if self.searches or len(named) < 2:
+            return named
+        left = (name for name in named if not _unreliable(self.verdict, name))
+        return tuple(left)
+
     def failures(self, arm: str) -> tuple[FailedReplicate, ...]:
         """This arm's current run of consecutive failed rounds, newest first.
 
         A round fails if any of the arm's points is invalid (in a Sweep: if all are). Rounds without the arm, or without
         a result, are skipped; for a candidate, rounds with a failed baseline are skipped too, because then no candidate
-        is valid.
+        is valid, unless the incumbent lived; of baseline and incumbent, those without the other one.
         """
-        rounds = [record for record in reversed(self.results) if any(point.arm == arm for point in record.points)]
-        if arm != BASELINE:
-            rounds = [record for record in rounds if not _failed(record, BASELINE, every=self.sweep)]
+        rounds = [record for record in reversed(self.results) if arm in _arms(record)]
+        if arm in self.references:
+            rounds = [record for record in rounds if {*self.references} <= _arms(record)]
+        else:
+            rounds = [record for record in rounds if not self._compares_nothing(record)]
         failures = (_failed(record, arm, every=self.sweep) for record in rounds)
         return tuple(failed for failed in itertools.takewhile(bool, failures) if failed)
+
+    def _compares_nothing(self, record: Round) -> bool:
+        """All arms that candidates are compared with failed in it."""
+        there = [name for name in (BASELINE, INCUMBENT) if name in _arms(record)]
+        return bool(there) and all(_failed(record, name, every=self.sweep) for name in there)
+
+
+def _unreliable(verdict: Verdict, name: str) -> bool:
+    found = verdict.arms.get(name)
+    return found is not None and found.outcome is ArmOutcome.REJECTED and found.reason == Finding.UNRELIABLE
+
+
+def _arms(record: Round) -> set[str]:
+    return {point.arm for point in record.points}
 
 
 def _failed(record: Round, arm: str, *, every: bool) -> FailedReplicate | None:

@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 from paceline.api.round import Round
-from paceline.core import BASELINE
+from paceline.core import BASELINE, INCUMBENT
 from paceline.engines.pod_template import arm_container
 from paceline.evidence import Replicate, RoundPlan, RoundResult
 from paceline.plan.run.snapshot import End
@@ -24,12 +24,15 @@ def as_far_as_it_came(
 
     None if the baseline was killed, or nothing is left: the round is tried again. If the baseline had not run yet,
     nothing can be compared: only the failure of the killed arm is left, so that it counts, and another round follows.
+    Beside an incumbent the baseline that was killed counts, too, and so does the incumbent: the other one is left.
     """
     arms = [arm.name for arm in plan.arms]
     told = {replicate.arm for replicate in result.replicates}
     killed = {arm for arm in arms if arm_container(arm) == container} - told
-    ran = told | killed if plan.cells or BASELINE in told else killed
-    if BASELINE in killed or not ran:
+    references = [arm for arm in (BASELINE, INCUMBENT) if arm in arms]
+    left_to_compare = [arm for arm in references if arm not in killed][:1]
+    ran = told | killed if plan.cells or {*left_to_compare} & told else killed
+    if (references and not left_to_compare) or not ran:
         return None
     left = ", ".join(arm for arm in arms if arm not in told | killed)
     failed = (Replicate(arm=arm, error=end.line, failure=end.failure) for arm in killed)

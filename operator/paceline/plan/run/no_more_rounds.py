@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from paceline.core import BASELINE, RunSpec
+from paceline.core import RunSpec
 from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
-from paceline.gate import undecided
+from paceline.gate import baseline_is_open, undecided
 from paceline.plan.run.evidence import Evidence, FailedReplicate, failure_named
 from paceline.plan.run.origin import own
 
@@ -34,9 +34,11 @@ def given_up(evidence: Evidence) -> tuple[str, str] | None:
         if len(alike) >= permitted:
             kind, record = alike[0]
             return f"{sentence}{record.error}", kind.name
-    failures = evidence.failures(BASELINE)
-    if keeps_failing(failures):
-        return f"the baseline could not be measured: {failures[0].why}", failures[0].failure.name
+    for name in evidence.references:
+        failures = evidence.failures(name)
+        # Of two, each shows in a second round that the other one is unreliable.
+        if keeps_failing(failures) and (len(evidence.references) < 2 or len(failures) >= MOST_FAILURES):
+            return f"the {name} could not be measured: {failures[0].why}", failures[0].failure.name
     most = most_rounds(evidence.spec)
     if not evidence.searches and len(own(evidence.results)) >= most and not evidence.verdict.final:
         return f"{most} rounds were measured and too many of them were invalid", Failure.NotMeasured.name
@@ -51,11 +53,17 @@ def most_rounds(spec: RunSpec) -> int:
 def in_question(evidence: Evidence) -> tuple[str, ...]:
     """Candidates of the next round: those undecided (in a Sweep: all) that do not keep failing. If one of them is not
     in the last round, because the container of another one was killed in it, those that failed there step back."""
-    candidates = [arm.name for arm in evidence.spec.arms[1:]] if evidence.sweep else undecided(evidence.verdict)
+    every = (arm.name for arm in evidence.spec.arms if arm.name not in evidence.references)
+    candidates = every if evidence.sweep else undecided(evidence.verdict)
     left = tuple(arm for arm in candidates if not keeps_failing(evidence.failures(arm)))
     last = evidence.results[-1].points if evidence.results else ()
     failed = {point.arm for point in last if not point.valid}
     return tuple(arm for arm in left if arm not in failed) if {*left} - {point.arm for point in last} else left
+
+
+def is_open(evidence: Evidence) -> bool:
+    """Whether another round is needed: for a candidate, or for the baseline of a run with an incumbent."""
+    return bool(in_question(evidence)) or baseline_is_open(evidence.verdict)
 
 
 def keeps_failing(failures: Sequence[FailedReplicate]) -> bool:

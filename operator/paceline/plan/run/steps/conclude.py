@@ -5,15 +5,15 @@ from datetime import datetime
 
 from paceline.api import Reason
 from paceline.api.run_status import RunVerdict
-from paceline.core import ArmOutcome, ArmVerdict, Outcome, Purpose, Verdict
+from paceline.core import INCUMBENT, ArmOutcome, ArmVerdict, Bounds, Outcome, Purpose, Verdict
 from paceline.core.text import count
 from paceline.evidence.failures import Failure
-from paceline.gate import explain, undecided
+from paceline.gate import explain, undecided, without_more_rounds
 from paceline.plan.run.budget import exhausted
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.elsewhere import faster_elsewhere
 from paceline.plan.run.evidence import Evidence, FailedReplicate
-from paceline.plan.run.no_more_rounds import given_up, in_question, keeps_failing, voided
+from paceline.plan.run.no_more_rounds import given_up, in_question, is_open, keeps_failing, voided
 from paceline.plan.run.origin import judged_again, without_a_cluster
 from paceline.plan.run.own_args import own_args_note
 from paceline.plan.run.scope import scope
@@ -45,7 +45,7 @@ def _gate(evidence: Evidence) -> Conclusion | None:
     if why := given_up(evidence):
         # Findings of earlier looks stay valid, so the verdict is Error only for a run that never reached a look.
         return error(*why) if verdict.outcome is Outcome.ERROR else _gate_verdict(evidence, verdict, why[0])
-    if evidence.results and (verdict.final or not in_question(evidence)):
+    if evidence.results and (verdict.final or not is_open(evidence)):
         return _gate_verdict(evidence, verdict)
     if evidence.spec.measured:
         return _not_enough(evidence)
@@ -100,6 +100,7 @@ def _no_candidate(evidence: Evidence) -> tuple[str, str]:
 def _gate_verdict(evidence: Evidence, verdict: Verdict, why: str = "", spent: str = "") -> Conclusion:
     """The gate's present verdict. `why`: the reason for ending before the verdict is final. `spent`: the reason if only
     the budget ended the run; its verdict is then Inconclusive instead of Error."""
+    verdict = without_more_rounds(verdict)
     failures = {name: evidence.failures(name) for name in undecided(verdict)}
     failing = {name: latest[0] for name, latest in failures.items() if keeps_failing(latest)}
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
@@ -138,7 +139,7 @@ def _limits(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _speedup(verdict: Verdict) -> float | None:
-    """The winner's mean speed-up over workloads, for `kubectl get`."""
+    """The winner's mean speed-up over workloads, for `kubectl get`; of a baseline that replaces the incumbent, none."""
     mean = verdict.arms[verdict.winner].mean if verdict.winner else None
     return mean.ratio if mean else None
 
@@ -150,7 +151,7 @@ def _reason(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
         return verdict.arms[verdict.winner].reason
     if verdict.outcome is Outcome.ERROR:
         return next((failed.failure.name for failed in failing.values()), Failure.NotMeasured.name)
-    arms = tuple(verdict.arms.values())
+    arms = tuple(arm for name, arm in verdict.arms.items() if name != INCUMBENT)
     still_open = [arm for arm in arms if arm.outcome is not ArmOutcome.REJECTED]
     return max(still_open or arms, key=lambda arm: arm.rounds).reason
 
@@ -166,13 +167,17 @@ def _sentence(verdict: Verdict, failing: Mapping[str, FailedReplicate]) -> str:
 
 
 def _summary(arm: ArmVerdict) -> str:
-    ratio = f"{arm.mean.ratio:.2f}x ({arm.mean.lower:.2f}–{arm.mean.upper:.2f})" if arm.mean else ""
+    ratio = _figures(arm.mean)
+    if arm.incumbent:
+        ratio = ", ".join(filter(None, (ratio, f"{_figures(arm.incumbent)} of the incumbent's speed")))
     if arm.outcome is ArmOutcome.PROMOTABLE:
-        at_a_rate = (
-            f"at a rate {arm.rated.ratio:.2f}x ({arm.rated.lower:.2f}–{arm.rated.upper:.2f})" if arm.rated else ""
-        )
+        at_a_rate = f"at a rate {_figures(arm.rated)}" if arm.rated else ""
         return _joined(f"{ratio} {arm.outcome.value}", at_a_rate, arm.lost)
     return " ".join(filter(None, (ratio, arm.outcome.value, explain(arm))))
+
+
+def _figures(bounds: Bounds | None) -> str:
+    return f"{bounds.ratio:.2f}x ({bounds.lower:.2f}–{bounds.upper:.2f})" if bounds else ""
 
 
 def _tries_without_result(evidence: Evidence) -> str:

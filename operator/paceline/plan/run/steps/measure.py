@@ -7,7 +7,7 @@ from datetime import datetime
 from paceline.api import Cause, Reason
 from paceline.api.round import Round
 from paceline.api.run_status import RunProgress
-from paceline.core import BASELINE, Arm, RunSpec
+from paceline.core import BASELINE, INCUMBENT, Arm, RunSpec
 from paceline.plan.objects import WITHOUT_CLAIMS, finished
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.evidence import Evidence
@@ -179,23 +179,33 @@ def _searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm,
 def _in_turn(evidence: Evidence) -> tuple[Arm, ...]:
     """The arms of a comparison's next round, in rotated order."""
     spec = evidence.spec
-    candidates = in_question(evidence) if evidence.results else None
-    names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
+    candidates = in_question(evidence) if evidence.results else tuple(arm.name for arm in spec.arms)
+    names = {*evidence.references, *candidates}
     counted = (record for record in evidence.results if names <= _arms(record) or is_cut_short(record))
-    return rotated(spec.arms, candidates, came_first(counted))
+    arms = rotated(spec.arms, tuple(names), came_first(counted))
+    return tuple(sorted(arms, key=lambda arm: arm.name in _ended_the_last(evidence)))
 
 
-def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
-    """The baseline and the candidates still in question, rotated so that drift affects all arms alike.
+def _ended_the_last(evidence: Evidence) -> set[str]:
+    """The baseline or the incumbent, if the last round ended with its container before the other one ran: it comes last
+    now, so that the other one is measured."""
+    last = evidence.results[-1] if evidence.results else None
+    if last is None or not is_cut_short(last) or {*evidence.references} <= _arms(last):
+        return set()
+    return {*evidence.references} & {point.arm for point in last.points if not point.valid}
+
+
+def rotated(arms: tuple[Arm, ...], names: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
+    """These arms (None: all), rotated so that drift affects all arms alike.
 
     `first`: the first arms of earlier rounds. The next round starts with the arm that was first least often; of
     several, with the one after the latest. So each arm is first once per turn, even if other arms drop out or a round
     was invalid.
     """
-    remaining = [arm for arm in arms if candidates is None or arm.name == BASELINE or arm.name in candidates]
-    names = [arm.name for arm in arms]
-    last = names.index(first[-1]) if first else -1
-    in_turn = sorted(range(len(remaining)), key=lambda i: (names.index(remaining[i].name) - last - 1) % len(names))
+    remaining = [arm for arm in arms if names is None or arm.name in names]
+    places = [arm.name for arm in arms]
+    last = places.index(first[-1]) if first else -1
+    in_turn = sorted(range(len(remaining)), key=lambda i: (places.index(remaining[i].name) - last - 1) % len(places))
     shift = min(in_turn, key=lambda i: first.count(remaining[i].name))
     return tuple(remaining[shift:] + remaining[:shift])
 
@@ -212,9 +222,9 @@ def _arms(record: Round) -> set[str]:
 
 
 def _compared(record: Round) -> set[str]:
-    """The arms that a round compares: none if the baseline or all candidates were invalid."""
+    """The arms that a round compares: none if the baseline (and the incumbent) or all others were invalid."""
     valid = {point.arm for point in record.points} - {point.arm for point in record.points if not point.valid}
-    return valid if BASELINE in valid and len(valid) > 1 else set()
+    return valid if valid & {BASELINE, INCUMBENT} and len(valid) > 1 else set()
 
 
 def _looks(evidence: Evidence) -> str:
