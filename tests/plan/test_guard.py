@@ -393,9 +393,13 @@ def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
 def test_the_watcher_is_told_whether_the_engine_chooses_the_depth() -> None:
     world = guarded()
     manifest = world._deployed()
-    spec, entries = api.deployment(manifest), from_status(SpeculativeDeploymentStatus, manifest["status"]).pools
+    entries = from_status(SpeculativeDeploymentStatus, manifest["status"]).pools
+    snapshot = replace(world.deployment_snapshot(), children={})
+    spec = snapshot.spec
+    assert spec
     pool = spec.pools[0]
     adaptive = tuple(replace(arm, adaptive=Adaptive(num_steps=3), tree=None) for arm in pool.arms)
     follows = replace(spec, pools=(replace(pool, arms=adaptive), *spec.pools[1:]))
-    told = [watched_pools(one, entries)["latency"].depth_follows_load for one in (spec, follows)]
+    asked = (snapshot, replace(snapshot, spec=follows))
+    told = [watched_pools(one, entries)["latency"].depth_follows_load for one in asked]
     assert told == [False, True]

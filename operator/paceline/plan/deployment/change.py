@@ -31,15 +31,19 @@ def report_change(rollout: Rollout, measuring: Iterable[Cause], now: datetime) -
     pool, incumbent = rollout.pool, rollout.pool.incumbent
     if incumbent is None or rollout.choice.revision != incumbent.revision:
         return StepResult()
-    since = next((one.last_transition_time for one in pool.remembered.conditions if one.type == "ChangePending"), "")
-    due = parse_time(since) + PATIENCE if since else now + PATIENCE
-    reason, note = _reason(pool, measuring, late=now >= due)
-    waits = reason is Reason.ChangeCompared and now < due
+    due = _due(pool)
+    reason, note = _reason(pool, measuring, late=due is not None and now >= due)
     said = "; ".join(filter(None, (note, _serves_on(pool, incumbent), _way_out(pool))))
     return StepResult(
         causes=(Cause(reason, pool.name, said),),
-        requeue_at=due if waits else None,
+        requeue_at=due if due and now < due else None,
     )
+
+
+def _due(pool: Pool) -> datetime | None:
+    """When a person is told that the change's run has had no round; None once it has one."""
+    run = next((run for run in pool.attempts if run.under_way), None)
+    return parse_time(run.made_at) + PATIENCE if run and not run.status.recorded else None
 
 
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
@@ -47,10 +51,9 @@ def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason,
     if run:
         return _OUTCOMES[run.outcome or "Error"], f"{run.name}: {run.verdict.message}"
     progress = next((cause for cause in measuring if cause.reason.value.condition == "Measuring"), None)
-    has_round = any(run.status.recorded for run in pool.attempts)
-    if late and not has_round and progress and progress.reason not in _ON_TIME:
+    if late and progress and progress.reason not in _ON_TIME:
         return Reason.ChangeWithoutRound, progress.note
-    return Reason.ChangeCompared, progress.note if progress and not has_round else ""
+    return Reason.ChangeCompared, progress.note if progress else ""
 
 
 def _serves_on(pool: Pool, incumbent: Incumbent) -> str:
@@ -64,7 +67,7 @@ def differences(pool: Pool, incumbent: Incumbent) -> str:
     if kept is None:
         return ""
     then, now = (
-        {**one, "arms": [{**one["arm"], "name": incumbent.was.arm}], "workloads": []}
+        {**one, "arm": None, "arms": [{**one["arm"], "name": incumbent.was.arm}], "workloads": []}
         for one in (kept["data"][SERVED], served_spec(pool.server, arm))
     )
     return summary(then, now)

@@ -247,6 +247,9 @@ def _reason_of_baseline(pool: Pool) -> ChangeReason:
 
 def _why_not(pool: Pool) -> str:
     """Why the baseline is served: a hold, Manual mode, a verdict, a changed question, or no verdict at all."""
+    target = pool.remembered.target
+    if target and target.reason == ANYWAY and target.revision == pool.revision(pool.arms[BASELINE]):
+        return target.message
     candidates = [one for one in holds(pool) if one.arm != BASELINE or one.reason not in ("NotReady", "Crashed")]
     if candidates:
         last = candidates[0]

@@ -16,7 +16,7 @@ from typing import Any
 
 from paceline.api.status import MOST_TAKEN_DOWN, Hold, PoolStatus, TakenDown
 from paceline.core import BASELINE, Trigger
-from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.pool import Pool, remembering
 from paceline.plan.step import parse_time, timestamp
 
 BY_A_PERSON = ("RolledBack", "Aborted")
@@ -64,7 +64,7 @@ def with_hold(pool: Pool, new: Hold, now: datetime) -> Pool:
     """The pool with a new hold, which replaces one on the same revision; failures are counted."""
     others = (one for one in holds(pool) if one.revision != new.revision or one.reason in BY_A_PERSON)
     remembered = replace(pool.remembered, holds=(new, *others))
-    return replace(pool, remembered=remembered if new.arm == BASELINE else _counted(remembered, new, now))
+    return remembering(pool, remembered if new.arm == BASELINE else _counted(remembered, new, now))
 
 
 def with_person_hold(pool: Pool, new: Hold) -> tuple[Hold, ...]:

@@ -1,7 +1,7 @@
 """Input of a pool's steps: its pinned spec, its entry in status, its runs, servers and kept revisions."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -220,16 +220,14 @@ def _pool(
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
     kept = snapshot.revisions(spec.name)
-    change = NO_CHANGE if pinned.suspend or blocked else gated(pinned, spec, server, remembered, kept)
+    frozen = pinned.suspend or blocked
+    change = NO_CHANGE if frozen else _gated(pinned, spec, server, remembered, kept, runs)
     if change.moved:
         remembered = replace(remembered, target=change.moved)
     wanted = _written(_run_spec(pinned, spec, server, None, change.incumbent))
     search = _search(spec, runs, question(wanted), remembered)
     if search:
         wanted = _written(_run_spec(pinned, spec, server, search, change.incumbent))
-    if failed := next((run for run in runs if run.incumbent_failed and incumbent(run.spec) == incumbent(wanted)), None):
-        change = Gated(at_once=f"{failed.name}: what serves failed in it")
-        wanted = _written(_run_spec(pinned, spec, server, search, None))
     return Pool(
         snapshot=snapshot,
         deployment=pinned,
@@ -246,6 +244,29 @@ def _pool(
         blocked=blocked,
         refused=refused,
     )
+
+
+def remembering(pool: Pool, remembered: PoolStatus) -> Pool:
+    """The pool with another entry. Its question stays: another incumbent is measured from the next pass on."""
+    found = _gated(pool.deployment, pool.spec, pool.server, remembered, pool.kept, pool.runs)
+    return replace(pool, remembered=remembered, gated=NO_CHANGE if pool.frozen else found)
+
+
+def _gated(
+    spec: DeploymentSpec,
+    pool: PoolSettings,
+    server: Server,
+    remembered: PoolStatus,
+    kept: Mapping[str, Object],
+    runs: Sequence[Run],
+) -> Gated:
+    """Also without an incumbent if that was shown to fail in a run, where the spec's baseline lived."""
+    found, failed = gated(spec, pool, server, remembered, kept), [run for run in runs if run.incumbent_failed]
+    if found.incumbent is None or not failed:
+        return found
+    ours = incumbent(_written(_run_spec(spec, pool, server, None, found.incumbent)))
+    run = next((run for run in failed if incumbent(run.spec) == ours), None)
+    return Gated(at_once=f"what serves failed in {run.name}") if run else found
 
 
 _written = by_value(256)(run_manifest_spec)

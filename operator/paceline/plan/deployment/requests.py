@@ -40,7 +40,7 @@ from paceline.plan.deployment.holds import (
     with_person_hold,
 )
 from paceline.plan.deployment.incumbent import UNDONE
-from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.pool import Pool, remembering
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.step import StepResult, timestamp
 
@@ -356,7 +356,7 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
             refused.append(f"{request}: {effect}")
             continue
         remembered = replace(pool.remembered, handled=replace(handled, **{name: request.value}), **effect)
-        pool = replace(pool, remembered=remembered, asked=request.in_short if effect else pool.asked)
+        pool = replace(remembering(pool, remembered), asked=request.in_short if effect else pool.asked)
     return pool, tuple(refused)
 
 
