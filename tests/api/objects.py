@@ -42,6 +42,7 @@ LIKELY: Mapping[str, list[str]] = {
     "hostPath": ["/models", "/a/..b", "/a/../b", "/", "models", "/a:b"],
     "minImprovement": FRACTIONS,
     "maxRegression": FRACTIONS,
+    "maxSlowdown": FRACTIONS,
     "confidence": FRACTIONS,
     "maxIncrease": FRACTIONS,
     "maxEvidenceAge": DURATIONS,

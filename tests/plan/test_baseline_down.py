@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.support.down import NOT_FOUND, a_small_limit, another_dataset, another_image, arm, hold, the_old_image
+from tests.support.down import at_once, NOT_FOUND, a_small_limit, another_dataset, another_image, arm, hold, the_old_image
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
@@ -164,7 +164,7 @@ def test_what_served_last_is_kept_for_as_long_as_its_successor_has_not_served() 
     promoted(world, "latency")
     world.edit("a short history", lambda spec: spec.update(promotion={"revisionHistoryLimit": 1}))
     for tag in "abc":
-        world.edit("another image", lambda spec, tag=tag: spec["engine"].update(image=f"lmsysorg/sglang:{tag}"))
+        world.edit("another image", at_once(f"lmsysorg/sglang:{tag}"))
     wrong_image(world)
     world.servers_ready()
     assert (world.serving("latency"), world.condition("Stalled")) == ("wide", "True NotReady")

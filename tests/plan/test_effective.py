@@ -27,6 +27,7 @@ def test_what_is_left_out_stands_in_status() -> None:
     assert throughput["gate"] == {
         "minImprovement": "2%",
         "maxRegression": "3%",
+        "maxSlowdown": "3%",
         "confidence": "90%",
         "decideAfterRounds": [4],
     }

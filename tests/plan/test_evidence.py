@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.down import at_once
 from tests.support.answers import half_failed, noisy
 from tests.support.campaigns import LATENCY
 from tests.support.runs import made_by
@@ -30,7 +31,7 @@ def asked(world: World, improvement: str) -> None:
 
 def of_image(world: World, image: str) -> None:
     """Another question, and other servers."""
-    world.edit(f"image {image}", lambda spec: spec["engine"].update(image=image))
+    world.edit(f"image {image}", at_once(image))
 
 
 def decided_keeping_one(world: World) -> None:

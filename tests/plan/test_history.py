@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from tests.plan.test_earned import SLOWER, longer
 from tests.plan.test_requests import RETRY, held
-from tests.support.down import NAME
+from tests.support.down import at_once, NAME
 from tests.support.edits_of_specs import in_production
 from tests.support.stories import measuring
 from tests.support.world import World
@@ -34,7 +34,7 @@ def test_a_verdict_that_rejects_demotes_and_another_server_updates() -> None:
     while world.under_way("round"):
         world.round_ends(truth=SLOWER)
     world.servers_ready()
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.edit("another image", at_once("another"))
     world.servers_ready()
     assert kinds(world) == ["Updated", "Demoted", "Promoted", "Started"]
 
@@ -77,7 +77,7 @@ def test_servers_that_are_lost_and_come_back_change_nothing() -> None:
 def test_it_is_bounded_and_the_oldest_goes() -> None:
     world = in_production("latency")
     for number in range(MOST_CHANGES + 2):
-        world.edit(f"image {number}", lambda spec, number=number: spec["engine"].update(image=f"{number}"))  # type: ignore[misc]
+        world.edit(f"image {number}", at_once(f"{number}"))
         world.servers_ready()
     assert kinds(world) == ["Updated"] * MOST_CHANGES
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from tests.support.down import at_once
 from tests.support.answers import HEAD_FACTS, TARGET_FACTS
 from tests.support.campaigns import BASELINE_1
 from tests.support.stories import promoted, told
@@ -125,6 +126,6 @@ def test_facts_that_nobody_believes_stop_nobody() -> None:
     models = world.artifacts()
     models[0]["internal"]["facts"]["num_hidden_layers"] = 2 * 10**9
     models[1]["internal"]["facts"] = "of another release"
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.edit("another image", at_once("another"))
     world.servers_ready()
     assert world.condition("Ready") == "True Serving"

@@ -1,6 +1,7 @@
 """In Manual mode a person promotes: what they have read about, once, and by a revision that waits for it."""
 
 import pytest
+from tests.support.down import at_once
 from tests.support.campaigns import LATENCY
 from tests.support.edits_of_specs import CODE_ALONE, in_production, loosened
 from tests.support.messages import Says
@@ -28,9 +29,9 @@ def test_last_weeks_request_promotes_nothing_under_a_new_question() -> None:
     value = world.memory("latency")["handled"]["promote"]
     assert value == f"{revision}@TOKEN"
     image = world.spec()["engine"]["image"]
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.edit("another image", at_once("another"))
     world.servers_ready()
-    world.edit("the old image", lambda spec: spec["engine"].update(image=image))
+    world.edit("the old image", at_once(image))
     world.servers_ready()
     assert (world.serving("latency"), world.condition("Promoted")) == ("baseline", "False AwaitingPromote")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_surge import Watched, servers, strategy, surge
-from tests.support.down import OLD, another_image, arm, hold, the_old_image
+from tests.support.down import at_once, OLD, another_image, arm, hold, the_old_image
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
@@ -60,7 +60,7 @@ def test_a_wrong_tag_takes_nothing_down(world: World) -> None:
     (note,) = (note for note in world.status()["notes"] if note.startswith("spec.guard"))
     assert "pool latency" in note
 
-    world.edit("image", lambda spec: spec["engine"].update(image="lmsysorg/sglang:v0.5.23"))
+    world.edit("image", at_once("lmsysorg/sglang:v0.5.23"))
     assert world.condition("Stalled") == ""
     assert served_image(world) == "lmsysorg/sglang:v0.5.23"
     world.servers_ready()
@@ -231,7 +231,7 @@ def test_back_from_an_image_that_does_not_run_nothing_is_waited_for() -> None:
     """Every second of it nothing is served."""
     world = World()
     measuring(world, "latency")
-    world.edit("image", lambda spec: (another_image(spec), spec.update(promotion={"surge": "Never"})))
+    world.edit("image", lambda spec: (spec.update(promotion={"surge": "Never"}), another_image(spec)))
     world.cluster.pulling[OLD] = CREATING
     world.server_exits("latency", 2, "error")
     assert (served_image(world), hold(world)) == (OLD, "NotReady")

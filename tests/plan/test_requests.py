@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from tests.support.down import at_once
 from tests.support.answers import half_failed
 from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
@@ -104,8 +105,8 @@ def test_an_attempt_that_was_asked_for_is_not_made_anew_because_the_spec_was_ano
         world.round_ends()
     world.servers_ready()
     image = world.spec()["engine"]["image"]
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
-    world.edit("the old image", lambda spec: spec["engine"].update(image=image))
+    world.edit("another image", at_once("another"))
+    world.edit("the old image", at_once(image))
     world.servers_ready()
     assert world.serving("latency") == "wide"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_earned import longer, served
-from tests.support.down import OLD, hold
+from tests.support.down import at_once, OLD, hold
 from tests.support.edits_of_specs import in_production, loosened
 from tests.support.messages import Says
 from tests.support.stories import measuring, promoted, told
@@ -32,7 +32,7 @@ def with_another_image() -> tuple[World, str]:
     """The winner's image was replaced, so the new baseline serves and a run has begun; and the winner's revision."""
     world = in_production("latency")
     wide = revision(world)
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.edit("another image", at_once("another"))
     world.servers_ready()
     assert (world.serving("latency"), len(world.under_way("round"))) == ("baseline", 1)
     return world, wide
@@ -179,9 +179,9 @@ def test_what_does_not_start_gives_way_to_the_baseline_and_the_hold_stays() -> N
     world = in_production("latency")
     baseline = world.pool("latency")["history"][-1]["revision"]
     image = world.spec()["engine"]["image"]
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.edit("another image", at_once("another"))
     world.servers_ready()
-    world.edit("the old image", lambda spec: spec["engine"].update(image=image))
+    world.edit("the old image", at_once(image))
     world.servers_ready()
     other = world.pool("latency")["history"][1]["revision"]
     world.annotate(KEY, f"{other}@monday")
@@ -271,7 +271,7 @@ def test_what_served_last_is_kept_longest() -> None:
 
     world.edit("one revision is kept", limit)
     for image in ("a", "b"):
-        world.edit(f"image {image}", lambda spec, image=image: spec["engine"].update(image=image))  # type: ignore[misc]
+        world.edit(f"image {image}", at_once(image))
         world.servers_ready()
     world.annotate(KEY, f"{wide}@monday")
     assert wide in world.status()["refused"][0]
@@ -286,7 +286,7 @@ def test_a_pool_that_waits_for_its_verdict_is_served_what_a_person_went_back_to(
 
     def nothing(spec: dict[str, Any]) -> None:
         spec["promotion"]["untilDecided"] = "Nothing"
-        spec["engine"]["image"] = "another"
+        at_once("another")(spec)
 
     world.edit("another image, and nothing until it is decided", nothing)
     assert world.pool("latency")["history"][0]["reason"] == "Stopped"

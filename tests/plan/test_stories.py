@@ -3,6 +3,7 @@
 `PACELINE_GOLDEN=write pytest tests/plan` writes the files anew; the diff is what a review reads.
 """
 
+from tests.support.down import at_once
 from tests.support.answers import noisy, nothing_accepted
 from tests.support.campaigns import BASELINE_1
 from tests.support.edits_of_specs import CODE_ALONE
@@ -113,7 +114,7 @@ def test_the_image_changes_while_a_candidate_serves(world: World) -> None:
     status never claims a promotion for the new generation meanwhile."""
     promoted(world, "latency")
     seen = len(world.told)
-    world.edit("another image", lambda spec: spec["engine"].update(image="lmsysorg/sglang:v0.5.23.post1"))
+    world.edit("another image", at_once("lmsysorg/sglang:v0.5.23.post1"))
     world.servers_ready()
     world.round_ends()
     assert world.serving("latency") == "baseline"
@@ -130,7 +131,7 @@ def test_the_image_changes_in_the_middle_of_a_run(world: World) -> None:
     """The question is another one: its run is superseded, its round stopped and not kept."""
     measuring(world, "latency")
     world.round_ends()
-    world.edit("another image", lambda spec: spec["engine"].update(image="lmsysorg/sglang:v0.5.23.post1"))
+    world.edit("another image", at_once("lmsysorg/sglang:v0.5.23.post1"))
     world.servers_ready()
 
     old, new = world.runs("latency")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.support.down import at_once
 from tests.support.stories import promoted
 from tests.support.world import World
 
@@ -43,6 +44,6 @@ def test_what_is_changed_after_it_is_rendered_anew(monkeypatch: pytest.MonkeyPat
     world = World()
     promoted(world, "latency")
     upgraded(world, monkeypatch)
-    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.edit("another image", at_once("another"))
     (servers,) = world.cluster.of("Deployment")
     assert servers["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 999

@@ -1,5 +1,6 @@
 """What takes servers down, and where stories of it begin."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.support.stories import measuring
@@ -11,12 +12,18 @@ OLD = example("latency")["spec"]["engine"]["image"]
 NOT_FOUND = 'Back-off pulling image "lmsysorg/sglang:v0.5.99": not found'
 
 
-def another_image(spec: dict[str, Any]) -> None:
-    spec["engine"]["image"] = "lmsysorg/sglang:v0.5.99"
+def at_once(image: str) -> Callable[[dict[str, Any]], None]:
+    """An edit of the image that is not measured before it serves."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        spec["engine"]["image"] = image
+        spec["promotion"] = {**spec.get("promotion", {}), "changes": "Immediate"}
+
+    return edit
 
 
-def the_old_image(spec: dict[str, Any]) -> None:
-    spec["engine"]["image"] = OLD
+another_image = at_once("lmsysorg/sglang:v0.5.99")
+the_old_image = at_once(OLD)
 
 
 def a_small_limit(spec: dict[str, Any]) -> None:

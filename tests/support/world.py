@@ -483,10 +483,10 @@ class World:
         """Of all arms, or of those that ran before this one."""
         pool = job["metadata"]["labels"]["paceline.dev/pool"]
         known = truth or self.truths[pool]
-        if INCUMBENT not in known:
+        plan = RoundJob(job=job, pod=None).plan
+        if INCUMBENT not in known and any(arm.name == INCUMBENT for arm in plan.arms):
             known = {**known, INCUMBENT: known.get(self.memory(pool)["target"]["arm"], known["baseline"])}
         ended_at = self.cluster.now.timestamp()
-        plan = RoundJob(job=job, pod=None).plan
         log = answer(plan, known, ended_at - 1080, ended_at, spoiled, lengths)
         if not before:
             return log

@@ -192,6 +192,7 @@ def _member(spec: core.RunSpec) -> dict[str, Any]:
     if spec.purpose is core.Purpose.SEARCH:
         return {"search": RunSearch(retractions=rule.retractions)}
     values = {name: getattr(rule, name) for name in GateSpec.model_fields}
+    values["max_slowdown"] = rule.max_slowdown if rule.max_slowdown != core.Gate().max_slowdown else None
     return {"gate": RunGate(**values, parity=spec.parity, rounds_of=spec.rounds_of or None)}
 
 

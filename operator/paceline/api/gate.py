@@ -47,6 +47,9 @@ class GateSpec(SchemaModel):
     """A candidate must be shown to be faster than the baseline by more than this on average; 5% if absent."""
     max_regression: PercentageBelow100 | None = None
     """On every workload a candidate must be shown to be slower than the baseline by less than this; 3% if absent."""
+    max_slowdown: PercentageBelow100 | None = None
+    """What replaces a pool's servers after an edit must be shown to be slower than these by less than this, on average
+    and on every workload; 3% if absent."""
     confidence: Confidence | None = None
     """Confidence of the whole decision, over all candidates and looks; 95% if absent."""
     limits: Annotated[tuple[Limit, ...], Field(max_length=9), Unique(("metric",))] | None = None

@@ -12,6 +12,7 @@ from paceline.core.types import Arguments
 __all__ = [
     "ArmParity",
     "BenchmarkRunStatus",
+    "BesideIncumbent",
     "CandidateVerdict",
     "CrossoverSpot",
     "Result",
@@ -159,11 +160,24 @@ class ArmParity:
 
 
 @record
+class BesideIncumbent:
+    """An arm's mean throughput over the incumbent's, which is what the pool served: geometric mean over rounds."""
+
+    ratio: Number4 | None = None
+    """The arm's throughput over the incumbent's."""
+    lower: Number4 | None = None
+    """Lower bound of `ratio`."""
+    upper: Number4 | None = None
+    """Upper bound of `ratio`, at the confidence of the whole run."""
+
+
+@record
 class CandidateVerdict:
-    """Result of the run for one candidate."""
+    """Result of the run for one candidate; in a run with an incumbent also for the baseline, and for an incumbent that
+    is shown to be unreliable."""
 
     arm: Annotated[LongName, ALWAYS] = ""
-    """Name of the candidate."""
+    """Name of the arm."""
     outcome: Annotated[LongName, ALWAYS] = ""
     """promotable, rejected, undecided or error."""
     reason: Annotated[LongText, ALWAYS] = ""
@@ -171,6 +185,8 @@ class CandidateVerdict:
     margin: Number5 | None = None
     """Half-width of the confidence interval of its mean, as a fraction: the smallest difference from 1x that these
     rounds could have detected at their observed noise."""
+    incumbent: BesideIncumbent | None = None
+    """Comparison with the incumbent, in a run with one."""
     args: Annotated[Arguments, INTERNAL] = ()
     """Arguments that it has in addition to the baseline's."""
     differs: Annotated[tuple[LongText, ...], Field(max_length=80)] = ()

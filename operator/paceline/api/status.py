@@ -348,6 +348,8 @@ class EffectiveGate:
     """As in spec."""
     max_regression: LongName = ""
     """As in spec."""
+    max_slowdown: LongName = ""
+    """As in spec."""
     confidence: LongName = ""
     """As in spec."""
     decide_after_rounds: Annotated[tuple[Count, ...], Field(max_length=8)] = ()

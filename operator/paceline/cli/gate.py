@@ -27,7 +27,8 @@ FILE is {"gate": {...as spec.gate, decideAfterRounds too}, "arms": ["baseline", 
 Defaults of decideAfterRounds: [4, 6, 8] for two arms, [3, 6, 9] for three, [4, 8] for more. metrics: values above 0 of
 the metrics that limits name, and outputTokens to compare the length of answers. For a workload with a rate,
 outputThroughput is the speed of a request, and such workloads have their own mean. ended: why the arm's server failed
-in the round (ServerCrashed). saturated: the arm did not keep the rate.
+in the round (ServerCrashed). saturated: the arm did not keep the rate. An arm named incumbent is what serves: the
+others must not be slower than it by gate.maxSlowdown, nor their meanTTFT (in metrics) longer than limits allow.
 Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 if FILE cannot be judged.
 A FILE named *.jsonl holds one case per line and gives one result per line; its exit code is 0.
 
@@ -129,7 +130,8 @@ def judged(text: bytes) -> core.Verdict:
 def result(verdict: core.Verdict) -> dict[str, Any]:
     """The result in the form of docs/gate.md#measurements-of-your-own. Each candidate also has its margin, its mean at
     a rate next to its mean in closed loops (`rated`), the length of its answers (`tokens`, by workload) and its lost
-    rounds. Before the first look, `mean`, `rated` and the margin are null and `workloads` is empty."""
+    rounds. Before the first look, `mean`, `rated` and the margin are null and `workloads` is empty. With an incumbent
+    each arm has its mean's ratio to that (`incumbent`); the baseline has nothing else."""
     return {
         "outcome": verdict.outcome,
         "winner": verdict.winner,
@@ -144,6 +146,7 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
                 "rated": _bounds(arm.rated) if arm.rated else None,
                 "tokens": {workload: _bounds(bounds) for workload, bounds in arm.lengths.items()},
                 "lost": arm.lost,
+                **({"incumbent": _bounds(arm.incumbent)} if arm.incumbent else {}),
             }
             for name, arm in verdict.arms.items()
         },
@@ -163,6 +166,7 @@ def _gate(case: CaseInput) -> core.Gate:
     return core.Gate(
         min_improvement=case.gate.min_improvement,
         max_regression=case.gate.max_regression,
+        max_slowdown=case.gate.max_slowdown,
         confidence=case.gate.confidence,
         variance_floor=case.gate.variance_floor,
         limits=tuple(core.Limit(**limit.model_dump()) for limit in case.gate.limits),

@@ -144,6 +144,7 @@ class Thresholds(RuleInput):
 
     min_improvement: Annotated[InputShare, Field(ge=0, lt=10)] = _DEFAULT.min_improvement
     max_regression: Annotated[InputShare, Field(ge=0, lt=1)] = _DEFAULT.max_regression
+    max_slowdown: Annotated[InputShare, Field(ge=0, lt=1)] = _DEFAULT.max_slowdown
     confidence: Annotated[InputShare, Field(ge=0.5, lt=1)] = _DEFAULT.confidence
     variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = _DEFAULT.variance_floor
     limits: Annotated[tuple[LimitInput, ...], AfterValidator(_once)] = ()
@@ -218,7 +219,7 @@ def _ends(case: CaseInput) -> Iterator[str]:
     """Refuse unknown ends of a candidate: only a known failure of its own server counts against it."""
     of_any = sorted(failure.name for failure in Failure)
     for i, m in enumerate(case.measurements):
-        known = of_any if (m.arm,) == case.arms[:1] else OWN_ENDS
+        known = of_any if (m.arm,) == case.arms[:1] or m.arm == core.INCUMBENT else OWN_ENDS
         if m.ended and m.ended not in known:
             yield (
                 f"measurements[{i}].ended: must be one of {', '.join(known)}; for anything else write only valid: "

@@ -55,7 +55,10 @@ def run(manifest: Object) -> RunView:
     asks_nothing = sweeps or searching is not None
     if not asks_nothing and rounds and not (status.verdict or any(_ended(status))):
         status = provisional(spec, rule, workloads, status, rounds)
-    candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
+    judged = arms if read.has_incumbent(spec) else arms[1:]
+    candidates = tuple(
+        _candidate(name, status, None if asks_nothing else rule) for name in judged if name != core.INCUMBENT
+    )
     differ = facts.engine_differences_of(manifest, rounds)
     crossing = None if searching else crossover_view(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
@@ -86,7 +89,7 @@ def run(manifest: Object) -> RunView:
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
-        asked=searched.ASKED if searching else NOTHING_ASKED if sweeps else _asked(rule),
+        asked=searched.ASKED if searching else NOTHING_ASKED if sweeps else _asked(rule, read.has_incumbent(spec)),
         arms=arms,
         workloads=workloads,
         candidates=candidates,
@@ -127,11 +130,12 @@ def _without_outcome(status: BenchmarkRunStatus) -> str:
 NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculation pays and promotes no candidate."
 
 
-def _asked(rule: core.Gate) -> str:
+def _asked(rule: core.Gate, incumbent: bool) -> str:
     looks = ", ".join(str(n) for n in rule.decide_after_rounds)
+    slower = f", beside the incumbent all of them above {ratio_text(1 - rule.max_slowdown)}" if incumbent else ""
     return (
         f"Asked for: the mean above {ratio_text(1 + rule.min_improvement)} and every workload above "
-        f"{ratio_text(1 - rule.max_regression)}, with {rule.confidence:.0%} confidence in the whole decision, "
+        f"{ratio_text(1 - rule.max_regression)}{slower}, with {rule.confidence:.0%} confidence in the whole decision, "
         f"looked at after {looks} rounds."
     )
 

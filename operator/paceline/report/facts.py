@@ -17,7 +17,7 @@ from paceline.core.text import count
 from paceline.engines import ENGINES
 from paceline.evidence.engine_differences import EngineDifferences, engine_differences
 from paceline.report.model import ConfigurationView, CostView, DifferenceView
-from paceline.report.read import model_name, named_workload
+from paceline.report.read import has_incumbent, model_name, named_workload
 
 ABSENT = ""
 
@@ -220,7 +220,7 @@ def _provenance(
         data = _data(one, digests.get(one["name"], ""), sizes.get(one["name"]), _form(one, rounds))
         yield f"Data of {named_workload(one)}", data
     yield "Seed of the servers", " or ".join(_seeds(engine.get("type", ""), rounds))
-    yield "Gate", _gate(rule)
+    yield "Gate", _gate(rule, has_incumbent(manifest["spec"]))
 
 
 def _clocks(rounds: Sequence[Round]) -> str:
@@ -300,10 +300,11 @@ def _sampling(temperature: str) -> str:
     return "no temperature asked for: the server's own" if temperature == "model" else f"temperature {temperature}"
 
 
-def _gate(rule: core.Gate) -> str:
+def _gate(rule: core.Gate, incumbent: bool) -> str:
     limits = "".join(f", {limit.metric} {_bound(limit)}" for limit in rule.limits)
+    slowdown = f"tolerated slowdown {rule.max_slowdown:.1%}, " if incumbent else ""
     return (
-        f"minimum improvement {rule.min_improvement:.1%}, regression tolerance {rule.max_regression:.1%}, "
+        f"minimum improvement {rule.min_improvement:.1%}, regression tolerance {rule.max_regression:.1%}, {slowdown}"
         f"confidence {rule.confidence:.1%}, variance floor {rule.variance_floor:.2%}, "
         f"looks after {', '.join(map(str, rule.decide_after_rounds))} rounds{limits}"
     )

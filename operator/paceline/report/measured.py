@@ -127,6 +127,7 @@ def limit_effects(
         )
         for limit in asked
         for arm in arms[1:]
+        if arm != core.INCUMBENT
         for workload in _bounded(limit, workloads, rated)
     ]
 

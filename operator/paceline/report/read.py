@@ -4,7 +4,7 @@ import math
 from decimal import InvalidOperation
 from typing import Any, TypeVar
 
-from paceline.core import BASELINE, Bounds, Gate, Limit, default_looks
+from paceline.core import BASELINE, INCUMBENT, Bounds, Gate, Limit, default_looks
 from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.core.text import fraction
@@ -53,10 +53,15 @@ def gate(spec: Object) -> Gate:
     return Gate(
         min_improvement=_share(given.get("minImprovement"), default.min_improvement),
         max_regression=_share(given.get("maxRegression"), default.max_regression),
+        max_slowdown=_share(given.get("maxSlowdown"), default.max_slowdown),
         confidence=_share(given.get("confidence"), default.confidence),
         limits=tuple(map(_limit, given.get("limits") or ())),
         decide_after_rounds=tuple(given.get("decideAfterRounds") or looks),
     )
+
+
+def has_incumbent(spec: Object) -> bool:
+    return any(arm["name"] == INCUMBENT for arm in spec["arms"])
 
 
 def _share(text: Any, default: Default) -> float | Default:

@@ -155,6 +155,7 @@ gates = st.builds(
     core.Gate,
     min_improvement=millionths,
     max_regression=millionths,
+    max_slowdown=millionths,
     confidence=millionths.map(lambda x: round(0.5 + x / 2.1, 6)),
     limits=st.sampled_from(
         [

@@ -127,6 +127,7 @@ def _of_pool(pool: core.PoolSettings) -> dict[str, Any]:
     gate = EffectiveGate(
         min_improvement=percentage(pool.gate.min_improvement),
         max_regression=percentage(pool.gate.max_regression),
+        max_slowdown=percentage(pool.gate.max_slowdown),
         confidence=percentage(pool.gate.confidence),
         decide_after_rounds=pool.gate.decide_after_rounds,
     )

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.api import run_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, RunCost
-from paceline.core import ArmVerdict, Bounds, Purpose
+from paceline.core import BASELINE, ArmVerdict, Bounds, Purpose
 from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines.pod_template import CLIENT, SERVER, arm_container
@@ -91,10 +91,17 @@ def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_stat
         outcome=verdict.outcome.value,
         reason=explain(verdict),
         margin=finite(verdict.margin),
+        incumbent=_beside_incumbent(verdict.incumbent),
         args=next((own_args(arm) for arm in evidence.spec.arms if arm.name == name), ()),
         differs=differs(evidence, name).sentences,
-        parity=parity(evidence, name),
+        parity=None if name == BASELINE else parity(evidence, name),
     )
+
+
+def _beside_incumbent(bounds: Bounds | None) -> run_status.BesideIncumbent | None:
+    if bounds is None:
+        return None
+    return run_status.BesideIncumbent(ratio=bounds.ratio, lower=bounds.lower, upper=bounds.upper)
 
 
 def _sweep_results(evidence: Evidence) -> dict[str, Any]:
