@@ -4,7 +4,16 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from tests.support.down import at_once, NOT_FOUND, a_small_limit, another_dataset, another_image, arm, hold, the_old_image
+from tests.support.down import (
+    NOT_FOUND,
+    a_small_limit,
+    another_dataset,
+    another_image,
+    arm,
+    at_once,
+    hold,
+    the_old_image,
+)
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 

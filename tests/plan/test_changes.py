@@ -5,8 +5,9 @@ As test_stories."""
 from typing import Any
 
 import pytest
-from tests.support.answers import died, nothing_accepted
+from tests.support.answers import died, noisy, nothing_accepted
 from tests.support.campaigns import BASELINE_1, LATENCY, THROUGHPUT, WIDE_1
+from tests.support.guard import dropped, guarded, operator_restarts
 from tests.support.messages import Says
 from tests.support.stories import promoted, told
 from tests.support.world import World, example
@@ -222,6 +223,56 @@ def test_a_person_lets_one_change_through(world: World) -> None:
     world.servers_ready()
     (server,) = world.cluster.of("Pod", component="server")
     assert (server["spec"]["containers"][0]["image"], world.condition("ChangePending")) == (NEXT, "")
+
+
+@told
+def test_it_is_not_shown_that_a_change_is_not_slower(world: World) -> None:
+    """On a crowded machine: what serves goes on."""
+    promoted(world, "latency")
+    world.edit("another release", upgraded)
+    rounds(world, by(1.0), wide=noisy, baseline=noisy, incumbent=noisy)
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "True Inconclusive")
+
+
+@told
+def test_a_change_that_could_not_be_measured(world: World) -> None:
+    promoted(world, "latency")
+    world.edit("another release", upgraded)
+    while world.under_way("round"):
+        world.round_dies("latency", 1, "CUDA error")
+        world.wait(11)
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "True Error")
+
+
+@told
+def test_speculation_stops_paying_while_a_change_is_measured(world: World) -> None:
+    """Down to the baseline of what serves, not to that of the changed spec, which nobody has shown anything of; and that
+    is what the change is then compared with."""
+    guarded(world=world)
+    world.edit("another release", upgraded)
+    world.round_ends(truth=by(1.0))
+    dropped(world)
+    world.servers_ready()
+    (server,) = world.cluster.of("Pod", component="server")
+    assert server["spec"]["containers"][0]["image"] != NEXT
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("baseline", "True Measuring")
+    rounds(world, {**by(1.0), "incumbent": BASELINE_1})
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "")
+
+
+@told
+def test_what_an_upgraded_operator_measures_goes_on(world: World) -> None:
+    """Another rendering by a newer Paceline is no change of the spec."""
+    promoted(world, "latency")
+    before = revisions(world)
+    world.edit("another release", upgraded)
+    world.round_ends(truth=by(1.08))
+    operator_restarts(world)
+    rounds(world, by(1.08))
+    assert len(world.runs("latency")) == 2
+    world.servers_ready()
+    assert (world.serving("latency"), revisions(world) & before) == ("wide", set())
 
 
 @told

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.down import NAME, RETRY, a_longer_deadline, arm, hold, rolling_out, won
+from tests.support.down import NAME, RETRY, a_longer_deadline, arm, hold, now, rolling_out, won
 from tests.support.edits_of_specs import loosened
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import START, World, example
@@ -283,7 +283,7 @@ def test_a_config_map_that_a_changed_spec_alone_names_is_held_against_it() -> No
     """Its baseline misses it, and what served before does not name it: that serves again."""
     world = World()
     promoted(world, "latency")
-    world.edit("a ConfigMap", settings_from_a_config_map)
+    world.edit("a ConfigMap", lambda spec: (settings_from_a_config_map(spec), now(spec)))
     world.server_is_refused("latency", "CreateContainerConfigError", 'configmap "settings" not found')
     world.wait(2)
     assert hold(world) == "NotReady"

@@ -108,14 +108,14 @@ def test_another_load_of_the_same_arguments_takes_nothing_out_of_production() ->
     assert world.under_way("round")
 
 
-def test_a_load_for_which_the_engine_makes_room_is_another_server(says: Says) -> None:
+def test_a_load_for_which_the_engine_makes_room_moves_what_serves() -> None:
+    """Another server of the same arm, and it speculates all along."""
     world = World()
     promoted(world, "latency")
     before = world.memory("latency")["target"]["revision"]
     world.edit("64 at a time", far_busier)
     target = world.memory("latency")["target"]
-    assert (target["arm"], target["revision"] != before) == ("baseline", True)
-    says(target["message"])
+    assert (target["arm"], target["revision"] != before) == ("wide", True)
 
 
 @told
@@ -186,14 +186,13 @@ def test_of_an_edited_shape_that_crashed_nothing_is_tried_again() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda spec: spec["engine"].update(image="another"),
-        lambda spec: spec["engine"]["args"].append("--schedule-policy=lpm"),
-        lambda spec: spec["draft"].update(source="hf://another/head"),
+        lambda spec: spec["accelerator"].update(product="NVIDIA-H100"),
+        lambda spec: spec["target"].update(revision="v2"),
         lambda spec: (spec.update(candidates=[NARROW]), spec["pools"][0].pop("candidates", None)),
     ],
-    ids=["image", "args", "head", "candidate"],
+    ids=["product", "target", "candidate"],
 )
-def test_another_server_is_served_by_its_baseline(edit: Edit, says: Says) -> None:
+def test_what_cannot_serve_on_gives_way_to_the_baseline(edit: Edit, says: Says) -> None:
     """Of which nothing was shown; and that is what is told."""
     world = World(truths={"latency": THREE})
     promoted(world, "latency")

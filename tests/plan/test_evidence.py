@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.down import at_once
 from tests.support.answers import half_failed, noisy
 from tests.support.campaigns import LATENCY
+from tests.support.down import at_once
 from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.verdicts import question

@@ -15,7 +15,6 @@ from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
-from paceline import api
 from paceline.api.status import ExpectedTraffic, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
 from paceline.core.record import from_status

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from tests.plan.test_earned import SLOWER, longer
 from tests.plan.test_requests import RETRY, held
-from tests.support.down import at_once, NAME
+from tests.support.down import NAME, at_once
 from tests.support.edits_of_specs import in_production
 from tests.support.stories import measuring
 from tests.support.world import World

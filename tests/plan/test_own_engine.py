@@ -90,9 +90,8 @@ def test_another_image_of_a_candidate_is_another_question(says: Says) -> None:
     world = measured()
     world.servers_ready()
     world.edit("another image", lambda spec: spec["candidates"][0]["engine"].update(image="lmsysorg/sglang:v0.5.25"))
-    says(world.message("Promoted"))
-    world.servers_ready()
-    assert world.serving("latency") == "baseline"
+    says(world.message("Promoted"), world.message("ChangePending"))
+    assert world.serving("latency") == "wide"
 
 
 def test_its_servers_are_watched_and_read_as_its_own_engine_has_them() -> None:

@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
-from tests.support.down import at_once
 from tests.support.answers import HEAD_FACTS, TARGET_FACTS
 from tests.support.campaigns import BASELINE_1
+from tests.support.down import at_once
 from tests.support.stories import promoted, told
 from tests.support.world import World, example
 

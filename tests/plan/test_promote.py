@@ -1,8 +1,8 @@
 """In Manual mode a person promotes: what they have read about, once, and by a revision that waits for it."""
 
 import pytest
-from tests.support.down import at_once
 from tests.support.campaigns import LATENCY
+from tests.support.down import at_once
 from tests.support.edits_of_specs import CODE_ALONE, in_production, loosened
 from tests.support.messages import Says
 from tests.support.stories import by_hand, measuring

@@ -15,6 +15,11 @@ KEY = "promote-anyway.paceline.dev/latency"
 THREE_SLOWER = {**SLOWER, "narrow": {name: 0.8 * speed for name, speed in BASELINE_1.items()}}
 
 
+def may_have_a_chain(spec: dict[str, Any]) -> None:
+    spec["engine"]["env"] = AS_THE_BASELINE
+    spec["promotion"] = {"changes": "Immediate"}
+
+
 def rejected(world: World) -> str:
     """And the revision of what was rejected."""
     measuring(world, "latency")
@@ -74,7 +79,7 @@ def test_the_verdict_that_it_overrides_does_not_take_it_off() -> None:
     """Nor does that verdict by another gate, or on fewer candidates."""
     world = World()
     measuring(world, "latency")
-    world.edit("a chain may be a candidate", lambda spec: spec["engine"].update(env=AS_THE_BASELINE))
+    world.edit("a chain may be a candidate", may_have_a_chain)
     world.edit("another candidate", added)
     world.servers_ready()
     while world.under_way("round"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_surge import Watched, servers, strategy, surge
-from tests.support.down import at_once, OLD, another_image, arm, hold, the_old_image
+from tests.support.down import OLD, another_image, arm, at_once, hold, the_old_image
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 

@@ -5,8 +5,8 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tests.support.down import at_once
 from tests.support.answers import half_failed
+from tests.support.down import at_once
 from tests.support.runs import made_by
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example

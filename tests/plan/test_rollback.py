@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_earned import longer, served
-from tests.support.down import at_once, OLD, hold
+from tests.support.down import OLD, at_once, hold
 from tests.support.edits_of_specs import in_production, loosened
 from tests.support.messages import Says
 from tests.support.stories import measuring, promoted, told

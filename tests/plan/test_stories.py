@@ -3,9 +3,9 @@
 `PACELINE_GOLDEN=write pytest tests/plan` writes the files anew; the diff is what a review reads.
 """
 
-from tests.support.down import at_once
 from tests.support.answers import noisy, nothing_accepted
 from tests.support.campaigns import BASELINE_1
+from tests.support.down import at_once
 from tests.support.edits_of_specs import CODE_ALONE
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import TRUTHS, World, example

@@ -12,12 +12,17 @@ OLD = example("latency")["spec"]["engine"]["image"]
 NOT_FOUND = 'Back-off pulling image "lmsysorg/sglang:v0.5.99": not found'
 
 
+def now(spec: dict[str, Any]) -> None:
+    """What is edited serves before it is measured."""
+    spec["promotion"] = {**spec.get("promotion", {}), "changes": "Immediate"}
+
+
 def at_once(image: str) -> Callable[[dict[str, Any]], None]:
     """An edit of the image that is not measured before it serves."""
 
     def edit(spec: dict[str, Any]) -> None:
         spec["engine"]["image"] = image
-        spec["promotion"] = {**spec.get("promotion", {}), "changes": "Immediate"}
+        now(spec)
 
     return edit
 
@@ -29,6 +34,7 @@ the_old_image = at_once(OLD)
 def a_small_limit(spec: dict[str, Any]) -> None:
     limits = {"containers": [{"name": "server", "resources": {"limits": {"memory": "20Mi"}}}]}
     spec["engine"]["podTemplate"] = {"spec": limits}
+    now(spec)
 
 
 def another_dataset(spec: dict[str, Any]) -> None:

@@ -97,6 +97,10 @@ def another_head(world: World) -> None:
     world.edit("head", lambda spec: spec["draft"].update(source="hf://a/another"))
 
 
+def another_image(world: World) -> None:
+    world.edit("image", lambda spec: spec["engine"].update(image="another"))
+
+
 MOMENTS: Mapping[str, Callable[[World], None]] = {
     "fetched_anew": fetching,
     "begins": fetching,
@@ -108,6 +112,7 @@ LATER: Mapping[str, Callable[[World], None]] = {
     "measured": rest,
     "used": asked_before,
     "fetched_later": another_head,
+    "upgraded_later": another_image,
     "begins": measuring,
 }
 """What then happens, with the edit or without it, before it is seen."""

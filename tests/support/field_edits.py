@@ -136,6 +136,7 @@ def with_its_own_engine() -> dict[str, Any]:
     own |= {"args": ["--attention-backend=triton", "--mem-fraction-static=0.85"], "env": environment()}
     for number, variable in enumerate(own["env"]):
         variable["name"] = f"OWN_{number}"
+    own["unsetEnv"] = ["A"]
     found["spec"]["candidates"][0]["engine"] = own
     return found
 
@@ -253,6 +254,10 @@ def fetched_later() -> dict[str, Any]:
     return full()
 
 
+def upgraded_later() -> dict[str, Any]:
+    return full()
+
+
 def measured() -> dict[str, Any]:
     return full()
 
@@ -320,6 +325,7 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         within_limits,
         fetched_anew,
         fetched_later,
+        upgraded_later,
         begins,
         measured,
         used,

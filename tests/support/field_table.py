@@ -113,6 +113,9 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
     "fetched_later": {
         "cache.keepRevisions": 5,
     },
+    "upgraded_later": {
+        "promotion.changes": "Immediate",
+    },
     "begins": {
         "benchmark.podLabels": {"queue": "b"},
         "benchmark.queueName": "others",
@@ -141,6 +144,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "candidates.0.engine.image": "docker.io/ours/sglang:2",
         "candidates.0.engine.args": ["--attention-backend=triton", "--mem-fraction-static=0.8"],
         **of_environment("candidates.0.engine.env"),
+        "candidates.0.engine.unsetEnv": ["B"],
     },
     "blocks": {"candidates.0.blockSize": 4},
     "ngram": {

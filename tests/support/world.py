@@ -485,7 +485,8 @@ class World:
         known = truth or self.truths[pool]
         plan = RoundJob(job=job, pod=None).plan
         if INCUMBENT not in known and any(arm.name == INCUMBENT for arm in plan.arms):
-            known = {**known, INCUMBENT: known.get(self.memory(pool)["target"]["arm"], known["baseline"])}
+            served = self.memory(pool)["target"]["arm"]
+            known = {arm.name: known[served if arm.name == INCUMBENT else arm.name] for arm in plan.arms}
         ended_at = self.cluster.now.timestamp()
         log = answer(plan, known, ended_at - 1080, ended_at, spoiled, lengths)
         if not before:

@@ -129,6 +129,8 @@ class Target(Serving):
     """Reason, in a sentence."""
     request: LongName = ""
     """The request that chose it, as VERB=VALUE; empty if the operator chose by itself."""
+    at_once: LongText = ""
+    """Why it was not compared with what served before; empty if it was, and if nothing served."""
     stands_since: Time = ""
     """Time of its last progress, from which promotion.progressDeadline counts. Absent while all is well, and while
     accelerators are lacking."""

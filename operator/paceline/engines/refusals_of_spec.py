@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, PoolSettings, RunSpec, Server, Workload, by_server
+from paceline.core import INCUMBENT, Arm, DeploymentSpec, PoolSettings, RunSpec, Server, Workload, by_server
 from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
@@ -32,10 +32,11 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
         return (Refusal(rule="engine-known", path="spec.engine.type", message=message),)
     if isinstance(spec, RunSpec):
         place = in_run(spec.arms)
+        arms = tuple(arm for arm in spec.arms if arm.name != INCUMBENT)  # that one serves already
         return (
-            *_placed(spec.server, spec.arms, place),
+            *_placed(spec.server, arms, place),
             *_shared(spec.server, spec.workloads),
-            *_of_own(spec.server, spec.arms, spec.workloads, place),
+            *_of_own(spec.server, arms, spec.workloads, place),
             *_of_workloads(spec),
             *nodes.never_measured(spec),
         )

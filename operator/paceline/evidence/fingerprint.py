@@ -63,13 +63,14 @@ def same_arms(spec: Object, other: Object) -> tuple[str, ...]:
 
 
 def incumbent(spec: Object) -> Object | None:
-    """The incumbent among the arms of a run's spec."""
-    return next((arm for arm in _arms(spec) if arm["name"] == INCUMBENT), None)
+    """The incumbent of a run's spec, which is the last of its arms; None without one."""
+    last = spec["arms"][-1:]
+    return next(iter(_arms({"arms": last})), None) if last and last[0]["name"] == INCUMBENT else None
 
 
 def without_incumbent(spec: Object) -> Object:
-    names = {arm["name"] for arm in spec.get("arms", ())}
-    return narrowed(spec, names - {INCUMBENT}) if INCUMBENT in names else spec
+    arms = spec.get("arms", ())
+    return narrowed(spec, {arm["name"] for arm in arms[:-1]}) if arms and arms[-1]["name"] == INCUMBENT else spec
 
 
 def same_server(spec: Object, other: Object) -> bool:

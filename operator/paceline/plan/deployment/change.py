@@ -26,10 +26,10 @@ _ON_TIME = (Reason.WaitingForWindow, Reason.Suspended)
 """Reasons of Measuring whose end is known, or a person's decision."""
 
 
-def report_change(rollout: Rollout, measuring: Iterable[Cause], now: datetime) -> StepResult:
+def report_change(rollout: Rollout, incumbent: Incumbent, measuring: Iterable[Cause], now: datetime) -> StepResult:
     """`measuring`: what `measure` reports."""
-    pool, incumbent = rollout.pool, rollout.pool.incumbent
-    if incumbent is None or rollout.choice.revision != incumbent.revision:
+    pool = rollout.pool
+    if rollout.choice.revision != incumbent.revision:
         return StepResult()
     due = _due(pool)
     reason, note = _reason(pool, measuring, late=due is not None and now >= due)
@@ -53,7 +53,7 @@ def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason,
     progress = next((cause for cause in measuring if cause.reason.value.condition == "Measuring"), None)
     if late and progress and progress.reason not in _ON_TIME:
         return Reason.ChangeWithoutRound, progress.note
-    return Reason.ChangeCompared, progress.note if progress else ""
+    return Reason.ChangeCompared, progress.note if progress and progress.reason is not Reason.Measuring else ""
 
 
 def _serves_on(pool: Pool, incumbent: Incumbent) -> str:

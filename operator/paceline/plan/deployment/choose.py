@@ -39,6 +39,8 @@ class Choice:
     reason: ChangeReason
     """Reason of the change, if this choice was not the target before."""
     evidence: ServingEvidence = field(default_factory=ServingEvidence)
+    at_once: str = ""
+    """Why it was not compared with what served."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +129,14 @@ def keep_incumbent(pool: Pool) -> Choice | None:
 
 
 def the_baseline(pool: Pool) -> Choice:
-    return baseline(pool, _why_not(pool), _reason_of_baseline(pool))
+    choice, target = baseline(pool, _why_not(pool), _reason_of_baseline(pool)), pool.remembered.target
+    before = target.at_once if target and target.revision == choice.revision else ""
+    at_once = before or pool.gated.at_once
+    return (
+        replace(choice, at_once=at_once, message=f"{choice.message}; not measured first: {at_once}")
+        if at_once
+        else choice
+    )
 
 
 RULES = (
@@ -177,6 +186,7 @@ def intent(choice: Choice, time: str, request: str = "") -> Target:
         arm=choice.arm,
         message=choice.message,
         start_time=time,
+        at_once=choice.at_once,
         fingerprint=choice.fingerprint,
         evidence=choice.evidence,
     )
@@ -259,8 +269,7 @@ def _why_not(pool: Pool) -> str:
     promoted_once = any(run.outcome == "Promote" for run in pool.runs)
     if promoted_once and pool.decided:
         return f"{pool.decided.name}: {NO_WINNER.get(str(pool.decided.outcome), '')}"
-    why = (asked_anew(pool) if promoted_once else "") or "no candidate has been shown to be faster"
-    return f"{why}; not measured first: {pool.gated.at_once}" if pool.gated.at_once else why
+    return (asked_anew(pool) if promoted_once else "") or "no candidate has been shown to be faster"
 
 
 NO_WINNER = {

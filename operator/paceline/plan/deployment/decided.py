@@ -47,7 +47,7 @@ def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
         Cause(decided, pool.name, f"{run.outcome}, {run.name}{why}"),
         _promoted(rollout, run)
         if promoted is Reason.AllPromoted and not pool.incumbent
-        else not_promoted(rollout, _unless_promoted(promoted), _message(pool, run)),
+        else not_promoted(rollout, _unless_promoted(promoted), "" if pool.incumbent else _message(pool, run)),
         Cause(Reason.NothingToMeasure, pool.name),
     )
 

@@ -67,10 +67,11 @@ def gated(
     spec: DeploymentSpec, pool: PoolSettings, server: Server, remembered: PoolStatus, kept: Mapping[str, Object]
 ) -> Gated:
     """`spec`, `server` and the arms of `pool` are at commits. A pool that has not served yet has no incumbent."""
-    if remembered.serving is None or remembered.target is None:
+    target = remembered.target
+    if remembered.serving is None or target is None:
         return NO_CHANGE
     rendered = {revision_of(server, arm) for arm in pool.arms}
-    was = _standing(remembered)
+    was = _standing(remembered, target)
     if was is None:
         return Gated(at_once="what serves does not run")
     if was.revision in rendered:
@@ -92,11 +93,11 @@ def gated(
     return Gated(incumbent=Incumbent(arm=arm, revision=revision, was=was))
 
 
-def _standing(entry: PoolStatus) -> Target | None:
+def _standing(entry: PoolStatus, target: Target) -> Target | None:
     """What the pool serves or is about to serve, if it runs; else what served last, if that runs; else None."""
-    target, serving = entry.target, entry.serving
+    serving = entry.serving
     failed = {one.revision for one in entry.holds if one.reason in ("NotReady", "Crashed")}
-    if target is None or serving is None or target.revision not in failed:
+    if serving is None or target.revision not in failed:
         return target
     if serving.revision in failed:
         return None

@@ -71,13 +71,12 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     if rollout.pool.blocked:
         return StepResult(blocks=True)
     step = _measure(rollout, now)
-    change = report_change(rollout, step.causes, now)
-    return replace(
-        step,
-        causes=(*step.causes, *change.causes),
-        notes=(*step.notes, *not_used(rollout.pool)),
-        requeue_at=earliest((step.requeue_at, change.requeue_at)),
-    )
+    step = replace(step, notes=(*step.notes, *not_used(rollout.pool)))
+    if rollout.pool.incumbent is None:
+        return step
+    change = report_change(rollout, rollout.pool.incumbent, step.causes, now)
+    requeue_at = earliest((step.requeue_at, change.requeue_at))
+    return replace(step, causes=(*step.causes, *change.causes), requeue_at=requeue_at)
 
 
 def prune_runs(rollout: Rollout, _: datetime) -> StepResult:

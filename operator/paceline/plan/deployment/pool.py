@@ -211,17 +211,19 @@ def _pool(
     servers = servers_of(snapshot, spec.name, now)
     imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
     runs = [*own, *(run for run in imported if run.decides)]
-    served = frozenset(arm.name for arm in spec.arms if servers and servers.revision == revision_of(server, arm))
+    rendered = {revision_of(server, arm): arm.name for arm in spec.arms}
+    served = rendered.get(servers.revision) if servers else None
     in_use = runs_in_use(replace(remembered, serving=None))
 
     def relied_on(run: Run) -> bool:
         """If status was lost, a run whose winner is served still counts."""
-        return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
+        return run.name in in_use or (not remembered.target and (run.winner or BASELINE) == served)
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
     kept = snapshot.revisions(spec.name)
     frozen = pinned.suspend or blocked
-    change = NO_CHANGE if frozen else _gated(pinned, spec, server, remembered, kept, runs)
+    as_asked = remembered.target is None or (not remembered.holds and remembered.target.revision in rendered)
+    change = NO_CHANGE if frozen or as_asked else _gated(pinned, spec, server, remembered, kept, runs)
     if change.moved:
         remembered = replace(remembered, target=change.moved)
     wanted = _written(_run_spec(pinned, spec, server, None, change.incumbent))
