@@ -33,7 +33,7 @@ WRONG = replace(SMALL, of="accepted")
 def change(name: str, workloads: int, ratio: float, noise: tuple[float, float], *, one: float | None = None) -> Row:
     """The new baseline, `ratio` times as fast as the incumbent on every workload; on the last one `one` times."""
     loads = [f"load{i}" for i in range(workloads)]
-    mine = {load: 100 * ratio for load in loads} | ({} if one is None else {loads[-1]: 100 * one})
+    mine = dict.fromkeys(loads, 100 * ratio) | ({} if one is None else {loads[-1]: 100 * one})
     return of_arms(name, {"baseline": mine, INCUMBENT: dict.fromkeys(loads, 100.0)}, noise, "baseline")
 
 

@@ -13,6 +13,8 @@ from paceline.core import INCUMBENT, ArmOutcome, Measurement, Outcome
 EVEN = dict.fromkeys(WORKLOADS, 1.0)
 Ends = Mapping[tuple[int, str], str]
 """Round and arm → why its server ended there."""
+NONE: Ends = {}
+ON_TIME: Mapping[str, float] = {}
 
 
 def arms(**speeds: float | Mapping[str, float]) -> Truth:
@@ -24,8 +26,12 @@ def arms(**speeds: float | Mapping[str, float]) -> Truth:
 
 
 def decided(
-    truth: Truth, rounds: int = 9, ends: Ends = {}, ttft: Mapping[str, float] = {}, rule: core.Gate | None = None
-) -> core.Verdict:  # fmt: skip
+    truth: Truth,
+    rounds: int = 9,
+    ends: Ends = NONE,
+    ttft: Mapping[str, float] = ON_TIME,
+    rule: core.Gate | None = None,
+) -> core.Verdict:
     """`ttft`: of an arm, as a factor."""
     rule = rule or core.Gate(decide_after_rounds=core.default_looks(len(truth)))
     measured = [
@@ -49,7 +55,8 @@ def test_the_candidate_wins_that_beats_the_baseline_and_is_as_fast_as_the_incumb
     verdict = decided(arms(baseline=1.0, wide=1.2, incumbent=1.2))
     assert (verdict.outcome, verdict.winner, verdict.rounds, verdict.final) == (Outcome.PROMOTE, "wide", 3, True)
     wide = verdict.arms["wide"]
-    assert wide.mean and wide.incumbent
+    assert wide.mean
+    assert wide.incumbent
     assert (wide.mean.ratio, wide.incumbent.ratio) == pytest.approx((1.2, 1.0), rel=0.01)
     says(wide.message)
 
@@ -109,7 +116,8 @@ def test_the_error_is_split_among_all_that_may_replace_it() -> None:
     looks = core.Gate(decide_after_rounds=(3, 6, 9))
     without = decided(arms(baseline=1.0, wide=1.2), rule=looks).arms["wide"].mean
     beside = decided(arms(baseline=1.0, wide=1.2, incumbent=1.2), rule=looks).arms["wide"].mean
-    assert without and beside
+    assert without
+    assert beside
     assert without.lower > beside.lower
 
 
@@ -210,5 +218,5 @@ def test_between_two_looks_both_are_compared() -> None:
 
 @pytest.mark.parametrize("named", [[INCUMBENT, "a"], ["mine", "a", INCUMBENT]])
 def test_beside_an_incumbent_the_first_arm_is_the_baseline(named: list[str]) -> None:
-    with pytest.raises(ValueError, match="^arms: 'incumbent' needs 'baseline' as the first arm"):
+    with pytest.raises(ValueError, match=r"^arms: 'incumbent' needs 'baseline' as the first arm"):
         gate.decide(core.Gate(), named, EVEN, [])

@@ -1,4 +1,4 @@
-"""A run about a changed spec: its last arm is what the pool serves, and either of that and the new baseline may break."""
+"""A run about a changed spec: its last arm is what the pool serves; that or the new baseline may break."""
 
 from collections.abc import Mapping
 from typing import Any
