@@ -76,13 +76,11 @@ def test_a_change_that_is_slower_is_rejected(says: Says) -> None:
     says(status(world)["verdict"]["message"])
 
 
-def test_without_a_good_candidate_the_baseline_replaces_what_serves(says: Says) -> None:
-    """Rounds go on for it alone."""
-    world = World()
+@told
+def test_no_candidate_is_good_and_the_baseline_replaces_what_serves(world: World) -> None:
     world.apply(changed("narrow"))
     assert {*measured(world, BASELINE_ONLY)[-1]} >= {"baseline", "incumbent"}
     assert verdict(world)[:2] == ("Promote", "baseline")
-    says(status(world)["verdict"]["message"])
 
 
 def test_a_run_without_candidates() -> None:
