@@ -216,6 +216,27 @@ def test_between_two_looks_both_are_compared() -> None:
     assert verdict.arms["wide"].rounds == verdict.arms["baseline"].rounds == 2
 
 
+@pytest.mark.parametrize("speeds", [(1.0, 1.05, 1.0), (0.97, 1.06, 1.02), (0.9, 1.0, 1.0), (1.0, 1.1, 1.1)])
+def test_asking_after_every_round_comes_to_the_same_as_asking_once(speeds: tuple[float, float, float]) -> None:
+    baseline, wide, incumbent = speeds
+    truth = arms(baseline=baseline, wide=wide, narrow=wide, incumbent=incumbent)
+    rule = core.Gate(decide_after_rounds=(3, 6, 9))
+    for seed in range(25):
+        measured = [
+            replace(m, metrics={"meanTTFT": 0.05}) for m in measure(truth, cv=0.005, start=0.01, seed=seed, rounds=9)
+        ]
+        seen: list[Measurement] = []
+        asked = set(truth)
+        for n in range(9):
+            seen += [m for m in measured if m.round == n and m.arm in asked]
+            verdict = gate.decide(rule, list(truth), EVEN, seen)
+            asked = {"baseline", INCUMBENT, *gate.undecided(verdict)}
+            assert verdict.final or len(asked) > 2 or gate.baseline_is_open(verdict)
+            if verdict.final:
+                break
+        assert verdict == gate.decide(rule, list(truth), EVEN, measured)
+
+
 @pytest.mark.parametrize("named", [[INCUMBENT, "a"], ["mine", "a", INCUMBENT]])
 def test_beside_an_incumbent_the_first_arm_is_the_baseline(named: list[str]) -> None:
     with pytest.raises(ValueError, match=r"^arms: 'incumbent' needs 'baseline' as the first arm"):

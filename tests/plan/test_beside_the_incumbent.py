@@ -10,7 +10,9 @@ from tests.support.messages import Says
 from tests.support.stories import told
 from tests.support.world import World
 
+from paceline.api.round import with_rounds
 from paceline.core.manifest import Manifest
+from paceline.report.build import build_report
 
 COMMIT = "0123456789" * 4
 SPEEDS = {"baseline": {"code": 100.0}, "narrow": {"code": 120.0}, "incumbent": {"code": 119.0}}
@@ -74,6 +76,10 @@ def test_a_change_that_is_slower_is_rejected(says: Says) -> None:
     measured(world, NEW_IS_SLOWER)
     assert verdict(world)[:2] == ("Reject", "")
     says(status(world)["verdict"]["message"])
+    (run,) = world.cluster.of("BenchmarkRun")
+    view = build_report([with_rounds(run, world.cluster.of("BenchmarkRound"))]).runs[0]
+    assert [(one.name, one.outcome) for one in view.candidates] == [("baseline", "rejected"), ("narrow", "rejected")]
+    says(view.asked)
 
 
 @told
