@@ -14,7 +14,7 @@ from math import exp, fsum, log
 from pathlib import Path
 from statistics import mean
 
-from tests.gate import lengths, sized
+from tests.gate import lengths, sized, slower
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
 from tests.support.campaigns import Truth
 from tests.support.tables import percent, short, whole
@@ -121,7 +121,8 @@ def main() -> int:
             lines.append((row, text))
             faults += broken(row, read(text))
     document, more = sized.write(lengths.write(DOCUMENT.read_text()))
-    faults += more
+    document, wrong = slower.write(document)
+    faults += [*more, *wrong]
     before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
     DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", *tables(lines), "", f"{END}{after}"]))

@@ -118,6 +118,23 @@ def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing:
     }
 
 
+def test_beside_an_incumbent_the_baseline_is_judged_too(run: Run) -> None:
+    speeds = {"baseline": 100.0, "wide": 90.0, "incumbent": 101.0}
+    question = case({arm: dict.fromkeys(WORKLOADS, speed) for arm, speed in speeds.items()}, maxSlowdown="4%")
+    for m in question["measurements"]:
+        m["metrics"] = {"meanTTFT": 0.05}
+    question["measurements"][2 * len(WORKLOADS)] |= {"ended": "ImagePull"}  # of the incumbent, any failure
+    code, out, err = run("case.json", json.dumps(question))
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["winner"], found["arms"]["baseline"]["mean"]) == ("baseline", None)
+    assert {arm: one["reason"].partition(":")[0] for arm, one in found["arms"].items()} == {
+        "baseline": "AsFastAsIncumbent",
+        "wide": "SlowerThanBaseline",
+    }
+    assert {*found["arms"]["wide"]["incumbent"]} == {"ratio", "lower", "upper"}
+
+
 def test_lines_of_cases_give_lines_of_results(run: Run) -> None:
     cases = [case(LATENCY), case(against(dict.fromkeys(WORKLOADS, 0.9)))]
     code, out, _ = run("cases.jsonl", "".join(json.dumps(c) + "\n" for c in cases))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plan.test_abort import KEY as ABORT
+from tests.plan.test_beside_the_incumbent import SPEEDS, changed, measured
 from tests.plan.test_borrow import full, rival
 from tests.plan.test_earned import longer
 from tests.plan.test_guard import SLOW_AT_32
@@ -236,7 +237,15 @@ def searched_with_a_crash() -> Seen:
     return world
 
 
+def of_a_changed_spec() -> Seen:
+    world = Seen()
+    world.apply(changed("narrow"))
+    measured(world, SPEEDS)
+    return world
+
+
 STORIES = (
+    of_a_changed_spec,
     searched_with_a_crash,
     degraded,
     taken_down_twice,

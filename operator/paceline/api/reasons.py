@@ -176,6 +176,7 @@ class Reason(Enum):
     Found = ReasonRow("Complete", True, "the best candidate was found; a gate decides on it")
     Reject = ReasonRow("Complete", True, "every candidate was rejected")
     Promote = ReasonRow("Complete", True, "a candidate was shown to be faster")
+    BaselinePromoted = ReasonRow("Complete", True, "no candidate is faster; the new baseline may replace what serves")
 
     @property
     def text(self) -> str:

@@ -120,7 +120,8 @@ class RunVerdict:
     """Promote, Reject, Inconclusive or Error; absent for a measured sweep and for a search that has found a candidate:
     both decide nothing."""
     winner: LongName | None = None
-    """Candidate shown to be faster, or found by a search; empty if there is none."""
+    """Candidate shown to be faster, or found by a search; `baseline` if that may replace the incumbent and no candidate
+    may; empty if there is none."""
     speedup: Number3 | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None

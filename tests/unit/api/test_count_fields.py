@@ -64,11 +64,11 @@ def test_memory_and_the_fields_of_conditions_are_no_api(count: ModuleType) -> No
     assert count.api(list(count.fields(status))) == ["conditions", "pools", "pools[].name", "pools[].conditions"]
 
 
-def test_the_status_of_a_deployment_has_sixty_fields_at_most(count: ModuleType) -> None:
+def test_the_status_of_a_deployment_has_sixty_one_fields_at_most(count: ModuleType) -> None:
     (crd,) = (one for one in crds() if one["spec"]["names"]["kind"] == "SpeculativeDeployment")
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     told = list(count.fields(schema["properties"]["status"]))
-    assert len(count.api(told)) <= 60 < len(told)
+    assert len(count.api(told)) <= 61 < len(told)
 
 
 def test_rules_count_at_every_depth(count: ModuleType) -> None:

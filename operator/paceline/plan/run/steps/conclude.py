@@ -5,7 +5,7 @@ from datetime import datetime
 
 from paceline.api import Reason
 from paceline.api.run_status import RunVerdict
-from paceline.core import INCUMBENT, ArmOutcome, ArmVerdict, Bounds, Outcome, Purpose, Verdict
+from paceline.core import BASELINE, INCUMBENT, ArmOutcome, ArmVerdict, Bounds, Outcome, Purpose, Verdict
 from paceline.core.text import count
 from paceline.evidence.failures import Failure
 from paceline.gate import explain, undecided, without_more_rounds
@@ -115,7 +115,7 @@ def _gate_verdict(evidence: Evidence, verdict: Verdict, why: str = "", spent: st
         judged_again(evidence),
     )
     return Conclusion(
-        reason=_REASONS[outcome],
+        reason=Reason.BaselinePromoted if verdict.winner == BASELINE else _REASONS[outcome],
         message=message,
         verdict=RunVerdict(
             outcome=outcome.value,

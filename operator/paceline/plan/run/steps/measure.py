@@ -183,16 +183,15 @@ def _in_turn(evidence: Evidence) -> tuple[Arm, ...]:
     names = {*evidence.references, *candidates}
     counted = (record for record in evidence.results if names <= _arms(record) or is_cut_short(record))
     arms = rotated(spec.arms, tuple(names), came_first(counted))
-    return tuple(sorted(arms, key=lambda arm: arm.name in _ended_the_last(evidence)))
+    return tuple(sorted(arms, key=lambda arm: arm.name in _failed_last(evidence)))
 
 
-def _ended_the_last(evidence: Evidence) -> set[str]:
-    """The baseline or the incumbent, if the last round ended with its container before the other one ran: it comes last
-    now, so that the other one is measured."""
-    last = evidence.results[-1] if evidence.results else None
-    if last is None or not is_cut_short(last) or {*evidence.references} <= _arms(last):
+def _failed_last(evidence: Evidence) -> set[str]:
+    """The baseline or the incumbent, if it failed in the last round: it comes last now, so that the other one is
+    measured even if the round ends with its container again."""
+    if len(evidence.references) < 2 or not evidence.results:
         return set()
-    return {*evidence.references} & {point.arm for point in last.points if not point.valid}
+    return {*evidence.references} & {point.arm for point in evidence.results[-1].points if not point.valid}
 
 
 def rotated(arms: tuple[Arm, ...], names: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
