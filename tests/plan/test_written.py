@@ -244,7 +244,14 @@ def of_a_changed_spec() -> Seen:
     return world
 
 
+def of_other_accelerators() -> Seen:
+    world = serving(example("latency"))
+    world.edit("another product", lambda spec: spec["accelerator"].update(product="NVIDIA-H100"))
+    return world
+
+
 STORIES = (
+    of_other_accelerators,
     of_a_changed_spec,
     searched_with_a_crash,
     degraded,
