@@ -365,7 +365,7 @@ class PoolStatus:
     name: Annotated[str, Field(max_length=20)]
     """As in spec."""
     conditions: Conditions = ()
-    """Ready, Measuring, Decided, Promoted and SpeculationDegraded of this pool."""
+    """Ready, Measuring, Decided, Promoted, ChangePending and SpeculationDegraded of this pool."""
     candidates: Annotated[tuple[LongName, ...], Field(max_length=64)] = ()
     """Arms compared with the baseline; with a search, its arms. Absent while spec is invalid."""
     gate: EffectiveGate | None = None
@@ -413,11 +413,11 @@ class SpeculativeDeploymentStatus:
     observed_generation: Count | None = None
     """Generation that this status describes."""
     summary: LongText = ""
-    """One line: what each pool serves and its speed-up over the baseline."""
+    """One line: what each pool serves and its speed-up over the baseline, and whether a change waits."""
     state: LongName = ""
     """One word for kubectl: Stalled's reason, or Ready's; AwaitingPromote if it is ready and a person must promote."""
     conditions: Conditions = ()
-    """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
+    """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, ChangePending, SpeculationDegraded."""
     served_name: Annotated[str, Field(max_length=300)] = ""
     """The model's name in requests; absent while spec is invalid."""
     engine: LongName = ""

@@ -15,11 +15,11 @@ def advice(deployment: ObservedDeployment, pool: ObservedPool) -> str:
 
 def asked_to_promote(pool: ObservedPool) -> str:
     """The revision that status asks a person to promote; empty if none."""
-    promoted = pool.condition("Promoted")
-    if promoted is None or promoted.reason != "AwaitingPromote":
-        return ""
-    found = re.search(rf"promote\.paceline\.dev/{re.escape(pool.name)}=(\w+)@", promoted.message)
-    return found[1] if found else ""
+    for condition in (pool.condition("Promoted"), pool.condition("ChangePending")):
+        if condition and condition.reason == "AwaitingPromote":
+            found = re.search(rf"promote\.paceline\.dev/{re.escape(pool.name)}=(\w+)@", condition.message)
+            return found[1] if found else ""
+    return ""
 
 
 def _promote(deployment: ObservedDeployment, pool: ObservedPool) -> str:

@@ -20,7 +20,7 @@ GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
 
 AT_REST = {("Ready", "Serving"), ("CacheReady", "Cached")}
 """Conditions and reasons that are not worth showing."""
-OF_POOLS = ("Measuring", "Decided", "Promoted", "SpeculationDegraded")
+OF_POOLS = ("Measuring", "Decided", "Promoted", "ChangePending", "SpeculationDegraded")
 """Conditions that the pools' lines show in more detail."""
 
 _IDLE = {"Suspended": "suspended: spec.suspend is set"}

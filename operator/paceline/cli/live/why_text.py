@@ -99,6 +99,11 @@ def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
     return f" ({lower:.2f}–{upper:.2f})" if lower is not None and upper is not None else ""
 
 
+def _pending(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
+    if pending := pool.condition("ChangePending"):
+        yield f"A changed spec does not serve yet ({pending.reason}): {pending.message}."
+
+
 def _degraded(deployment: ObservedDeployment, pool: ObservedPool, now: datetime | None) -> Sentences:
     if degraded := pool.status.degraded:
         yield f"Since {since_text(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
@@ -133,7 +138,9 @@ def _measuring(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
         elif deployment.manual:
             yield "A winner waits for a person: promotion.mode is Manual."
         else:
-            yield "If it shows a candidate to be faster, that one is served."
+            pending = pool.condition("ChangePending")
+            shows = "the changed spec not to be slower" if pending else "a candidate to be faster"
+            yield f"If it shows {shows}, that one is served."
 
 
 def _awaiting(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
@@ -162,8 +169,8 @@ def _decided(deployment: ObservedDeployment, pool: ObservedPool) -> Sentences:
     serving = pool.status.serving
     if pool.status.verdict and serving and serving.arm != BASELINE:
         yield (
-            "Another target, head, image or arguments would make it the baseline until measured again; a server that "
-            "does not run, or a verdict that rejects it, takes it off."
+            "Another head, image or arguments are compared with it first, another target or accelerator is served at "
+            "once; a server that does not run, or a verdict that rejects it, takes it off."
         )
     elif pool.status.verdict:
         yield "Another candidate, target, image or gate in the spec is a new question, and is measured."
@@ -205,6 +212,7 @@ SAID: tuple[Callable[[ObservedDeployment, ObservedPool, datetime | None], Senten
     _to_come,
     _evidence,
     _verdict,
+    _pending,
     _degraded,
     _held,
     _change,

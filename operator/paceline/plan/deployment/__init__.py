@@ -202,11 +202,12 @@ def _entry(pool: Pool, results: Sequence[StepResult]) -> PoolStatus:
 
 
 def _in_a_word(entry: PoolStatus) -> str:
-    """`latency=wide 1.36x`."""
+    """`latency=wide 1.36x (change: Rejected)`."""
     arm = entry.serving.arm if entry.serving else "-"
     speedup = entry.serving.evidence.speedup if entry.serving else None
     shown = f" {speedup:.2f}x" if speedup and arm not in (BASELINE, "-") else ""
-    return f"{entry.name}={arm}{shown}"
+    change = next((f" (change: {one.reason})" for one in entry.conditions if one.type == "ChangePending"), "")
+    return f"{entry.name}={arm}{shown}{change}"
 
 
 __all__ = ["ALWAYS", "POOL_STEPS", "STEPS", "Pool", "Rollout", "Snapshot", "plan"]

@@ -25,13 +25,13 @@ def state(conditions: Iterable[Condition]) -> str:
     by_type = {condition.type: condition for condition in conditions}
     if "Stalled" in by_type:
         return f"Stalled:{by_type['Stalled'].reason}"
-    ready, promoted = by_type["Ready"], by_type.get("Promoted")
-    waits = promoted is not None and promoted.reason == Reason.AwaitingPromote.text
+    ready, waiting = by_type["Ready"], (by_type.get("Promoted"), by_type.get("ChangePending"))
+    waits = any(one is not None and one.reason == Reason.AwaitingPromote.text for one in waiting)
     return Reason.AwaitingPromote.text if waits and ready.status == "True" else ready.reason
 
 
 def transition_events(before: Status, after: Status) -> tuple[Event, ...]:
-    topics = (_models, _notes, _stalled, _refused, _pools, _awaited)
+    topics = (_models, _notes, _stalled, _refused, _pools, _awaited, _pending)
     return tuple(event for topic in topics for event in topic(before, after))
 
 
@@ -60,10 +60,18 @@ def _stalled(before: Status, after: Status) -> Iterator[Event]:
 
 def _awaited(before: Status, after: Status) -> Iterator[Event]:
     """A person must promote; the condition has the annotation to use."""
-    was, now = _condition(before, "Promoted"), _condition(after, "Promoted")
     waits = Reason.AwaitingPromote.text
-    if now and now.reason == waits and (not was or was.reason != waits):
-        yield Event(reason=waits, note=now.message)
+    for kind in ("Promoted", "ChangePending"):
+        was, now = _condition(before, kind), _condition(after, kind)
+        if now and now.reason == waits and (not was or was.reason != waits):
+            yield Event(reason=waits, note=now.message)
+
+
+def _pending(before: Status, after: Status) -> Iterator[Event]:
+    """A changed spec is held back for another reason than before."""
+    was, now = _condition(before, "ChangePending"), _condition(after, "ChangePending")
+    if now and now.reason not in (Reason.ChangeCompared.text, Reason.AwaitingPromote.text, was and was.reason):
+        yield Event(reason=f"Change{now.reason}", note=now.message, type="Warning")
 
 
 def _refused(before: Status, after: Status) -> Iterator[Event]:
