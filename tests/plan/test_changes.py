@@ -246,8 +246,8 @@ def test_a_change_that_could_not_be_measured(world: World) -> None:
 
 @told
 def test_speculation_stops_paying_while_a_change_is_measured(world: World) -> None:
-    """Down to the baseline of what serves, not to that of the changed spec, of which nothing was shown; and that is then
-    what the change is compared with."""
+    """Down to the baseline of what serves, not to that of the changed spec, of which nothing was shown. The change is then
+    compared with it."""
     guarded(world=world)
     world.edit("another release", upgraded)
     world.round_ends(truth=by(1.0))
