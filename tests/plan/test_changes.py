@@ -14,6 +14,7 @@ from tests.support.world import World, example
 
 from paceline.render.serving import REVISION_LABEL
 
+SERVED, MOVED = (f"docker.io/lmsysorg/sglang@sha256:{digit * 64}" for digit in "ab")
 NEXT = "lmsysorg/sglang:v0.5.24"
 
 
@@ -246,8 +247,7 @@ def test_a_change_that_could_not_be_measured(world: World) -> None:
 
 @told
 def test_speculation_stops_paying_while_a_change_is_measured(world: World) -> None:
-    """Down to the baseline of what serves, not to that of the changed spec, of which nothing was shown. The change is then
-    compared with it."""
+    """Down to the baseline of what serves, not to that of the changed spec, of which nothing was shown."""
     guarded(world=world)
     world.edit("another release", upgraded)
     world.round_ends(truth=by(1.0))
@@ -273,6 +273,20 @@ def test_what_an_upgraded_operator_measures_goes_on(world: World) -> None:
     assert len(world.runs("latency")) == 2
     world.servers_ready()
     assert (world.serving("latency"), revisions(world) & before) == ("wide", set())
+
+
+@told
+def test_the_tag_of_what_serves_was_moved(world: World) -> None:
+    """What a round measured as the incumbent is not what serves: it says nothing, and is measured again."""
+    world.image = MOVED
+    promoted(world, "latency")
+    world.servers_run(SERVED)
+    world.edit("another release", upgraded)
+    for _ in range(3):
+        world.round_ends(truth=by(1.08))
+    assert (world.outcome("latency"), len(world.runs("latency"))) == ("", 3)
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "True Measuring")
+    assert "the image changed" in world.message("Decided")
 
 
 @told

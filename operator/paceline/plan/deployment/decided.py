@@ -157,7 +157,7 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
 def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
     """A note if the servers run another image than the verdict is about, and measuring again did not change that."""
     servers = pool.servers
-    if servers is None or not differ(run.image_of(servers.arm), servers.image):
+    if servers is None or pool.incumbent or not differ(run.image_of(servers.arm), servers.image):
         return ()
     was, now = image_digest(run.image_of(servers.arm))[:SHOWN], image_digest(servers.image)[:SHOWN]
     arm = pool.arms.get(servers.arm, pool.arms[BASELINE])

@@ -233,7 +233,7 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     searches = pool.run_spec.purpose is Purpose.SEARCH
     earlier = None if token or held or searches else _source(pool)
     servers = pool.servers if trigger is Trigger.STALE else None
-    moved = stale and servers and differ(stale.image_of(servers.arm), servers.image)
+    moved = stale and servers and differ(stale.image_of(pool.served_as), servers.image)
     image = image_digest(servers.image) if servers and moved else ""
     wanted = run_manifest_spec(replace(pool.run_spec, rounds_of=earlier.name if earlier else ""))
     made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}

@@ -87,6 +87,11 @@ class Pool:
         """What serves until a change of the spec was shown not to be slower; None without such a change."""
         return self.gated.incumbent
 
+    @property
+    def served_as(self) -> str:
+        """The arm in a run that the servers are; "" without servers."""
+        return _as_measured(self.servers, self.incumbent)
+
     @cached_property
     def suspended(self) -> bool:
         return self.deployment.suspend
@@ -219,7 +224,7 @@ def _pool(
         """If status was lost, a run whose winner is served still counts."""
         return run.name in in_use or (not remembered.target and (run.winner or BASELINE) == served)
 
-    oldest, serving = now - pinned.max_evidence_age, servers if served else None
+    oldest = now - pinned.max_evidence_age
     kept = snapshot.revisions(spec.name)
     frozen = pinned.suspend or blocked
     as_asked = remembered.target is None or (not remembered.holds and remembered.target.revision in rendered)
@@ -230,13 +235,15 @@ def _pool(
     search = _search(spec, runs, question(wanted), remembered)
     if search:
         wanted = _written(_run_spec(pinned, spec, server, search, change.incumbent))
+    arm = _as_measured(servers, change.incumbent)
+    serving = servers if served or arm == INCUMBENT else None
     return Pool(
         snapshot=snapshot,
         deployment=pinned,
         spec=spec,
         server=server,
         remembered=remembered,
-        runs=tuple(_run(run, oldest, relied_on(run), wanted, serving) for run in runs),
+        runs=tuple(_run(run, oldest, relied_on(run), wanted, serving, arm) for run in runs),
         servers=servers,
         kept=kept,
         wanted=wanted,
@@ -355,13 +362,23 @@ def _lighter(workload: Workload) -> Workload:
     return replace(workload, dataset=replace(workload.dataset, requests=fewer))
 
 
-def _run(run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any], serving: Servers | None) -> Run:
-    """A run that the pool already relies on does not become stale by age. `serving`: servers of the present spec."""
+def _as_measured(servers: Servers | None, incumbent: Incumbent | None) -> str:
+    """The arm in a run that the servers are."""
+    if servers and incumbent and servers.revision == incumbent.revision:
+        return INCUMBENT
+    return servers.arm if servers else ""
+
+
+def _run(
+    run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any], serving: Servers | None, arm: str
+) -> Run:
+    """A run that the pool already relies on does not become stale by age. `serving`: servers of the present spec or of
+    the incumbent; `arm`: theirs in a run."""
     aged = _is_aged(run, oldest)
     if run.outcome is None:
         return replace(run, aged=aged)
     too_old = f"{run.name} is older than maxEvidenceAge" if aged and not relied_on else ""
-    return replace(run, aged=aged, stale=too_old or _moved_image(run, wanted, serving))
+    return replace(run, aged=aged, stale=too_old or _moved_image(run, wanted, serving, arm))
 
 
 def runs_in_use(remembered: PoolStatus) -> set[str]:
@@ -376,14 +393,14 @@ def _is_aged(run: Run, oldest: datetime) -> bool:
     return bool(ends) and min(map(parse_time, ends)) < oldest
 
 
-def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None) -> str:
+def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None, arm: str) -> str:
     """A sentence if the run measured another image than the servers run now, both under the spec's image name. "" if
     the images are the same or cannot be compared, and for a run created because of exactly this image: it measured what
     its nodes have, and another run would measure the same."""
     if servers is None:
         return ""
-    named, was = image_in(wanted, servers.arm), run.image_of(servers.arm)
-    if image_in(run.spec, servers.arm) != named or not differ(was, servers.image):
+    named, was = image_in(wanted, arm), run.image_of(arm)
+    if image_in(run.spec, arm) != named or not differ(was, servers.image):
         return ""
     if _made_for(run) == image_digest(servers.image):
         return ""
