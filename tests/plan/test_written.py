@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plan.test_abort import KEY as ABORT
-from tests.plan.test_beside_the_incumbent import SPEEDS, changed, measured
 from tests.plan.test_borrow import full, rival
+from tests.plan.test_changes import by, rounds, upgraded
 from tests.plan.test_earned import longer
 from tests.plan.test_guard import SLOW_AT_32
 from tests.plan.test_outputs import compared
@@ -238,9 +238,12 @@ def searched_with_a_crash() -> Seen:
 
 
 def of_a_changed_spec() -> Seen:
-    world = Seen()
-    world.apply(changed("narrow"))
-    measured(world, SPEEDS)
+    world = serving(example("latency"))
+    rounds(world, LATENCY)
+    world.servers_ready()
+    world.edit("another release", upgraded)
+    rounds(world, by(1.0))
+    world.servers_ready()
     return world
 
 

@@ -396,6 +396,9 @@ class PoolStatus:
     """Candidates that were taken down, the latest first."""
     handled: Annotated[Handled | None, INTERNAL] = None
     """Requests that were carried out."""
+    kept_speed: Annotated[Number4 | None, INTERNAL] = None
+    """Product of the speeds, as ratios to what served before, of the changes accepted since one was shown to be faster:
+    0.98 if they may have cost 2 %. Below 1 - gate.maxSlowdown the next one waits for a person."""
     retried: Annotated[Retried | None, INTERNAL] = None
     """The last run that a person's `retry` repeated."""
     attempts: Annotated[Count | None, INTERNAL] = None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from paceline.api import Cause, Reason, served_spec
 from paceline.core import BASELINE
 from paceline.evidence.changes import summary
-from paceline.plan.deployment.choose import Rollout, winner
+from paceline.plan.deployment.choose import Rollout, erosion, winner
 from paceline.plan.deployment.incumbent import SERVED, Incumbent
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests import annotation
@@ -49,7 +49,8 @@ def _due(pool: Pool) -> datetime | None:
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
     run = pool.decided
     if run:
-        return _OUTCOMES[run.outcome or "Error"], f"{run.name}: {run.verdict.message}"
+        why = f"{run.name}: {run.verdict.message}"
+        return _OUTCOMES[run.outcome or "Error"], "; ".join(filter(None, (why, erosion(pool))))
     progress = next((cause for cause in measuring if cause.reason.value.condition == "Measuring"), None)
     if late and progress and progress.reason not in _ON_TIME:
         return Reason.ChangeWithoutRound, progress.note

@@ -102,7 +102,7 @@ def winner_of_verdict(pool: Pool) -> Choice | None:
     choice = winner(pool)
     if choice is None or held(pool, choice.revision):
         return None
-    by_hand = manual(pool) or overridden(pool)
+    by_hand = manual(pool) or overridden(pool) or bool(erosion(pool))
     return choice if not by_hand or _chosen_before(pool) == choice.revision else None
 
 
@@ -351,6 +351,25 @@ def may_stay(pool: Pool) -> Arm | None:
     if arm is None:
         return None
     return arm if manual(pool) or overridden(pool) or not refuted(pool.decided, arm.name) else None
+
+
+def kept_speed(pool: Pool, run: Run) -> float | None:
+    """`keptSpeed` once the run's winner serves; None if it was not compared with what served."""
+    verdict = next((one for one in run.status.arm_verdicts or () if one.arm == run.winner), None)
+    beside = verdict.incumbent if verdict else None
+    if beside is None or beside.ratio is None or beside.lower is None:
+        return None
+    return 1.0 if beside.lower > 1 else min(1.0, (pool.remembered.kept_speed or 1.0) * beside.ratio)
+
+
+def erosion(pool: Pool) -> str:
+    """Why the winner waits for a person although it was shown not to be slower: so were those before it."""
+    run = pool.decided
+    kept = kept_speed(pool, run) if run and run.winner and pool.incumbent else None
+    least = 1 - pool.spec.gate.max_slowdown
+    if kept is None or kept >= least:
+        return ""
+    return f"with the changes accepted before it, it comes to {kept:.3f}x of what served: below {least:.3f}x"
 
 
 def overridden(pool: Pool) -> bool:

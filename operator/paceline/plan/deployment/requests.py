@@ -21,6 +21,7 @@ from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import (
     Choice,
     baseline,
+    erosion,
     has_served,
     intent,
     manual,
@@ -95,7 +96,7 @@ def promote(pool: Pool, request: Request, now: datetime) -> StatusChange | Refus
     requests. Without a revision it means the verdict's winner. In Automatic mode it only undoes an earlier request by a
     person."""
     target, by_a_person = pool.remembered.target, held_by_a_person(pool)
-    if not (manual(pool) or by_a_person or overridden(pool)):
+    if not (manual(pool) or by_a_person or overridden(pool) or erosion(pool)):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if pool.suspended:
         return REFUSED_WHILE_SUSPENDED

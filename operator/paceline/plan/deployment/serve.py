@@ -10,7 +10,7 @@ from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, PoolStatus
 from paceline.core import BASELINE
 from paceline.core.manifest import Object
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import Rollout, intent, past
+from paceline.plan.deployment.choose import Rollout, intent, kept_speed, past
 from paceline.plan.deployment.degraded import degraded_causes
 from paceline.plan.deployment.holds import baseline_failure, way_out
 from paceline.plan.deployment.loan import lent
@@ -94,7 +94,15 @@ def _serves_now(rollout: Rollout, serving: Serving | None, target: Target, now: 
     """The served revision, and a line of history if it is new."""
     pool = rollout.pool
     new = not rollout.has_served if serving else pool.remembered.serving is not None
-    return {"serving": serving} | ({"history": _with_change(pool, serving, target, now)} if new else {})
+    changed = {"history": _with_change(pool, serving, target, now), **_kept_speed(pool, target)} if new else {}
+    return {"serving": serving} | changed
+
+
+def _kept_speed(pool: Pool, target: Target) -> dict[str, Any]:
+    """If a run has accepted what begins to serve."""
+    run = pool.decided
+    kept = kept_speed(pool, run) if run and pool.revision(pool.arms[run.winner or BASELINE]) == target.revision else None
+    return {} if kept is None else {"kept_speed": kept}
 
 
 def _conflict(rollout: Rollout, conflict: str) -> StepResult:
