@@ -3,13 +3,17 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from tests.plan.test_changes import upgraded
 from tests.support.apiserver import BINARIES, Running
+from tests.support.world import example
 from tests.unit.cli.states import both_promoted
 
 NAMESPACE, NAME = "plugin", "qwen3-coder-next"
@@ -30,6 +34,10 @@ def kubeconfig(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> 
             server.kubectl("create", "-f", "-", given={key: made[key] for key in made if key != "status"})
             patch = json.dumps({"status": one["status"]})
             server.kubectl("patch", plural, metadata["name"], "--subresource=status", "--type=merge", "-p", patch)
+    for one in (*world.cluster.of("ControllerRevision"), *world.cluster.of("Deployment")):
+        metadata = {key: one["metadata"][key] for key in ("name", "labels")} | {"namespace": NAMESPACE}
+        kept = {key: one[key] for key in one if key != "status"}
+        server.kubectl("create", "-f", "-", given={**kept, "metadata": metadata})
     return mine
 
 
@@ -49,6 +57,27 @@ def test_kubectl_shows_a_deployment(kubeconfig: Path) -> None:
     assert "narrow 1.03x (emulated)" in status.stdout
     assert plugin(kubeconfig, "why", "--pool", "latency").stdout.startswith("latency serves wide (revision ")
     assert "Promoted  wide" in plugin(kubeconfig, "history").stdout
+
+
+def test_a_plan_of_an_edit_compares_it_with_what_serves(kubeconfig: Path, tmp_path: Path) -> None:
+    """Three arms of each pool in every round: the changed spec's two, and what serves now."""
+    manifest = example("latency")
+    upgraded(manifest["spec"])
+    edited = tmp_path / "edited.yaml"
+    edited.write_text(yaml.safe_dump({**manifest, "metadata": {"name": NAME}}))
+
+    def planned(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [Path(sys.executable).parent / "paceline", "plan", edited, "--start-seconds", "60", *words]
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    plan = planned("-n", NAMESPACE)
+    assert plan.returncode == 0, plan.stderr
+    assert re.search(r"latency +3-8 +3-8 +9-24 ", plan.stdout), plan.stdout
+    assert "the image changed" in plan.stdout
+    assert re.search(r"latency +3-8 +3-8 +6-16 ", planned().stdout)
+    nowhere = planned("-n", NAMESPACE, "--kubeconfig", str(tmp_path / "none"))
+    assert (nowhere.returncode, "no kubeconfig" in nowhere.stderr) == (1, True)
 
 
 def test_its_gate_has_the_code_of_the_worst_pool(kubeconfig: Path) -> None:

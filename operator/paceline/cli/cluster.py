@@ -2,8 +2,8 @@
 
 import argparse
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import kubernetes.aio.config
 import yaml
 
 from paceline.controller.kinds import RECONCILED_KINDS
-from paceline.kube import Transport, connect
+from paceline.core.manifest import Manifest
+from paceline.kube import Forbidden, NotFound, Transport, connect
 
 _TRIES = 5
 """How often a refused list is tried: an API server that has just learnt of a kind rejects its first lists and asks to
@@ -45,6 +46,18 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
         ) from error
     async with transport:
         yield transport, namespace
+
+
+async def objects(args: argparse.Namespace, kinds: Collection[str]) -> list[Manifest]:
+    """All objects of these kinds in the selected namespace; none of a kind that the cluster lacks, or that may not be
+    listed."""
+    found: list[Manifest] = []
+    async with connection(args) as (api, namespace):
+        for resource in RECONCILED_KINDS.values():
+            if resource.kind in kinds:
+                with suppress(NotFound, Forbidden):
+                    found += (await api.list(resource, namespace)).items
+    return found
 
 
 def _missing(kubeconfig: str | None) -> str:

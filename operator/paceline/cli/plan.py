@@ -5,6 +5,7 @@ plainly faster. At worst: no candidate is ever decided, servers start slowly and
 """
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,9 @@ import yaml
 from paceline import api
 from paceline.api.round import ROUND_KIND
 from paceline.api.text import documents
-from paceline.cli import options
+from paceline.cli import cluster, options
 from paceline.cli.interruptions import interruptions, opening
+from paceline.cli.live.errors import said
 from paceline.cli.manifests import RUN, RefusedError, concerned, everything, is_deployment_or_run
 from paceline.cli.plan_power import Detectable, noises, smallest, smallest_table
 from paceline.cli.profiles import may_meet
@@ -39,6 +41,7 @@ from paceline.core import (
 )
 from paceline.core.manifest import Manifest
 from paceline.core.text import count
+from paceline.kube import ApiError
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, forecast
 from paceline.plan.run.next_requests import by_noise, with_enough_requests
@@ -52,6 +55,9 @@ STREAMS = (171.0, 48.0)
 """Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
 _PUBLISHED = "Qwen/Qwen3-Coder-Next"
+READ = frozenset({"SpeculativeDeployment", "BenchmarkRun", ROUND_KIND, "BenchmarkProfile", "Deployment", "Service",
+                  "ControllerRevision", "PersistentVolumeClaim", "ResourceClaimTemplate"})  # fmt: skip
+"""Kinds of existing objects that a plan depends on."""
 NO_ROOM = 3
 """Exit code if something would wait for GPUs forever."""
 
@@ -74,7 +80,8 @@ class CostRange:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        epilog="To reuse what a cluster already has: kubectl get "
+        epilog="With -n, it is the plan of an edit: what the cluster has in that namespace counts, and what serves is "
+        "compared with the changed spec. Without access: kubectl get "
         "specdep,bench,benchround,benchprof,deploy,svc,controllerrevisions,pvc,resourceclaimtemplates -o "
         "yaml > there.yaml; paceline plan FILE --cluster there.yaml. If FILE has a BenchmarkProfile, the plan "
         "also covers every deployment in there.yaml that names it: its pools, and what they would measure. "
@@ -90,6 +97,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "servers'",
     )
     parser.add_argument("--cluster", metavar="FILE", help="existing objects, as kubectl get -o yaml prints them")
+    options.add_kubectls(parser)
     parser.add_argument("--start-seconds", type=_count, metavar="S", help="time until a server is ready")
     parser.add_argument("--tokens-per-second", type=_count, metavar="T", help="speed of one request under load")
     parser.set_defaults(run=run)
@@ -97,14 +105,17 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        existing = list(documents(read_file(args.cluster))) if args.cluster else []
+        existing = _existing(args)
         objects = everything(args.file, existing)
         others = concerned(objects, existing)
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
+    except ApiError as error:
+        print(said(error), file=sys.stderr)
+        return 1
     except (OSError, ValueError, yaml.YAMLError) as error:
-        print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{args.cluster or '-n ' + args.namespace}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     now, codes, manifests = datetime.now(UTC), {0}, [one for one in objects if is_deployment_or_run(one)]
     for manifest in manifests:
@@ -135,6 +146,12 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(by_pool(cases)))
     codes |= {1} if any(lower.stalled for _, lower, _ in cases) else {0}
     return 1 if 1 in codes else max(codes)
+
+
+def _existing(args: argparse.Namespace) -> list[Manifest]:
+    if args.cluster:
+        return list(documents(read_file(args.cluster)))
+    return asyncio.run(cluster.objects(args, READ)) if args.namespace else []
 
 
 def _cases(

@@ -101,7 +101,9 @@ def _serves_now(rollout: Rollout, serving: Serving | None, target: Target, now: 
 def _kept_speed(pool: Pool, target: Target) -> dict[str, Any]:
     """If a run has accepted what begins to serve."""
     run = pool.decided
-    kept = kept_speed(pool, run) if run and pool.revision(pool.arms[run.winner or BASELINE]) == target.revision else None
+    if run is None or pool.revision(pool.arms[run.winner or BASELINE]) != target.revision:
+        return {}
+    kept = kept_speed(pool, run)
     return {} if kept is None else {"kept_speed": kept}
 
 
