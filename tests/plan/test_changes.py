@@ -98,6 +98,16 @@ def test_a_flag_that_is_slower_stays_off(world: World) -> None:
 
 
 @told
+def test_another_tensor_parallelism_is_compared_on_the_same_accelerators(world: World) -> None:
+    promoted(world, "latency")
+    world.edit("over two of four", lambda spec: spec["accelerator"].update(tensorParallelSize=2))
+    (run,) = (run for run in world.runs("latency") if world.condition("Complete", run) == "False Measuring")
+    assert run["spec"]["arms"][-1]["engine"]["tensorParallelSize"] == 4
+    rounds(world, by(0.6))
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "True Rejected")
+
+
+@told
 def test_another_revision_of_the_head_is_compared_with_the_one_that_serves(world: World) -> None:
     promoted(world, "latency")
     world.edit("the head's new revision", with_another_head)

@@ -145,6 +145,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "candidates.0.engine.args": ["--attention-backend=triton", "--mem-fraction-static=0.8"],
         **of_environment("candidates.0.engine.env"),
         "candidates.0.engine.unsetEnv": ["B"],
+        "candidates.0.engine.tensorParallelSize": 2,
     },
     "blocks": {"candidates.0.blockSize": 4},
     "ngram": {

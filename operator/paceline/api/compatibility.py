@@ -183,6 +183,17 @@ _ENGINE_AND_NODE = (
 )  # fmt: skip
 
 
+_DEVICES = "(has(self.accelerator.count) ? self.accelerator.count : 1)"
+_NODES = "(has(self.accelerator.nodes) ? self.accelerator.nodes : 1)"
+_WITHIN = Rule(
+    cel="!has(c.engine) || !has(c.engine.tensorParallelSize)"
+    f" || c.engine.tensorParallelSize <= {_DEVICES} * {_NODES}",
+    message=f"tensorParallelSize must be at most the accelerators of a server = {{{_DEVICES} * {_NODES}}}; "
+    "got {c.engine.tensorParallelSize}",
+    field=".engine.tensorParallelSize",
+)
+
+
 def engine_and_node(**each: str) -> tuple[Rule, ...]:
     """Rules of a spec with `engine` and `accelerator`; `each` runs `c` over its arms."""
     shared = (replace(rule, each=_ENGINE) for rule in _ENGINE_AND_NODE)
@@ -190,7 +201,7 @@ def engine_and_node(**each: str) -> tuple[Rule, ...]:
         replace(rule, cel=f"!has(c.engine) || ({rule.cel})", each={**each, **_ENGINE_OF_ARM}, field=".engine.type")
         for rule in _ENGINE_AND_NODE
     )
-    return (*shared, *of_arms)
+    return (*shared, *of_arms, replace(_WITHIN, each=each))
 
 
 ADMIN_KEYS = engines_with(lambda capabilities: capabilities.admin_key)

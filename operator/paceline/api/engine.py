@@ -68,8 +68,10 @@ class EngineChange(SchemaModel):
         ),
         *_of_the_image("!has(self.image) || "),
         Rule(
-            cel="has(self.image) || has(self.args) || (has(self.env) && self.env.size() > 0) || has(self.unsetEnv)",
-            message="engine must have an image, args, env or unsetEnv: without them it is the same engine",
+            cel="has(self.image) || has(self.args) || (has(self.env) && self.env.size() > 0) || has(self.unsetEnv)"
+            " || has(self.tensorParallelSize)",
+            message="engine must have an image, args, env, unsetEnv or tensorParallelSize: without them it is the same "
+            "engine",
         ),
     )
 
@@ -85,6 +87,8 @@ class EngineChange(SchemaModel):
     """Variables to add, or to replace by name."""
     unset_env: Annotated[tuple[EnvName, ...], Field(min_length=1, max_length=64), Unique()] | None = None
     """Variables of the shared engine to leave out, by name."""
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Number of the accelerators over which the model is split; if absent, as on the other arms."""
 
     def of(self, engine: core.Engine) -> core.Engine:
         """The arm's whole engine."""
@@ -101,6 +105,7 @@ class EngineChange(SchemaModel):
             # They are of a fork: a published image has its release's hooks alone.
             eagle3_targets=() if named(self.image or "") else engine.eagle3_targets,
             args=args if args is not None else engine.args if same else (),
+            tensor_parallel_size=self.tensor_parallel_size or engine.tensor_parallel_size,
             env=tuple(replaced.values()),
             admin_key=engine.admin_key if same or ENGINES[type].capabilities.admin_key else None,
         )
@@ -113,11 +118,13 @@ class EngineChange(SchemaModel):
         names = {one["name"] for one in other.env}
         unset = tuple(str(one["name"]) for one in engine.env if one["name"] not in names)
         same = not moved and other.args == engine.args
+        size = other.tensor_parallel_size or None
         return cls(
             type=other.type if moved else None,
             version=other.version if moved else None,
             image=other.image if moved else None,
-            args=None if same and (env or unset) else other.args,
+            args=None if same and (env or unset or size) else other.args,
+            tensor_parallel_size=size,
             env=env or None,
             unset_env=unset or None,
         )

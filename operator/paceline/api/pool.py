@@ -131,7 +131,8 @@ def hidden_twins(candidates: Sequence[CandidateSpec], default: DraftSpec | None,
 
 
 def _form(engine: Engine) -> tuple[Any, ...]:
-    return engine.type, engine.version, engine.image, _by_flag(engine.args, engine.type), sorted(map(str, engine.env))
+    args = _by_flag(engine.args, engine.type)
+    return engine.type, engine.version, engine.image, args, sorted(map(str, engine.env)), engine.tensor_parallel_size
 
 
 def canonical(candidate: CandidateSpec, default: DraftSpec | None, shared: Engine) -> tuple[Any, ...]:

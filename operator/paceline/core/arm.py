@@ -50,7 +50,12 @@ class Arm:
 @by_identity(64)
 def server_of(server: Server, arm: Arm) -> Server:
     """The arm's server: the shared one, with the arm's own engine if it has one."""
-    return replace(server, engine=arm.engine) if arm.engine else server
+    if arm.engine is None:
+        return server
+    if not (size := arm.engine.tensor_parallel_size):
+        return replace(server, engine=arm.engine)
+    accelerator = replace(server.accelerator, tensor_parallel_size=size)
+    return replace(server, engine=replace(arm.engine, tensor_parallel_size=0), accelerator=accelerator)
 
 
 def by_server(server: Server, arms: Iterable[Arm]) -> tuple[tuple[Server, tuple[Arm, ...]], ...]:

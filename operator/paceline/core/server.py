@@ -35,6 +35,8 @@ class Engine:
     trust_remote_code: bool = False
     env: tuple[Mapping[str, Any], ...] = ()
     """core/v1 EnvVar objects as written by the user."""
+    tensor_parallel_size: int = 0
+    """Accelerators over which an arm's own engine splits the model; 0: as `Accelerator` has it."""
     eagle3_targets: tuple[str, ...] = ()
     """Target architectures to which this image adds an EAGLE3 hook that its version lacks."""
     api_key: SecretKey | None = None

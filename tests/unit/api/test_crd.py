@@ -147,6 +147,7 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "benchmark.timeouts.start": "30m",
         "promotion": {},
         "promotion.mode": "Automatic",
+        "promotion.changes": "Gated",
         "promotion.untilDecided": "Baseline",
         "promotion.surge": "Auto",
         "promotion.revisionHistoryLimit": 3,

@@ -1,9 +1,10 @@
 """The incumbent: what a pool serves while its spec asks for another server. It goes on until the change is shown not to
 be slower (`promotion.changes: Gated`).
 
-Gated are the engine's type, version, image, args and env, and the draft and shape of the candidate that serves. All
-else goes at once: the place and the name (nodeSelector, podTemplate, keys, servedName …) onto the incumbent's own
-rendering; the target and the accelerators with the whole edit. The mend of what does not run is not gated.
+Gated are the engine's type, version, image, args and env, the tensor parallelism, and the draft and shape of the
+candidate that serves. All else goes at once: the place and the name (nodeSelector, podTemplate, keys, servedName …)
+onto the incumbent's own rendering; the target and the accelerators with the whole edit. The mend of what does not run
+is not gated.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from paceline.core import (
     Arm,
     Changes,
     DeploymentSpec,
+    Engine,
     PoolSettings,
     Server,
     server_of,
@@ -84,13 +86,19 @@ def gated(
         return Gated(at_once=why)
     if _fell_back(remembered):
         arm = Arm(name=BASELINE)  # what it was compared with, not the spec's, which nobody has measured
-    own = server_of(before, arm).engine
-    engine = EngineChange.between(server.engine, own).of(server.engine)
-    arm = replace(arm, engine=None if engine == server.engine else engine)
+    arm = replace(arm, engine=_own_engine(server, server_of(before, arm)))
     revision = revision_of(server, arm)
     if revision in rendered:
         return NO_CHANGE if _fell_back(remembered) else Gated(moved=replace(was, revision=revision))
     return Gated(incumbent=Incumbent(arm=arm, revision=revision, was=was))
+
+
+def _own_engine(server: Server, before: Server) -> Engine | None:
+    """The gated part of `before`, as the engine of an arm that otherwise is as `server`; None if that is the same."""
+    size, now = before.accelerator.tensor_parallel_size, server.accelerator.tensor_parallel_size
+    own = replace(before.engine, tensor_parallel_size=0 if size == now else size)
+    engine = EngineChange.between(server.engine, own).of(server.engine)
+    return None if engine == server.engine else engine
 
 
 def _standing(entry: PoolStatus, target: Target) -> Target | None:
@@ -130,11 +138,11 @@ def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: S
         yield "servers of several nodes are not measured"
     if (before.target.source, before.target.commit) != (server.target.source, server.target.commit):
         yield "the target changed, and with it the answers"
-    if before.accelerator != server.accelerator:
+    if replace(before.accelerator, tensor_parallel_size=server.accelerator.tensor_parallel_size) != server.accelerator:
         yield "spec.accelerator changed"
     points = (len(pool.arms) + 1) * len(pool.workloads)
     if pool.search is None and points > MOST_POINTS:
         yield f"with what serves a round would have {points} points, and at most {MOST_POINTS} fit"
     names = {each.name for each in pool.arms}
-    if arm.name not in names and server_of(before, arm).engine == server.engine:
+    if arm.name not in names and _own_engine(server, before) is None:
         yield f"candidate {arm.name} was removed"
