@@ -30,7 +30,7 @@ def here(hub: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespa
         guard = {"action": "Fallback", "window": "10s"}
         engine = {"image": MOVING, "podTemplate": GRACE}
         move_tag("here", tmp_path_factory.mktemp("images"))
-        fresh.apply(small(NAME, hub, promotion={"mode": "Manual"}, guard=guard, engine=engine))
+        fresh.apply(small(NAME, hub, promotion={"mode": "Manual", "changes": "Immediate"}, guard=guard, engine=engine))
         fresh.wait("a verdict", lambda: says(fresh.get("specdep", NAME), "Promoted", "False", "AwaitingPromote"), 150)
         users(fresh)
         yield fresh
