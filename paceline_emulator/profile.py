@@ -98,6 +98,10 @@ class Profile:
     seats: Seats | None = None
     scheduled: Scheduled | None = None
 
+    def times(self, speed: float) -> "Profile":
+        """With every dataset so much faster."""
+        return replace(self, datasets={name: dataset.times(speed) for name, dataset in self.datasets.items()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
@@ -190,19 +194,18 @@ def shape_of(args: Mapping[str, Any]) -> Shape | None:
 
 
 def for_target(target: Model, speed: float = 1.0) -> Profile:
-    """The profile whose facts are all in the target's configuration, or `speed` times the generic one."""
+    """`speed` times the profile whose facts are all in the target's configuration, else the generic one."""
     profiles = [json.loads(entry.read_text()) for entry in sorted(_data().iterdir(), key=lambda entry: entry.name)]
     facts = {**target.text, "architectures": target.architectures}
     for found in profiles:
         if found["name"] != GENERIC and all(facts.get(key) == value for key, value in found["target"].items()):
-            return read(found)
-    return generic(speed)
+            return read(found).times(speed)
+    return generic().times(speed)
 
 
-def generic(speed: float = 1.0) -> Profile:
+def generic() -> Profile:
     """For targets that nothing is published about."""
-    found = read(json.loads((_data() / f"{GENERIC}.json").read_text()))
-    return replace(found, datasets={name: dataset.times(speed) for name, dataset in found.datasets.items()})
+    return read(json.loads((_data() / f"{GENERIC}.json").read_text()))
 
 
 def _data() -> Any:

@@ -5,7 +5,7 @@
 | PACELINE_EMULATE_STARTUP_SECONDS | 2 | from the process's start to the open port (loading and graph capture) |
 | PACELINE_EMULATE_WARMUP_SECONDS | 0.2 | from the open port to ready: 503 from /health and /ready |
 | PACELINE_EMULATE_NOISE_CV | 0.003 | log-normal noise of a point's throughput; a new factor at start and each flush |
-| PACELINE_EMULATE_SPEED | 1 | times the speed of the generic profile, for targets without a published table |
+| PACELINE_EMULATE_SPEED | 1 | times the speed of the profile |
 | PACELINE_EMULATE_DRAIN_POLL_SECONDS | 0.5 | how often the drain after SIGTERM looks; SGLang's is 5 |
 | PACELINE_EMULATE_FAIL_FRACTION | 0 | that fraction of requests fails: a 500, or an error inside a streamed 200 |
 | PACELINE_EMULATE_FAIL_FRACTION_WHEN | always | `speculative`, `baseline` or `always`: which servers do it |

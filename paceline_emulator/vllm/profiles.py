@@ -11,13 +11,13 @@ from paceline_emulator.profile import Profile
 
 
 def for_target(target: Model, speed: float = 1.0) -> Profile:
-    """The profile whose facts are all in the target's configuration, or `speed` times the generic one."""
+    """`speed` times the profile whose facts are all in the target's configuration, else the generic one."""
     facts = {**target.text, "architectures": target.architectures}
     for entry in sorted((files(__package__) / "data" / "profiles").iterdir(), key=lambda entry: entry.name):
         found = json.loads(entry.read_text())
         if all(facts.get(key) == value for key, value in found["target"].items()):
-            return profile.read(found)
-    return profile.generic(speed)
+            return profile.read(found).times(speed)
+    return profile.generic().times(speed)
 
 
 if __name__ == "__main__":  # as `python -m paceline_emulator.profile DIR`

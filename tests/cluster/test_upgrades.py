@@ -31,7 +31,9 @@ def here(hub: str) -> Iterator[Namespace]:
 
 
 def asked(hub: str, **engine: Any) -> Manifest:
-    return small(NAME, hub, engine={"podTemplate": GRACE, **engine})
+    """The first tokens of six requests, on two nodes of one machine beside users, say nothing about a server."""
+    gate = {"decideAfterRounds": [3], "limits": [{"metric": "meanTTFT", "maxIncrease": "900%"}]}
+    return small(NAME, hub, engine={"podTemplate": GRACE, **engine}, gate=gate)
 
 
 @pytest.mark.timeout(300)

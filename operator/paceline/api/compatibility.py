@@ -186,8 +186,7 @@ _ENGINE_AND_NODE = (
 _DEVICES = "(has(self.accelerator.count) ? self.accelerator.count : 1)"
 _NODES = "(has(self.accelerator.nodes) ? self.accelerator.nodes : 1)"
 _WITHIN = Rule(
-    cel="!has(c.engine) || !has(c.engine.tensorParallelSize)"
-    f" || c.engine.tensorParallelSize <= {_DEVICES} * {_NODES}",
+    cel=f"!has(c.engine) || !has(c.engine.tensorParallelSize) || c.engine.tensorParallelSize <= {_DEVICES} * {_NODES}",
     message=f"tensorParallelSize must be at most the accelerators of a server = {{{_DEVICES} * {_NODES}}}; "
     "got {c.engine.tensorParallelSize}",
     field=".engine.tensorParallelSize",
