@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plan.test_changes import by, rounds, upgraded
+from tests.plan.test_changes import by, flagged, rounds, upgraded
 from tests.plan.test_nodes import over_two_nodes
 from tests.support.campaigns import LATENCY
 from tests.support.looked_at import looked_at
 from tests.support.messages import Says
 from tests.support.searched import Served, begun, searched, searching
 from tests.support.stories import promoted
-from tests.support.world import World
+from tests.support.world import World, example
 
 from paceline.cli.live.verdicts import exit_code, verdict_results
+from paceline.core import purpose_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "upgrading.md").read_text()
 GATED: Mapping[str, Any] = {
@@ -218,13 +219,33 @@ def test_while_it_is_suspended_what_serves_goes_on_and_nothing_is_said_of_the_ch
     assert world.serving("latency") == "wide"
 
 
-def test_while_a_changed_spec_is_searched_what_serves_goes_on() -> None:
+class AsBefore(Served):
+    """The incumbent is the tree that was found."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__("latency", 1)
+        self.found = found
+
+    def ratio(self, arm: str, workload: int) -> float:
+        return super().ratio(self.found if arm == "incumbent" else arm, workload)
+
+    def length(self, arm: str, dataset: str) -> float:
+        return super().length(self.found if arm == "incumbent" else arm, dataset)
+
+
+def test_a_changed_spec_is_searched_first_and_what_was_found_is_compared_with_what_serves() -> None:
     world = begun(searching("latency"))
     searched(world, {"latency": Served("latency", 1)})
     world.servers_ready()
     found = world.serving("latency")
-    world.edit("another release", upgraded)
+    world.edit("another flag", flagged)
     assert (world.serving("latency"), world.condition("ChangePending")) == (found, "True Measuring")
+    searched(world, {"latency": AsBefore(found)})
+    world.servers_ready()
+    purposes = [(purpose_of(run["spec"]), run["spec"]["arms"][-1]["name"]) for run in world.runs("latency")[2:]]
+    assert [purpose for purpose, _ in purposes] == ["Search", "Gate"]
+    assert [last == "incumbent" for _, last in purposes] == [False, True]
+    assert (world.serving("latency"), world.condition("ChangePending")) == (found, "")
 
 
 @pytest.mark.parametrize(("speed", "code"), [(0.5, 10), (1.08, 0)])
@@ -236,3 +257,15 @@ def test_paceline_gate_ends_with_the_verdict_on_the_change(speed: float, code: i
     rounds(world, by(speed))
     world.servers_ready()
     assert exit_code(verdict_results(looked_at(world))) == code
+
+
+def test_what_a_person_promoted_without_evidence_is_an_incumbent_too() -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.annotate("promote-anyway.paceline.dev/latency", "@ticket-1")
+    world.servers_ready()
+    world.edit("another shape", lambda spec: edited(spec, "candidates[].tree", GATED["candidates[].tree"]))
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "True Measuring")
+    assert world.condition("Promoted") == "True PromotedAnyway"
