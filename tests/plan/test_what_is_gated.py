@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plan.test_changes import by, flagged, rounds, upgraded
+from tests.plan.test_changes import NEXT, by, flagged, rounds, upgraded
 from tests.plan.test_nodes import over_two_nodes
 from tests.support.campaigns import LATENCY
 from tests.support.looked_at import looked_at
@@ -208,6 +208,65 @@ def test_once_a_person_has_let_it_through_its_candidate_is_measured() -> None:
     rounds(world, by(1.0))
     world.servers_ready()
     assert world.serving("latency") == "wide"
+
+
+def test_a_rejected_change_is_let_through_and_what_it_was_rejected_for_counts_no_more() -> None:
+    world = World()
+    promoted(world, "latency")
+    world.edit("another release", upgraded)
+    rounds(world, by(0.5))
+    (request,) = world.requests("promote-anyway")
+    world.annotate(*request)
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("ChangePending")) == ("baseline", "")
+    rounds(world, by(0.5))
+    world.servers_ready()
+    (server,) = world.cluster.of("Pod", component="server")
+    assert (world.serving("latency"), server["spec"]["containers"][0]["image"]) == ("wide", NEXT)
+
+
+def test_a_pool_that_has_not_served_yet_starts_as_the_changed_spec() -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.edit("another release", upgraded)
+    world.servers_ready()
+    (server,) = world.cluster.of("Pod", component="server")
+    assert (world.condition("ChangePending"), server["spec"]["containers"][0]["image"]) == ("", NEXT)
+
+
+def test_by_hand_what_goes_at_once_goes_at_once() -> None:
+    world = World()
+    promoted(world, "latency")
+    world.edit("by hand from now on", lambda spec: spec.update(promotion={"mode": "Manual"}))
+    world.edit("another accelerator", lambda spec: edited(spec, "accelerator.memory", AT_ONCE["accelerator.memory"]))
+    assert world.memory("latency")["target"]["arm"] == "baseline"
+
+
+def test_on_one_full_node_a_change_borrows_the_only_server() -> None:
+    world = World(nodes={"gpu-0": 4})
+    manifest = example("latency")
+    manifest["spec"]["benchmark"] = {"capacityPolicy": "Borrow", "minServing": 0}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    while world.condition("Promoted") == "False NotDecided":
+        lent(world, LATENCY)
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
+    world.edit("another release", upgraded)
+    while world.condition("ChangePending") == "True Measuring":
+        lent(world, by(1.08))
+    world.servers_ready()
+    (server,) = world.cluster.of("Pod", component="server")
+    assert (world.serving("latency"), server["spec"]["containers"][0]["image"]) == ("wide", NEXT)
+
+
+def lent(world: World, truth: Any) -> None:
+    """Half a minute later the pool lends its server, and a round ends."""
+    world.wait(1)
+    assert world.condition("Ready") == "False NothingServes"
+    world.round_ends(truth=truth)
 
 
 def test_while_it_is_suspended_what_serves_goes_on_and_nothing_is_said_of_the_change() -> None:
