@@ -2,8 +2,8 @@
 
 Pages are photographed by the browser that tests look at them with; terminals are what rich draws, as SVG with no font
 from elsewhere. Nothing is made up for them: the runs are those of tests/support/demo.yaml and releases.yaml, which
-real programs measured on an emulated engine; the deployment is a story of the simulated cluster, planned by the real
-operator. All of it is marked as emulated.
+real programs measured on an emulated engine; the deployment and the upgrades are stories of the simulated cluster,
+planned by the real operator. All of it is marked as emulated.
 """
 
 import asyncio
@@ -23,9 +23,12 @@ from rich.console import Console, RenderableType
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 from tests.browser.chromium import Page, browser
+from tests.plan import test_changes
 from tests.support.looked_at import looked_at
 from tests.support.pages import deployed, kept
 from tests.support.reports import demo
+from tests.support.stories import TELL
+from tests.support.world import World
 from tests.unit.cli.states import both_promoted, measuring_round_2_of_3, rolled_back
 
 from paceline.cli.live.tree import tree
@@ -47,9 +50,20 @@ class Shot:
     dark: bool = False
 
 
+def changed(story: Callable[[], None]) -> Report:
+    """The run about the changed spec of one of tests/plan/test_changes.py."""
+    world = World()
+    story.__dict__[TELL](world)
+    run = world.all_runs()[-1]
+    return build_report([run])
+
+
 PAGES: Mapping[str, Callable[[], Report]] = {
     "run": lambda: build_report(demo()[:1]),
     "deployment": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
+    "upgrade-slower": lambda: changed(test_changes.test_an_upgrade_that_halves_the_speed_stays_off),
+    "upgrade-faster": lambda: changed(test_changes.test_an_upgrade_that_is_faster_arrives_by_one_roll_out),
+    "upgrade-stuck": lambda: changed(test_changes.test_acceptance_stuck_at_one_after_an_upgrade_keeps_the_old_image),
 }
 SHOTS: Mapping[str, Shot] = {
     "run": Shot(page="run", height=1150),
@@ -58,6 +72,9 @@ SHOTS: Mapping[str, Shot] = {
     "deployment": Shot(page="deployment", height=1400),
     "deployment-dark": Shot(page="deployment", height=1400, dark=True),
     "deployment-phone": Shot(page="deployment", height=1700, width=PHONE),
+    "upgrade-slower": Shot(page="upgrade-slower", height=870),
+    "upgrade-faster": Shot(page="upgrade-faster", height=800),
+    "upgrade-stuck": Shot(page="upgrade-stuck", height=570),
 }
 
 

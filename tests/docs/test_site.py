@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "install", "first-deployment", "concepts", "gate", "runbook", "security", "states", "api", "automation",
-    "decisions/README",
+    "decisions/README", "upgrading",
 )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def test_a_change_that_is_slower_is_rejected(says: Says) -> None:
     (run,) = world.cluster.of("BenchmarkRun")
     view = build_report([with_rounds(run, world.cluster.of("BenchmarkRound"))]).runs[0]
     assert [(one.name, one.outcome) for one in view.candidates] == [("baseline", "rejected"), ("narrow", "rejected")]
-    says(view.asked)
+    says(view.asked, f"{view.decision}: {view.found}")
 
 
 @told

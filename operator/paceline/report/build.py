@@ -69,6 +69,8 @@ def run(manifest: Object) -> RunView:
     head, _, rest = swept.sentence.partition(": ") if swept else ("", "", "")
     if searching:
         head, rest = searched.heading(verdict), searched.search_view(searching, status)
+    elif read.has_incumbent(spec):
+        head, rest = _beside(verdict, candidates)
     series = tuple(measured.series(arms, workloads, rounds))
     return RunView(
         name=manifest["metadata"]["name"],
@@ -206,6 +208,13 @@ def _decision(status: BenchmarkRunStatus, told: str) -> str:
         return DECISIONS.get(verdict.outcome, verdict.outcome)
     ended = next(_ended(status), None)
     return "No decision yet" if ended is None else "Ended without a verdict" if ended.type == "Failed" else "Measured"
+
+
+def _beside(verdict: RunVerdict, candidates: Sequence[CandidateView]) -> tuple[str, str]:
+    """Heading and basis if nothing may replace the incumbent: speed-ups over the new baseline are not the basis."""
+    if verdict.outcome != "Reject":
+        return "", ""
+    return "Keep what serves", f"{'; '.join(f'{one.name}: {one.reason}' for one in candidates if one.reason)}."
 
 
 def _found(status: BenchmarkRunStatus, candidates: Sequence[CandidateView], told: str) -> str:

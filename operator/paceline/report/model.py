@@ -320,7 +320,7 @@ class RunView:
     """A `core.Outcome`; Found for a search with a result; Measuring or Ended without an outcome."""
     winner: str
     decision: str
-    """The page's heading: Promote wide, Keep the baseline, No decision, Error, No decision yet."""
+    """The page's heading: Promote wide, Keep the baseline, Keep what serves, No decision, Error, No decision yet."""
     found: str
     """The basis of the decision, or why there is none."""
     advice: str

@@ -58,6 +58,13 @@ def test_a_field_that_nobody_uses_moves_nothing() -> None:
     assert fingerprint({**SPEC, "zero": 0}) != fingerprint(SPEC)
 
 
+def test_the_incumbent_is_in_no_hash() -> None:
+    """After a roll-out, and after an edit was taken back, the finished run answers what is asked then."""
+    looks = {"gate": {**SPEC["gate"], "decideAfterRounds": [4, 8]}}
+    beside = {**SPEC, **looks, "arms": [*SPEC["arms"], {"name": "incumbent", "engine": {"image": "b"}}]}
+    assert (fingerprint(beside), question(beside)) == (fingerprint(SPEC), question(SPEC))
+
+
 def test_a_candidate_was_measured_alike_whoever_else_was() -> None:
     fewer = {**SPEC, "arms": SPEC["arms"][:2]}
     assert surroundings(fewer) == surroundings(SPEC)
