@@ -10,6 +10,7 @@ from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.containers import containers
 from tests.support.memory import Controllers, Exit
 
+from paceline.core import INCUMBENT
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
 from paceline.engines.pod_template import CONCLUDE
 from paceline.evidence import ENVIRONMENT, RoundPlan
@@ -17,7 +18,7 @@ from paceline.fetching import FETCH_VARIABLE, FetchRequest
 from paceline.kube import Manifest
 from paceline.kube.resources import POD
 
-TRUTHS: Mapping[str, Truth] = {"latency": LATENCY, "throughput": THROUGHPUT}
+TRUTHS: Mapping[str, Truth] = {"latency": {**LATENCY, INCUMBENT: LATENCY["wide"]}, "throughput": THROUGHPUT}
 STEP_SECONDS = 1.0
 JOB_SECONDS = 60.0
 """How long a prefetch or a round takes."""

@@ -60,12 +60,19 @@ def decided(world: World) -> bool:
     return any("verdict" in run.get("status", {}) for run in world.cluster.list(BENCHMARK_RUN).items)
 
 
-def another_image(spec: dict[str, Any]) -> None:
+def upgraded(spec: dict[str, Any]) -> None:
     spec["engine"]["image"] = "lmsysorg/sglang:v0.5.23.post1"
+
+
+def another_image(spec: dict[str, Any]) -> None:
+    """It serves before it is measured."""
+    upgraded(spec)
+    spec["promotion"] = {**spec.get("promotion", {}), "changes": "Immediate"}
 
 
 def the_published_image(spec: dict[str, Any]) -> None:
     spec["engine"]["image"] = example()["spec"]["engine"]["image"]
+    spec["promotion"] = {**spec.get("promotion", {}), "changes": "Immediate"}
 
 
 def a_looser_gate(spec: dict[str, Any]) -> None:
@@ -75,6 +82,7 @@ def a_looser_gate(spec: dict[str, Any]) -> None:
 PROMOTED = Story(lambda world: world.apply(example("latency")))
 BOTH_PROMOTED = Story(lambda world: world.apply(example()))
 CHANGED = Story(lambda world: world.edit(another_image), after=PROMOTED)
+UPGRADED = Story(lambda world: world.edit(upgraded), after=PROMOTED)
 JUDGED_AGAIN = Story(lambda world: world.edit(a_looser_gate), after=PROMOTED)
 DECIDED = replace(PROMOTED, until=decided)
 HELD = Story(only_the_baseline_starts, after=DECIDED)

@@ -31,6 +31,7 @@ STORIES: Mapping[str, Story] = {
     "first deploy and rejection": of("rejection"),
     "first deploy with a loan": of("loan"),
     "another image, and promotion": of("promotion of another image"),
+    "an upgrade, and a verdict on it": of("an upgrade is compared with what serves"),
     "another image of which no server starts: back": of("back to the image before"),
     "a looser gate: judged on the rounds there are": of("judged again"),
     "a candidate that is never ready: held": of("held"),

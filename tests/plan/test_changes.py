@@ -228,7 +228,7 @@ def test_a_person_lets_one_change_through(world: World) -> None:
     world.prefetch_ends()
     world.servers_ready()
     world.edit("another release", upgraded)
-    assert world.condition("ChangePending") == "True Measuring"
+    assert world.condition("ChangePending") == "True Waiting"
     (request,) = world.requests("promote-anyway")
     world.annotate(*request)
     world.servers_ready()

@@ -255,7 +255,7 @@ def test_on_one_full_node_a_change_borrows_the_only_server() -> None:
     world.servers_ready()
     assert world.serving("latency") == "wide"
     world.edit("another release", upgraded)
-    while world.condition("ChangePending") == "True Measuring":
+    while world.condition("ChangePending"):
         lent(world, by(1.08))
     world.servers_ready()
     (server,) = world.cluster.of("Pod", component="server")

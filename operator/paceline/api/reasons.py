@@ -148,6 +148,7 @@ class Reason(Enum):
     ChangeWithoutRound = ReasonRow(
         "ChangePending", True, "a changed spec has waited an hour for its first round", "WithoutRound"
     )
+    ChangeWaits = ReasonRow("ChangePending", True, "a changed spec waits to be compared with what serves", "Waiting")
     ChangeCompared = ReasonRow("ChangePending", True, "a changed spec is compared with what serves", "Measuring")
 
     # Speculation stopped paying; absent unless true.

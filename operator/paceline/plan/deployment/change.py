@@ -2,13 +2,15 @@
 faster."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from paceline.api import Cause, Reason, served_spec
-from paceline.core import BASELINE
+from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.evidence.changes import summary
 from paceline.plan.deployment.choose import Rollout, erosion, winner
-from paceline.plan.deployment.incumbent import SERVED, Incumbent
+from paceline.plan.deployment.incumbent import Incumbent, served_of
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests import annotation
 from paceline.plan.step import StepResult, parse_time
@@ -54,7 +56,9 @@ def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason,
     progress = next((cause for cause in measuring if cause.reason.value.condition == "Measuring"), None)
     if late and progress and progress.reason not in _ON_TIME:
         return Reason.ChangeWithoutRound, progress.note
-    return Reason.ChangeCompared, progress.note if progress and progress.reason is not Reason.Measuring else ""
+    if progress and progress.reason is not Reason.Measuring:
+        return Reason.ChangeWaits, progress.note
+    return Reason.ChangeCompared, ""
 
 
 def _serves_on(pool: Pool, incumbent: Incumbent) -> str:
@@ -63,15 +67,16 @@ def _serves_on(pool: Pool, incumbent: Incumbent) -> str:
 
 def differences(pool: Pool, incumbent: Incumbent) -> str:
     """In what the spec differs from what serves, in one line."""
-    kept = pool.kept.get(incumbent.was.revision)
-    arm = pool.arms.get(incumbent.was.arm, pool.arms[BASELINE])
-    if kept is None:
-        return ""
-    then, now = (
-        {**one, "arm": None, "arms": [{**one["arm"], "name": incumbent.was.arm}], "workloads": []}
-        for one in (kept["data"][SERVED], served_spec(pool.server, arm))
-    )
-    return summary(then, now)
+    then = served_of(pool.kept.get(incumbent.was.revision))
+    now = pool.server, pool.arms.get(incumbent.was.arm, pool.arms[BASELINE])
+    was, asked = (_alone(server, replace(arm, name=incumbent.was.arm)) for server, arm in (then or now, now))
+    return summary(was, asked)
+
+
+def _alone(server: Server, arm: Arm) -> dict[str, Any]:
+    """A run's spec of one arm, with its whole engine as the shared one."""
+    spec = served_spec(server_of(server, arm), replace(arm, engine=None))
+    return {**spec, "arms": [spec.pop("arm")], "workloads": []}
 
 
 def _way_out(pool: Pool) -> str:
