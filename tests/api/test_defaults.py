@@ -12,6 +12,7 @@ WRITTEN: dict[str, Any] = {
     "suspend": False,
     "accelerator": {"count": 1, "nodes": 1},
     "promotion": {
+        "changes": "Gated",
         "mode": "Automatic",
         "untilDecided": "Baseline",
         "surge": "Auto",

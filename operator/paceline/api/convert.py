@@ -42,7 +42,7 @@ UNNAMED = "0" * 40
 """The commit of a model on a claim, which its path identifies."""
 
 
-KEPT = 1024
+MOST_PARSED = 1024
 """Maximum number of parsed specs kept for each kind: every reconciliation needs the specs of its object and of its
 runs."""
 
@@ -54,10 +54,10 @@ def deployment(manifest: Mapping[str, Any], *, ruled: bool = True) -> core.Deplo
     return _deployment(sent(manifest), name, ruled)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_PARSED)
 def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
     spec = read_spec(SpeculativeDeploymentSpec, text)
-    refuse(broken_rules(spec, text) if ruled else ())
+    refuse_broken(broken_rules(spec, text) if ruled else ())
     benchmark, claim, pools = spec.benchmark or BenchmarkSpec(), spec.cache.claim, spec.pools or (_MAIN,)
     if claim and not claim.name:
         claim = replace(claim, name=f"{name}-models")
@@ -83,7 +83,7 @@ def _deployment(text: str, name: str, ruled: bool) -> core.DeploymentSpec:
         keep_revisions=spec.cache.keep_revisions,
         run_pod_labels=benchmark.pod_labels,
         run_queue_name=benchmark.queue_name or "",
-        run_gpu_hours=gpu_hours(benchmark.budget),
+        run_gpu_hours=hours_of(benchmark.budget),
         run_parity=benchmark.parity,
         run_timeouts=benchmark.timeouts or core.Timeouts(),
         **fields_set(benchmark, "max_evidence_age", "capacity_policy", "min_serving"),
@@ -98,7 +98,7 @@ def stored(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**manifest, "spec": spec}
 
 
-def refuse(broken: Iterable[Problem]) -> None:
+def refuse_broken(broken: Iterable[Problem]) -> None:
     if problems := list(broken):
         raise InvalidManifestError(problems)
 
@@ -217,7 +217,7 @@ def _cache(cache: CacheSpec, claim: core.ClaimTemplate | None) -> core.Cache:
     )
 
 
-def gpu_hours(budget: BudgetSpec | None) -> float | None:
+def hours_of(budget: BudgetSpec | None) -> float | None:
     return float(budget.gpu_hours) if budget else None
 
 

@@ -6,7 +6,17 @@ from functools import lru_cache
 from typing import Any
 
 from paceline import core
-from paceline.api.convert import KEPT, OWN_SAMPLING, arm_of, dataset_of, fields_set, gate_of, gpu_hours, pinned, refuse
+from paceline.api.convert import (
+    MOST_PARSED,
+    OWN_SAMPLING,
+    arm_of,
+    dataset_of,
+    fields_set,
+    gate_of,
+    hours_of,
+    pinned,
+    refuse_broken,
+)
 from paceline.api.draft import ShapeSpec
 from paceline.api.engine import EngineChange, EngineSpec
 from paceline.api.gate import BudgetSpec, GateSpec
@@ -34,10 +44,10 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     return _run(sent(manifest))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_PARSED)
 def _run(text: str) -> core.RunSpec:
     spec = read_spec(BenchmarkRunSpec, text)
-    refuse(broken_rules(spec, text))
+    refuse_broken(broken_rules(spec, text))
     server = _server(spec, max(workload.concurrency for workload in spec.workloads))
     return core.RunSpec(
         pool=spec.pool,
@@ -48,7 +58,7 @@ def _run(text: str) -> core.RunSpec:
         purpose=core.Purpose.SWEEP if spec.sweep else core.Purpose.SEARCH if spec.search else core.Purpose.GATE,
         pod_labels=spec.pod_labels,
         queue_name=spec.queue_name or "",
-        gpu_hours=gpu_hours(spec.budget),
+        gpu_hours=hours_of(spec.budget),
         parity=spec.gate.parity if spec.gate else None,
         timeouts=spec.timeouts or core.Timeouts(),
         rounds_of=(spec.gate and spec.gate.rounds_of) or "",
@@ -61,7 +71,7 @@ def served(spec: Mapping[str, Any]) -> tuple[core.Server, core.Arm]:
     return _served(json.dumps(spec, sort_keys=True))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MOST_PARSED)
 def _served(text: str) -> tuple[core.Server, core.Arm]:
     spec = read_spec(ServedSpec, text)
     server = _server(spec, 1)

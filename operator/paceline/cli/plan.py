@@ -55,8 +55,8 @@ STREAMS = (171.0, 48.0)
 """Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
 _PUBLISHED = "Qwen/Qwen3-Coder-Next"
-READ = frozenset({"SpeculativeDeployment", "BenchmarkRun", ROUND_KIND, "BenchmarkProfile", "Deployment", "Service",
-                  "ControllerRevision", "PersistentVolumeClaim", "ResourceClaimTemplate"})  # fmt: skip
+DEPENDS_ON = frozenset({"SpeculativeDeployment", "BenchmarkRun", ROUND_KIND, "BenchmarkProfile", "Deployment",
+                        "Service", "ControllerRevision", "PersistentVolumeClaim", "ResourceClaimTemplate"})  # fmt: skip
 """Kinds of existing objects that a plan depends on."""
 NO_ROOM = 3
 """Exit code if something would wait for GPUs forever."""
@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
 def _existing(args: argparse.Namespace) -> list[Manifest]:
     if args.cluster:
         return list(documents(read_file(args.cluster)))
-    return asyncio.run(cluster.objects(args, READ)) if args.namespace else []
+    return asyncio.run(cluster.objects(args, DEPENDS_ON)) if args.namespace else []
 
 
 def _cases(

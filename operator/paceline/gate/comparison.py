@@ -22,7 +22,7 @@ _LENGTH = "outputTokens"
 """The metric whose change shows that a candidate's answers are longer or shorter."""
 
 
-def is_open(verdict: ArmVerdict) -> bool:
+def may_change(verdict: ArmVerdict) -> bool:
     """More rounds may decide this candidate."""
     return verdict.outcome in OPEN and verdict.reason not in _CLOSED
 
@@ -47,7 +47,7 @@ class Comparison:
         The incumbent is never judged; it and the baseline may be found unreliable whatever was decided before."""
         now = dict(verdicts)
         for arm in (one for one in self.arms if one in asked):
-            open_here, complete = is_open(now[arm]), self.rounds.complete(arm)
+            open_here, complete = may_change(now[arm]), self.rounds.complete(arm)
             difference = first_difference(self.answers, arm, complete) if open_here else None
             if difference and difference.rounds <= n:
                 now[arm] = _different(difference)
@@ -109,7 +109,7 @@ def _comparable(verdict: ArmVerdict, comparison: OutputComparison) -> ArmVerdict
 
 def _with_losses(rounds: Rounds, verdict: ArmVerdict, arm: str, complete: Sequence[int]) -> ArmVerdict:
     """Add the lost rounds up to the deciding round; all of them if no round decided, or if the losses did."""
-    decided = not is_open(verdict) and verdict.reason != Finding.UNRELIABLE and 0 < verdict.rounds <= len(complete)
+    decided = not may_change(verdict) and verdict.reason != Finding.UNRELIABLE and 0 < verdict.rounds <= len(complete)
     return dataclasses.replace(verdict, lost=lost(rounds, arm, complete[verdict.rounds - 1] if decided else None))
 
 

@@ -17,7 +17,7 @@ from paceline.core import (
     Outcome,
     Verdict,
 )
-from paceline.gate.comparison import OPEN, Comparison, is_open
+from paceline.gate.comparison import OPEN, Comparison, may_change
 from paceline.gate.findings import Finding
 from paceline.gate.limits import beside_incumbent, enforce_maxima
 from paceline.gate.rounds import rounds_table
@@ -50,7 +50,7 @@ def decide(
         verdicts = _together(found)
         if _stops(verdicts):
             break
-        asked = {arm for arm, verdict in verdicts.items() if is_open(verdict)} | _doubtful(comparisons, verdicts, n)
+        asked = {arm for arm, verdict in verdicts.items() if may_change(verdict)} | _doubtful(comparisons, verdicts, n)
         found = [one.at_look(n, known, asked) for one, known in zip(comparisons, found, strict=True)]
     verdicts = _together([one.with_losses(known) for one, known in zip(comparisons, found, strict=True)])
     verdict = Verdict(
@@ -136,7 +136,7 @@ def without_more_rounds(verdict: Verdict) -> Verdict:
 
 
 def _goes_on(arm: ArmVerdict) -> bool:
-    return is_open(arm) and not arm.last
+    return may_change(arm) and not arm.last
 
 
 # Baseline and incumbent.
@@ -210,7 +210,7 @@ def _both(first: ArmVerdict, second: ArmVerdict) -> ArmVerdict:
 def _rank(verdict: ArmVerdict) -> int:
     if verdict.outcome not in OPEN:
         return 4 if verdict.outcome is ArmOutcome.PROMOTABLE else 0
-    return 1 if not is_open(verdict) else 2 if verdict.last else 3
+    return 1 if not may_change(verdict) else 2 if verdict.last else 3
 
 
 # The outcome.
@@ -241,16 +241,16 @@ def _stops(verdicts: Verdicts) -> bool:
 
     A candidate without a look may still be the best: it must not lose because the harness failed.
     """
-    waiting = [_speed(verdicts, arm) for arm in _candidates(verdicts).values() if is_open(arm)]
+    waiting = [_speed(verdicts, arm) for arm in _candidates(verdicts).values() if may_change(arm)]
     best = max(_promotable(verdicts).values(), default=-math.inf)
     settled = all(speed is not None and speed.upper <= best for speed in waiting)
-    return settled and (best > -math.inf or BASELINE not in verdicts or not is_open(verdicts[BASELINE]))
+    return settled and (best > -math.inf or BASELINE not in verdicts or not may_change(verdicts[BASELINE]))
 
 
 def _waiting(verdicts: Verdicts) -> list[ArmVerdict]:
     """What more rounds may decide: candidates, and the baseline unless a candidate is promotable."""
     asked = _candidates(verdicts) if _promotable(verdicts) else verdicts
-    return [arm for name, arm in asked.items() if name != INCUMBENT and is_open(arm)]
+    return [arm for name, arm in asked.items() if name != INCUMBENT and may_change(arm)]
 
 
 def _outcome(verdicts: Verdicts) -> Outcome:

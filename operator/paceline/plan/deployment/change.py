@@ -15,7 +15,7 @@ from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests import annotation
 from paceline.plan.step import StepResult, parse_time
 
-PATIENCE = timedelta(hours=1)
+FIRST_ROUND_WITHIN = timedelta(hours=1)
 """How long a change may wait for its first round before a person is told."""
 _OUTCOMES = {
     "Reject": Reason.ChangeRejected,
@@ -45,7 +45,7 @@ def report_change(rollout: Rollout, incumbent: Incumbent, measuring: Iterable[Ca
 def _due(pool: Pool) -> datetime | None:
     """When a person is told that the change's run has had no round; None once it has one."""
     run = next((run for run in pool.attempts if run.under_way), None)
-    return parse_time(run.made_at) + PATIENCE if run and not run.status.recorded else None
+    return parse_time(run.made_at) + FIRST_ROUND_WITHIN if run and not run.status.recorded else None
 
 
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
@@ -62,10 +62,10 @@ def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason,
 
 
 def _serves_on(pool: Pool, incumbent: Incumbent) -> str:
-    return f"{incumbent.was.arm} at revision {incumbent.revision} serves on; {differences(pool, incumbent)}"
+    return f"{incumbent.was.arm} at revision {incumbent.revision} serves on; {in_what(pool, incumbent)}"
 
 
-def differences(pool: Pool, incumbent: Incumbent) -> str:
+def in_what(pool: Pool, incumbent: Incumbent) -> str:
     """In what the spec differs from what serves, in one line."""
     then = served_of(pool.kept.get(incumbent.was.revision))
     now = pool.server, pool.arms.get(incumbent.was.arm, pool.arms[BASELINE])

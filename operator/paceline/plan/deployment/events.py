@@ -67,10 +67,13 @@ def _awaited(before: Status, after: Status) -> Iterator[Event]:
             yield Event(reason=waits, note=now.message)
 
 
+_EXPECTED = (Reason.ChangeCompared.text, Reason.ChangeWaits.text, Reason.AwaitingPromote.text)
+
+
 def _pending(before: Status, after: Status) -> Iterator[Event]:
     """A changed spec is held back for another reason than before."""
     was, now = _condition(before, "ChangePending"), _condition(after, "ChangePending")
-    if now and now.reason not in (Reason.ChangeCompared.text, Reason.AwaitingPromote.text, was and was.reason):
+    if now and now.reason not in (*_EXPECTED, was and was.reason):
         yield Event(reason=f"Change{now.reason}", note=now.message, type="Warning")
 
 

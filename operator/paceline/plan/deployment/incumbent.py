@@ -75,7 +75,7 @@ def gated(
     rendered = {revision_of(server, arm) for arm in pool.arms}
     was = _standing(remembered, target)
     if was is None:
-        return Gated(at_once="what serves does not run")
+        return NO_CHANGE if target.revision in rendered else Gated(at_once="what serves does not run")
     if was.revision in rendered:
         return NO_CHANGE
     then = served_of(kept.get(was.revision))
