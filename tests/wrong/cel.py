@@ -65,6 +65,9 @@ CEL: tuple[Told, ...] = (
     # Names.
     one("a pool with a dash", "spec.pools.1.name", "low-latency", "spec.pools[1].name"),
     one("a candidate called baseline", f"{SECOND}.name", "baseline", "spec.candidates[1].name"),
+    one("a candidate called incumbent", f"{SECOND}.name", "incumbent", "spec.candidates[1].name"),
+    one("a candidate over more accelerators than a server has", f"{SECOND}.engine", {"tensorParallelSize": 8},
+        "spec.candidates"),
     one("a candidate with a unicode name", f"{SECOND}.name", "schnäll", "candidates[1].name"),
     one("a pool with a unicode name", "spec.pools.1.name", "延迟", "spec.pools[1].name"),
     one("a name that begins with a digit", "metadata.name", "9lives", "metadata.name"),
