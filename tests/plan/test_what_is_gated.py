@@ -28,6 +28,7 @@ GATED: Mapping[str, Any] = {
     "engine.image": "registry.example.com/sglang:other",
     "engine.args": ["--attention-backend=flashinfer", "--mem-fraction-static=0.7"],
     "engine.env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
+    "accelerator.tensorParallelSize": 2,
     "draft.revision": "v2",
     "candidates[].tree": {"numSteps": 5, "topK": 4, "numDraftTokens": 6},
 }
@@ -36,9 +37,9 @@ AT_ONCE: Mapping[str, Any] = {
     "target.revision": "v2",
     "accelerator.product": "NVIDIA-H100-80GB-HBM3",
     "accelerator.count": 8,
-    "accelerator.memory": "140Gi",
 }
 MOVED: Mapping[str, Any] = {
+    "accelerator.memory": "140Gi",
     "nodeSelector": {"zone": "b"},
     "tolerations": [{"key": "dedicated", "operator": "Exists"}],
     "engine.podTemplate": {"spec": {"priorityClassName": "high"}},
@@ -239,7 +240,7 @@ def test_by_hand_what_goes_at_once_goes_at_once() -> None:
     world = World()
     promoted(world, "latency")
     world.edit("by hand from now on", lambda spec: spec.update(promotion={"mode": "Manual"}))
-    world.edit("another accelerator", lambda spec: edited(spec, "accelerator.memory", AT_ONCE["accelerator.memory"]))
+    world.edit("another accelerator", lambda spec: edited(spec, "accelerator.count", AT_ONCE["accelerator.count"]))
     assert world.memory("latency")["target"]["arm"] == "baseline"
 
 

@@ -10,6 +10,7 @@ from paceline.api import Cause, Reason, served_spec
 from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.evidence.changes import summary
 from paceline.plan.deployment.choose import Rollout, erosion, winner
+from paceline.plan.deployment.holds import failure, way_out
 from paceline.plan.deployment.incumbent import Incumbent, served_of
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests import annotation
@@ -31,11 +32,13 @@ _ON_TIME = (Reason.WaitingForWindow, Reason.Suspended)
 def report_change(rollout: Rollout, incumbent: Incumbent, measuring: Iterable[Cause], now: datetime) -> StepResult:
     """`measuring`: what `measure` reports."""
     pool = rollout.pool
-    if rollout.choice.revision != incumbent.revision:
+    if rollout.choice.revision not in (incumbent.revision, incumbent.was.revision):
         return StepResult()
     due = _due(pool)
     reason, note = _reason(pool, measuring, late=due is not None and now >= due)
-    said = "; ".join(filter(None, (note, _serves_on(pool, incumbent), _way_out(pool))))
+    choice = rollout.choice
+    serves_on = f"{choice.arm} at revision {choice.revision} serves on; {in_what(pool, incumbent)}"
+    said = "; ".join(filter(None, (note, serves_on, _way_out(pool))))
     return StepResult(
         causes=(Cause(reason, pool.name, said),),
         requeue_at=due if due and now < due else None,
@@ -44,12 +47,23 @@ def report_change(rollout: Rollout, incumbent: Incumbent, measuring: Iterable[Ca
 
 def _due(pool: Pool) -> datetime | None:
     """When a person is told that the change's run has had no round; None once it has one."""
+    if pool.decided:
+        return None
     run = next((run for run in pool.attempts if run.under_way), None)
-    return parse_time(run.made_at) + FIRST_ROUND_WITHIN if run and not run.status.recorded else None
+    if run and run.status.recorded:
+        return None
+    since = next((one.last_transition_time for one in pool.remembered.conditions if one.type == "ChangePending"), "")
+    begins = run.made_at if run else since
+    return parse_time(begins) + FIRST_ROUND_WITHIN if begins else None
 
 
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
     run = pool.decided
+    asked = winner(pool)
+    if held := failure(pool, asked.revision if asked else pool.revision(pool.arms[BASELINE])):
+        return Reason.ChangeRejected, f"{held.arm} of the changed spec did not run: {held.message}; {way_out(pool)}"
+    if run and run.searches:
+        return Reason.ChangeInconclusive, f"{run.name} found no candidate, and the new baseline was not compared"
     if run:
         why = f"{run.name}: {run.verdict.message}"
         return _OUTCOMES[run.outcome or "Error"], "; ".join(filter(None, (why, erosion(pool))))
@@ -59,10 +73,6 @@ def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason,
     if progress and progress.reason is not Reason.Measuring:
         return Reason.ChangeWaits, progress.note
     return Reason.ChangeCompared, ""
-
-
-def _serves_on(pool: Pool, incumbent: Incumbent) -> str:
-    return f"{incumbent.was.arm} at revision {incumbent.revision} serves on; {in_what(pool, incumbent)}"
 
 
 def in_what(pool: Pool, incumbent: Incumbent) -> str:
@@ -80,7 +90,10 @@ def _alone(server: Server, arm: Arm) -> dict[str, Any]:
 
 
 def _way_out(pool: Pool) -> str:
+    """ "" for what is held: it has a way out of its own."""
     anyway = winner(pool)
+    if failure(pool, anyway.revision if anyway else pool.revision(pool.arms[BASELINE])):
+        return ""
     revision = anyway.revision if anyway else pool.revision(pool.arms[BASELINE])
     what = anyway.arm if anyway else BASELINE
     verb = "promote" if anyway else "promote-anyway"

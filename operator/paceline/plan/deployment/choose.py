@@ -120,8 +120,12 @@ def keep_incumbent(pool: Pool) -> Choice | None:
     incumbent, target = pool.incumbent, pool.remembered.target
     if incumbent is None or target is None:
         return None
+    if failure(pool, incumbent.revision) and incumbent.was.revision in pool.kept:
+        return replace(_remembered(incumbent.was, incumbent.was.arm), reason="TakenDown")
     if incumbent.arm.name != incumbent.was.arm:
-        return replace(baseline(pool, _why_not(pool), "Fallback"), revision=incumbent.revision)
+        last = next((one.reason for one in holds(pool) if one.revision == incumbent.was.revision), None)
+        reason: ChangeReason = "Fallback" if last == "Fallback" else "TakenDown"
+        return replace(baseline(pool, _why_not(pool), reason), revision=incumbent.revision)
     choice = replace(_remembered(incumbent.was, incumbent.was.arm), revision=incumbent.revision)
     if incumbent.was.revision == target.revision:
         return choice

@@ -70,7 +70,7 @@ def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, messag
     stays = f"{choice.arm}{': ' if baseline_failure(pool) else ' keeps serving on '}{choice.message}"
     if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.message)
-    if manual(pool) and otherwise is not Reason.NotDecided:
+    if manual(pool) and otherwise is not Reason.NotDecided and not pool.incumbent:
         ask = f"annotate {annotation('promote', pool.name)}={pool.revision(pool.arms[BASELINE])}@TOKEN"
         return Cause(Reason.AwaitingPromote, pool.name, f"{message}; {stays}; for the baseline {ask} (TOKEN: any word)")
     return Cause(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, message))))

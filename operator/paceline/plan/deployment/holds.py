@@ -103,7 +103,7 @@ def measured_again_at(pool: Pool, served: str) -> tuple[datetime, Hold] | None:
     each further consecutive failure and for each run that did not release the hold. None while a candidate is
     `served`."""
     failed = [one for one in holds(pool) if one.reason not in BY_A_PERSON and one.arm != BASELINE]
-    if served != BASELINE or not failed:
+    if not failed or (served != BASELINE and not pool.incumbent):
         return None
     return min(((_again_at(pool, one), one) for one in failed), key=lambda found: found[0])
 
@@ -140,13 +140,12 @@ def _released(pool: Pool, one: Hold) -> bool:
 
 
 def _gave_way(pool: Pool, one: Hold) -> bool:
-    """Whether the pool serves, or is about to serve, its baseline in place of this revision. The spec need not render
-    the revision: it may have served while its new shape was undecided, or after a person's rollback to it."""
+    """Whether the pool serves, or is about to serve, what was chosen in place of this revision. The spec need not
+    render the revision: it may have served while a changed spec was undecided, or after a person's rollback to it."""
     target = pool.remembered.target
     if target is None:
         return False
-    in_its_place = target.revision == pool.revision(pool.arms[BASELINE]) and target.start_time == one.start_time
-    return target.revision == one.revision or in_its_place
+    return target.revision == one.revision or target.start_time == one.start_time
 
 
 def _fell_back_before(pool: Pool) -> Hold | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from paceline import api
 from paceline.api.engine import EngineChange
 from paceline.api.gate import MOST_POINTS
-from paceline.api.status import PoolStatus, Target
+from paceline.api.status import PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
     INCUMBENT,
@@ -37,16 +37,13 @@ SERVED = "served"
 class Incumbent:
     """What serves, on the place and under the name that the spec asks for now."""
 
+    server: Server
     arm: Arm
-    """As it is served, with its whole engine."""
     revision: str
     was: Target
     """As it was chosen."""
-
-    @property
-    def measured(self) -> Arm:
-        """Its arm in a run."""
-        return replace(self.arm, name=INCUMBENT)
+    measured: Arm
+    """Its arm in a run about the spec's server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +63,25 @@ UNDONE = ("RolledBack", "Aborted", "TakenDown")
 
 
 def gated(
-    spec: DeploymentSpec, pool: PoolSettings, server: Server, remembered: PoolStatus, kept: Mapping[str, Object]
+    spec: DeploymentSpec,
+    pool: PoolSettings,
+    server: Server,
+    remembered: PoolStatus,
+    kept: Mapping[str, Object],
+    judged: bool = False,
 ) -> Gated:
-    """`spec`, `server` and the arms of `pool` are at commits. A pool that has not served yet has no incumbent."""
-    target = remembered.target
-    if remembered.serving is None or target is None:
+    """`spec`, `server` and the arms of `pool` are at commits. A pool that has not served yet has no incumbent.
+    `judged`: the change was measured and not accepted."""
+    target, serving = remembered.target, remembered.serving
+    if serving is None or target is None:
         return NO_CHANGE
     rendered = {revision_of(server, arm) for arm in pool.arms}
-    was = _standing(remembered, target)
+    failed = {one.revision for one in remembered.holds if one.reason in ("NotReady", "Crashed")}
+    if serving.revision in rendered - failed and serving.revision != target.revision:
+        return NO_CHANGE  # a change that was taken back during its roll-out
+    was = target if target.revision not in failed else _served_last(serving) if serving.revision not in failed else None
+    if was is None and judged and target.arm != BASELINE:
+        was = target  # what was rejected is no mend; the own baseline is
     if was is None:
         return NO_CHANGE if target.revision in rendered else Gated(at_once="what serves does not run")
     if was.revision in rendered:
@@ -84,13 +92,40 @@ def gated(
     before, arm = then
     if why := "; ".join(_at_once(spec, pool, server, before, arm)):
         return Gated(at_once=why)
-    if _fell_back(remembered):
+    down = was.revision in failed or _fell_back(remembered)
+    if down:
         arm = Arm(name=BASELINE)  # what it was compared with, not the spec's, which nobody has measured
-    arm = replace(arm, engine=_own_engine(server, server_of(before, arm)))
-    revision = revision_of(server, arm)
+    place = _moved(before, server)
+    revision = revision_of(place, arm)
+    if revision in failed and down:
+        return Gated(at_once="what serves does not run")
     if revision in rendered:
-        return NO_CHANGE if _fell_back(remembered) else Gated(moved=replace(was, revision=revision))
-    return Gated(incumbent=Incumbent(arm=arm, revision=revision, was=was))
+        held = any(one.revision == revision for one in remembered.holds)
+        again = replace(was, revision=revision, surge=None, surge_waits_since="", ready=None, stands_since="")
+        return NO_CHANGE if down or held else Gated(moved=again)
+    measured = replace(arm, name=INCUMBENT, engine=_own_engine(server, server_of(before, arm)))
+    return Gated(incumbent=Incumbent(server=place, arm=arm, revision=revision, was=was, measured=measured))
+
+
+def _served_last(serving: Serving) -> Target:
+    return Target(revision=serving.revision, arm=serving.arm, start_time=serving.start_time, evidence=serving.evidence)
+
+
+def _moved(before: Server, server: Server) -> Server:
+    """`before` on the place and under the name of `server`: all but what is gated is of that."""
+    then, now = before.engine, server.engine
+    engine = replace(
+        now,
+        type=then.type,
+        version=then.version,
+        image=then.image,
+        args=then.args,
+        env=then.env,
+        eagle3_targets=then.eagle3_targets,
+        admin_key=now.admin_key if then.type == now.type else then.admin_key,
+    )
+    size = before.accelerator.tensor_parallel_size
+    return replace(server, engine=engine, accelerator=replace(server.accelerator, tensor_parallel_size=size))
 
 
 def _own_engine(server: Server, before: Server) -> Engine | None:
@@ -99,17 +134,6 @@ def _own_engine(server: Server, before: Server) -> Engine | None:
     own = replace(before.engine, tensor_parallel_size=0 if size == now else size)
     engine = EngineChange.between(server.engine, own).of(server.engine)
     return None if engine == server.engine else engine
-
-
-def _standing(entry: PoolStatus, target: Target) -> Target | None:
-    """What the pool serves or is about to serve, if it runs; else what served last, if that runs; else None."""
-    serving = entry.serving
-    failed = {one.revision for one in entry.holds if one.reason in ("NotReady", "Crashed")}
-    if serving is None or target.revision not in failed:
-        return target
-    if serving.revision in failed:
-        return None
-    return Target(revision=serving.revision, arm=serving.arm, start_time=serving.start_time, evidence=serving.evidence)
 
 
 def _fell_back(entry: PoolStatus) -> bool:
@@ -138,7 +162,8 @@ def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: S
         yield "servers of several nodes are not measured"
     if (before.target.source, before.target.commit) != (server.target.source, server.target.commit):
         yield "the target changed, and with it the answers"
-    if replace(before.accelerator, tensor_parallel_size=server.accelerator.tensor_parallel_size) != server.accelerator:
+    now = server.accelerator
+    if replace(before.accelerator, tensor_parallel_size=now.tensor_parallel_size, memory=now.memory) != now:
         yield "spec.accelerator changed"
     points = (len(pool.arms) + 1) * len(pool.workloads)
     if pool.search is None and points > MOST_POINTS:

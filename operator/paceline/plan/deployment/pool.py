@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from paceline.api import run_manifest_spec
-from paceline.api.status import PoolStatus
+from paceline.api.status import PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
     INCUMBENT,
@@ -38,7 +38,7 @@ from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import annotations, brings_rounds, differ, image_digest, owned_by
-from paceline.plan.step import parse_time
+from paceline.plan.step import parse_time, timestamp
 from paceline.render import group_name, revision_of
 from paceline.render.group import GROUPS
 
@@ -165,7 +165,13 @@ class Pool:
         theirs, ours = incumbent(run.spec), incumbent(self.wanted)
         if ours is None or self.incumbent is None:
             return theirs is None or self.frozen or (run.finished and not run.lost_to_incumbent)
-        return theirs == ours or self.incumbent.was.reason in UNDONE
+        return theirs == ours or (self.incumbent.was.reason in UNDONE and run.name in self._undone)
+
+    @cached_property
+    def _undone(self) -> frozenset[str]:
+        """The runs that had promoted what was undone last."""
+        entry = self.remembered
+        return frozenset((*(one.run for one in entry.holds), *(one.evidence.run for one in entry.history[:2])))
 
     def given_up(self, run: Run) -> bool:
         """Whether a person asked to repeat this run."""
@@ -227,6 +233,8 @@ def _pool(
     oldest = now - pinned.max_evidence_age
     kept = snapshot.revisions(spec.name)
     frozen = pinned.suspend or blocked
+    if remembered.target is None and servers and servers.revision in kept:
+        remembered = _found_again(remembered, servers, timestamp(now)) if not served else remembered
     as_asked = remembered.target is None or (not remembered.holds and remembered.target.revision in rendered)
     change = NO_CHANGE if frozen or as_asked else _gated(pinned, spec, server, remembered, kept, runs)
     if change.moved:
@@ -270,12 +278,20 @@ def _gated(
     runs: Sequence[Run],
 ) -> Gated:
     """Also without an incumbent if that was shown to fail in a run, where the spec's baseline lived."""
-    found, failed = gated(spec, pool, server, remembered, kept), [run for run in runs if run.incumbent_failed]
+    found = gated(spec, pool, server, remembered, kept, bool(remembered.holds) and _judged(spec, pool, server, runs))
+    failed = [run for run in runs if run.incumbent_failed]
     if found.incumbent is None or not failed:
         return found
     ours = incumbent(_written(_run_spec(spec, pool, server, None, found.incumbent)))
     run = next((run for run in failed if incumbent(run.spec) == ours), None)
     return Gated(at_once=f"what serves failed in {run.name}") if run else found
+
+
+def _judged(spec: DeploymentSpec, pool: PoolSettings, server: Server, runs: Sequence[Run]) -> bool:
+    """Whether a run compared the spec with what served, and did not accept it."""
+    asked = question(_written(_run_spec(spec, pool, server, None, None)))
+    compared = (run for run in runs if run.question == asked and incumbent(run.spec))
+    return any(run.outcome in ("Reject", "Inconclusive") for run in compared)
 
 
 _written = by_value(256)(run_manifest_spec)
@@ -360,6 +376,13 @@ def _lighter(workload: Workload) -> Workload:
     requests = workload.dataset.requests
     fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), WAVES * workload.concurrency)
     return replace(workload, dataset=replace(workload.dataset, requests=fewer))
+
+
+def _found_again(lost: PoolStatus, servers: Servers, now: str) -> PoolStatus:
+    """The entry of a pool whose status was lost while its spec asks for other servers than those that serve."""
+    serving = Serving(revision=servers.revision, arm=servers.arm, start_time=now)
+    target = Target(revision=servers.revision, arm=servers.arm, start_time=now, reason="Updated")
+    return replace(lost, serving=serving, target=target)
 
 
 def _as_measured(servers: Servers | None, incumbent: Incumbent | None) -> str:

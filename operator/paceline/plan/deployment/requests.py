@@ -129,7 +129,7 @@ def promotable(pool: Pool) -> Iterator[Choice]:
     target = promoted_before(pool) or (pool.remembered.target if by_a_person else None)
     if shown and not (failure(pool, shown.revision) or (target and target.revision == shown.revision)):
         yield shown
-    to_baseline = target is not None and target.revision != pool.revision(pool.arms[BASELINE])
+    to_baseline = target is not None and not pool.incumbent and target.revision != pool.revision(pool.arms[BASELINE])
     if to_baseline and (manual(pool) or shown is None):
         yield baseline(pool, "a person has requested it", "Demoted")
 

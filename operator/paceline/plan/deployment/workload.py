@@ -98,21 +98,22 @@ def rendered(pool: Pool, choice: Choice) -> Manifest | None:
     if kept := pool.kept.get(choice.revision):
         data: Manifest = kept["data"]
         return data
-    incumbent = pool.incumbent
-    arm = incumbent.arm if incumbent and incumbent.revision == choice.revision else pool.arms.get(choice.arm)
+    server, arm = pool.server, pool.arms.get(choice.arm)
+    if (incumbent := pool.incumbent) and incumbent.revision == choice.revision:
+        server, arm = incumbent.server, incumbent.arm
     if pool.frozen and choice.revision != pool.revision(arm or pool.arms[BASELINE]):
         return None
     assert arm is not None
     made = rendering(
         pool.snapshot.owner,
         pool.name,
-        pool.server,
+        server,
         arm,
         choice.revision,
         pool.snapshot.settings,
         pool.deployment.promotion.progress_deadline,
     )
-    return {**made, SERVED: served_spec(pool.server, arm)}
+    return {**made, SERVED: served_spec(server, arm)}
 
 
 def waits_for_verdict(pool: Pool, choice: Choice) -> bool:
@@ -122,7 +123,7 @@ def waits_for_verdict(pool: Pool, choice: Choice) -> bool:
     if by_person and by_person.reason == "RolledBack":
         return False
     nothing = pool.deployment.promotion.until_decided is UntilDecided.NOTHING
-    serves_on = pool.frozen and pool.remembered.serving is not None
+    serves_on = (pool.frozen or pool.incumbent) and pool.remembered.serving is not None
     return nothing and choice.arm == BASELINE and not pool.has_verdict and not serves_on
 
 
