@@ -47,14 +47,8 @@ def report_change(rollout: Rollout, incumbent: Incumbent, measuring: Iterable[Ca
 
 def _due(pool: Pool) -> datetime | None:
     """When a person is told that the change's run has had no round; None once it has one."""
-    if pool.decided:
-        return None
-    run = next((run for run in pool.attempts if run.under_way), None)
-    if run and run.status.recorded:
-        return None
-    since = next((one.last_transition_time for one in pool.remembered.conditions if one.type == "ChangePending"), "")
-    begins = run.made_at if run else since
-    return parse_time(begins) + FIRST_ROUND_WITHIN if begins else None
+    run = None if pool.decided else next((run for run in pool.attempts if run.under_way), None)
+    return parse_time(run.made_at) + FIRST_ROUND_WITHIN if run and not run.status.recorded else None
 
 
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
