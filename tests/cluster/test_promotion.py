@@ -192,20 +192,17 @@ def test_a_person_goes_back_and_promotes_again(here: Namespace) -> None:
     assert measured(here) == runs
 
 
-def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here: Namespace) -> None:
-    before = here.wait("the first run", run_of(here, NAME), 1)
+def test_what_serves_goes_on_until_a_changed_spec_is_measured(here: Namespace) -> None:
+    before, serving = here.wait("the first run", run_of(here, NAME), 1), server(here)
     change(here, "--mem-fraction-static=0.8")
-    deployment = here.wait("the baseline to be served", served(here, NAME, "baseline"), 60)
-    command = server(here)["spec"]["containers"][0]["command"]
-    assert "--mem-fraction-static=0.8" in command
-    assert not any("speculative" in argument for argument in command)
-    promoted = condition(deployment, "Promoted")
-    assert promoted is not None
-    assert (promoted["status"], promoted["reason"]) == ("False", "NotDecided")
-    assert "evidence" not in pool_of(deployment)["serving"]
-
     asked = here.wait("a run of the new question", lambda: other_than(here, before), 20)
     assert "--mem-fraction-static=0.8" in asked["spec"]["engine"]["args"]
+    assert [arm["name"] for arm in asked["spec"]["arms"]] == ["baseline", "wide", "incumbent"]
+    deployment = here.get("specdep", NAME)
+    assert says(deployment, "ChangePending", "True", "Measuring")
+    assert says(deployment, "Promoted", "True", "StillPromoted")
+    assert pool_of(deployment)["serving"]["evidence"]["run"] == before["metadata"]["name"]
+    assert server(here)["metadata"]["uid"] == serving["metadata"]["uid"]
     assert asked["status"].get("verdict") is None
     assert finished(here, before)() is not None
     undecided = plugin(here, "gate", NAME)
@@ -213,13 +210,15 @@ def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here:
 
 
 def test_an_old_question_is_answered_by_its_evidence(here: Namespace, hub: str) -> None:
-    """The spec of before: its winner is served again, and no GPU has measured for that."""
+    """The spec of before: its winner serves on, and no GPU has measured for that."""
     first = here.wait("the first run", run_of(here, NAME), 1)
     superseded = here.wait("the second run", lambda: other_than(here, first), 1)
     here.apply(deployment(hub))
+    name = superseded["metadata"]["name"]
+    here.wait("the run to end", lambda: says(here.get("bench", name), "Failed", "True", "Superseded"), 60)
     found = here.wait("the winner to be served", served(here, NAME, "wide"), 90)
     assert pool_of(found)["serving"]["evidence"]["run"] == first["metadata"]["name"]
-    assert says(here.get("bench", superseded["metadata"]["name"]), "Failed", "True", "Superseded")
+    assert not condition(found, "ChangePending")
     jobs = {job["metadata"]["labels"][RUN] for job in here.list("jobs", "paceline.dev/component=round")}
     assert jobs <= {run["metadata"]["name"] for run in (first, superseded)}
     assert len(here.list("bench")) == 2
