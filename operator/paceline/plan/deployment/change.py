@@ -9,7 +9,7 @@ from typing import Any
 from paceline.api import Cause, Reason, served_spec
 from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.evidence.changes import summary
-from paceline.plan.deployment.choose import Rollout, erosion, winner
+from paceline.plan.deployment.choose import Choice, Rollout, baseline, erosion, winner
 from paceline.plan.deployment.holds import failure, way_out
 from paceline.plan.deployment.incumbent import Incumbent, served_of
 from paceline.plan.deployment.pool import Pool
@@ -35,10 +35,18 @@ def report_change(rollout: Rollout, incumbent: Incumbent, measuring: Iterable[Ca
     if rollout.choice.revision not in (incumbent.revision, incumbent.was.revision):
         return StepResult()
     due = _due(pool)
-    reason, note = _reason(pool, measuring, late=due is not None and now >= due)
-    choice = rollout.choice
+    shown, choice = winner(pool), rollout.choice
+    asked = shown or baseline(pool, "", "Updated")
+    held = failure(pool, asked.revision)
+    if held:
+        reason = Reason.ChangeRejected
+        note = f"{held.arm} of the changed spec did not run: {held.message}; {way_out(pool)}"
+    else:
+        reason, note = _reason(pool, measuring, late=due is not None and now >= due)
     serves_on = f"{choice.arm} at revision {choice.revision} serves on; {in_what(pool, incumbent)}"
-    said = "; ".join(filter(None, (note, serves_on, _way_out(pool))))
+    # What is held has a way out of its own.
+    ask = "" if held else _request(pool, "promote" if shown else "promote-anyway", asked)
+    said = "; ".join(filter(None, (note, serves_on, ask)))
     return StepResult(
         causes=(Cause(reason, pool.name, said),),
         requeue_at=due if due and now < due else None,
@@ -53,9 +61,6 @@ def _due(pool: Pool) -> datetime | None:
 
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
     run = pool.decided
-    asked = winner(pool)
-    if held := failure(pool, asked.revision if asked else pool.revision(pool.arms[BASELINE])):
-        return Reason.ChangeRejected, f"{held.arm} of the changed spec did not run: {held.message}; {way_out(pool)}"
     if run and run.searches:
         return Reason.ChangeInconclusive, f"{run.name} found no candidate, and the new baseline was not compared"
     if run:
@@ -83,13 +88,6 @@ def _alone(server: Server, arm: Arm) -> dict[str, Any]:
     return {**spec, "arms": [spec.pop("arm")], "workloads": []}
 
 
-def _way_out(pool: Pool) -> str:
-    """ "" for what is held: it has a way out of its own."""
-    anyway = winner(pool)
-    if failure(pool, anyway.revision if anyway else pool.revision(pool.arms[BASELINE])):
-        return ""
-    revision = anyway.revision if anyway else pool.revision(pool.arms[BASELINE])
-    what = anyway.arm if anyway else BASELINE
-    verb = "promote" if anyway else "promote-anyway"
-    ask = f"annotate {annotation(verb, pool.name)}={revision}@TOKEN (TOKEN: any word)"
-    return f"to serve {what} of the changed spec, {ask}"
+def _request(pool: Pool, verb: str, asked: Choice) -> str:
+    ask = f"annotate {annotation(verb, pool.name)}={asked.revision}@TOKEN (TOKEN: any word)"
+    return f"to serve {asked.arm} of the changed spec, {ask}"

@@ -145,8 +145,8 @@ class Pool:
         """The run whose verdict counts now: one of the present question, else the latest of a question about more
         candidates. A run that a person asked to repeat does not count, nor does any earlier attempt. An imported run
         takes the place of an Error."""
-        fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
-        fresh = [run for run in fresh if self._compares(run)]
+        ended = [run for run in self.runs if run.outcome and not run.stale]
+        fresh = [run for run in ended if not self.given_up(run) and self._compares(run)]
         broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.completion_time)
         of_now = [run for run in self.attempts if run in fresh]
         brought = [run for run in of_now if run.imported]
