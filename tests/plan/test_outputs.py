@@ -44,7 +44,7 @@ def test_a_candidate_that_answers_otherwise(world: World) -> None:
     assert world.condition("Promoted") == "False OutputsDiffer"
     assert world.serving("latency") == "baseline"
     assert parity(world) == {
-        "rounds": 2, "samples": 4, "settled": 4, "identical": 4, "nearTies": 0, "diverged": 4,
+        "rounds": 2, "samples": 4, "settled": 4, "differ": 2, "identical": 4, "nearTies": 0, "diverged": 4,
         "firstDivergence": 12, "largestGap": "2.40",
     }  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_a_candidate_that_answers_alike_but_for_near_ties(world: World) -> None:
     world.servers_ready()
     assert world.condition("Promoted") == "True AllPromoted"
     assert parity(world) == {
-        "rounds": 3, "samples": 4, "settled": 4, "identical": 9, "nearTies": 3, "diverged": 0,
+        "rounds": 3, "samples": 4, "settled": 4, "differ": 0, "identical": 9, "nearTies": 3, "diverged": 0,
         "firstDivergence": 31, "largestGap": "0.06",
     }  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_what_status_says_is_of_all_rounds() -> None:
     world.round_ends(wide=nearly_alike)
     world.round_ends(wide=otherwise)
     assert parity(world) == {
-        "rounds": 2, "samples": 4, "settled": 4, "identical": 5, "nearTies": 1, "diverged": 2,
+        "rounds": 2, "samples": 4, "settled": 4, "differ": 0, "identical": 5, "nearTies": 1, "diverged": 2,
         "firstDivergence": 12, "largestGap": "2.40",
     }  # fmt: skip
 

@@ -142,3 +142,31 @@ def test_a_winner_that_does_not_start_is_told_with_its_own_way_out() -> None:
     world.servers_ready()
     assert (revisions(world), world.condition("ChangePending")) == (before, "True Rejected")
     assert "retry.paceline.dev/latency" in world.message("ChangePending")
+
+
+def test_while_suspended_a_person_lets_the_changed_baseline_through_and_nothing_else() -> None:
+    world = World()
+    rejected(world)
+    before = revisions(world)
+    world.edit("suspended, and again another release", lambda spec: (upgraded(spec), spec.update(suspend=True)))
+    assert revisions(world) == before
+    world.annotate("promote-anyway.paceline.dev/latency", "nonsense@monday")
+    valid = world.status()["refused"][0]
+    baseline = valid.partition("write ")[2].partition("@")[0]
+    world.annotate("promote-anyway.paceline.dev/latency", f"{baseline}@tuesday")
+    world.servers_ready()
+    assert (world.serving("latency"), images(world)) == ("baseline", {NEXT})
+
+
+def test_a_person_stops_the_roll_out_of_an_accepted_baseline() -> None:
+    """What served before comes back, and nothing more is measured."""
+    world = World()
+    promoted(world, "latency")
+    before = revisions(world)
+    world.edit("another release", upgraded)
+    rounds(world, {**by(0.5), "baseline": {w: 1.2 * speed for w, speed in by(1.0)["incumbent"].items()}})
+    assert (world.memory("latency")["target"]["arm"], world.serving("latency")) == ("baseline", "wide")
+    world.annotate("abort.paceline.dev/latency", "monday")
+    world.servers_ready()
+    assert (world.serving("latency"), revisions(world)) == ("wide", before)
+    assert not world.under_way("round")

@@ -23,7 +23,7 @@ class Fixed(Served):
         return self.ratios.get(arm) or super().ratio("tree-3-4-8" if arm == "wide" else arm, workload)
 
     def length(self, arm: str, dataset: str) -> float:
-        return super().length("tree-3-4-8" if arm == "wide" else arm, dataset)
+        return super().length("tree-3-4-8" if arm in ("wide", "adaptive", "incumbent") else arm, dataset)
 
 
 def ended(world: World, served: Served) -> None:
@@ -70,3 +70,20 @@ def test_a_budget_of_one_round_is_named_and_counts_what_was_measured(says: Says)
     verdict = world.runs(POOL)[0]["status"]["verdict"]
     assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
     says(verdict["message"])
+
+
+def test_where_a_changed_engine_has_no_faster_tree_its_baseline_is_compared_with_what_serves() -> None:
+    """The search found nothing; the change is accepted all the same."""
+    world = begun(searching(POOL, **SMALL))
+    ended(world, Fixed())
+    served = world.serving(POOL)
+    world.edit("another release", lambda spec: spec["engine"].update(version="0.5.24", image="sglang:v0.5.24"))
+    trees = [arm["name"] for arm in world.runs(POOL)[-1]["spec"]["arms"][1:]]
+    slow = Fixed(**{name.replace("-", "_"): 0.8 for name in trees}, incumbent=0.9)
+    while world.under_way("round") and purpose_of(world.runs(POOL)[-1]["spec"]) == "Search":
+        answered(world, {POOL: slow})
+    assert (world.serving(POOL), world.condition("ChangePending")) == (served, "True Measuring")
+    assert [arm["name"] for arm in world.runs(POOL)[-1]["spec"]["arms"]] == ["baseline", "incumbent"]
+    ended(world, slow)
+    assert (world.serving(POOL), world.condition("ChangePending")) == ("baseline", "")
+    assert not world.under_way("round")

@@ -14,10 +14,10 @@ from tests.support.in_status import failed_round, round_status
 from tests.support.verdicts import between_rounds
 
 from paceline import api
-from paceline.api.gate import MOST_COMPARED
 from paceline.api.round import Round
 from paceline.core import RunSpec
 from paceline.core.manifest import Manifest
+from paceline.core.outputs import MOST_COMPARED
 from paceline.core.record import from_status
 from paceline.evidence import Failure, Point, Replicate, decode, encode, judge_points
 from paceline.evidence.clocks import Clocks, Throttled

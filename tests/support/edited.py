@@ -6,7 +6,7 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
-from tests.support.answers import HEAD_FACTS
+from tests.support.answers import HEAD_FACTS, otherwise
 from tests.support.field_edits import BASES, PROFILES
 from tests.support.passes import changed_conditions
 from tests.support.world import World
@@ -101,6 +101,13 @@ def another_image(world: World) -> None:
     world.edit("image", lambda spec: spec["engine"].update(image="another"))
 
 
+def other_answers(world: World) -> None:
+    """Another image answers otherwise than what serves."""
+    another_image(world)
+    while world.under_way("round"):
+        world.round_ends(incumbent=otherwise)
+
+
 MOMENTS: Mapping[str, Callable[[World], None]] = {
     "fetched_anew": fetching,
     "begins": fetching,
@@ -113,6 +120,7 @@ LATER: Mapping[str, Callable[[World], None]] = {
     "used": asked_before,
     "fetched_later": another_head,
     "upgraded_later": another_image,
+    "answered_otherwise": other_answers,
     "begins": measuring,
 }
 """What then happens, with the edit or without it, before it is seen."""

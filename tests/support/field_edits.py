@@ -258,6 +258,10 @@ def upgraded_later() -> dict[str, Any]:
     return full()
 
 
+def answered_otherwise() -> dict[str, Any]:
+    return full()
+
+
 def measured() -> dict[str, Any]:
     return full()
 
@@ -326,6 +330,7 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         fetched_anew,
         fetched_later,
         upgraded_later,
+        answered_otherwise,
         begins,
         measured,
         used,

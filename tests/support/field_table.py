@@ -116,6 +116,9 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
     "upgraded_later": {
         "promotion.changes": "Immediate",
     },
+    "answered_otherwise": {
+        "promotion.maxOutputChange": "50%",
+    },
     "begins": {
         "benchmark.podLabels": {"queue": "b"},
         "benchmark.queueName": "others",

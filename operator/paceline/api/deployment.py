@@ -147,9 +147,9 @@ _WORKLOADS = (
     f" : {_PROFILED} ? 1 : {len(BUILTIN)})).sum()"
 )
 _NAMED = "(has(p.candidates) ? p.candidates.size() : has(self.candidates) ? self.candidates.size() : 1)"
-_ARMS = f"(has(p.search) ? 3 : 1 + {_NAMED})"
-"""CEL: arms of a gate; after a search the baseline, the best tree, and adaptive mode."""
-_POINTS = f"{_ARMS} * {_WORKLOADS}"
+_INCUMBENT = "(has(self.promotion) && has(self.promotion.changes) && self.promotion.changes == 'Immediate' ? 0 : 1)"
+"""CEL: the arm of a run about a changed spec that is what the pool serves."""
+_POINTS = f"(1 + {_NAMED} + {_INCUMBENT}) * {_WORKLOADS}"
 _LOOKS = (
     "(has(p.gate) && has(p.gate.decideAfterRounds) ? p.gate.decideAfterRounds"
     " : has(self.gate) && has(self.gate.decideAfterRounds) ? self.gate.decideAfterRounds : [1])"
@@ -286,15 +286,15 @@ class SpeculativeDeploymentSpec(SchemaModel):
         Rule(
             each={"p": "self.pools"},
             cel=f"has(p.search) || {_POINTS} <= {MOST_POINTS}",
-            message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool: "
-            f"one round cannot report more; got {{{_POINTS}}}",
+            message=f"(2 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool: one round "
+            f"cannot report more; got {{{_POINTS}}}. With promotion.changes: Immediate it is 1 + candidates",
             field=".candidates",
         ),
         Rule(
             each={"p": "self.pools"},
             cel=f"!has(p.search) || {_WORKLOADS} <= {MOST_SEARCHED}",
             message=f"datasets x concurrency must be at most {MOST_SEARCHED} in a pool with search, whose rounds "
-            f"compare three arms on all of them; got {{{_WORKLOADS}}}: name fewer in datasets, or split the pool",
+            f"compare up to four arms on all of them; got {{{_WORKLOADS}}}: name fewer in datasets, or split the pool",
             field=".search",
         ),
         Rule(

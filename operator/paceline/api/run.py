@@ -11,7 +11,6 @@ from paceline.api.deployment import TargetSpec
 from paceline.api.draft import OF_DEPTHS, DraftSpec, ShapeSpec
 from paceline.api.engine import EngineSpec
 from paceline.api.gate import (
-    MOST_COMPARED,
     MOST_POINTS,
     MOST_SEARCHED,
     BudgetSpec,
@@ -33,6 +32,7 @@ from paceline.api.pod import NO_LABELS_OF_OURS, NOT_OF_THE_ACCELERATOR, ONE_QUEU
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, count_of, one_of
 from paceline.core import WAVES
+from paceline.core.outputs import MOST_COMPARED
 from paceline.core.types import (
     Commit,
     Confidence,
@@ -289,8 +289,8 @@ class BenchmarkRunSpec(ServerSpec):
         ),
         Rule(
             cel=f"!has(self.search) || self.workloads.size() <= {MOST_SEARCHED}",
-            message=f"workloads must be at most {MOST_SEARCHED} for a search, whose rounds compare three arms on all "
-            "of them; got {self.workloads.size()}",
+            message=f"workloads must be at most {MOST_SEARCHED} for a search: the gate after it compares up to four "
+            "arms on all of them; got {self.workloads.size()}",
             field=".workloads",
         ),
         Rule(

@@ -137,7 +137,8 @@ class RunVerdict:
 
 @record
 class ArmParity:
-    """A candidate's answers compared with the baseline's, over the rounds in which they were compared."""
+    """An arm's answers compared with the baseline's, over the rounds in which they were compared; at the baseline of a
+    run about a changed spec, those of the incumbent."""
 
     unknown: LongText = ""
     """Why no round compared them."""
@@ -148,6 +149,8 @@ class ArmParity:
     settled: Annotated[Count | None, INTERNAL] = None
     """Prompts that the baseline answered identically on all of its servers, at least two; only these count for
     divergence."""
+    differ: Count | None = None
+    """Settled prompts whose answer diverged in every round."""
     identical: Count | None = None
     """Answers equal to the baseline's, over all rounds."""
     near_ties: Count | None = None
@@ -193,7 +196,7 @@ class CandidateVerdict:
     differs: Annotated[tuple[LongText, ...], Field(max_length=80)] = ()
     """In what its own engine differs from the baseline's: engine, image, variables, and what the servers resolved."""
     parity: ArmParity | None = None
-    """Comparison of its answers, if gate.parity asks for it."""
+    """Comparison of its answers, if gate.parity asks for it, or the run is about a changed spec."""
 
 
 @record

@@ -190,7 +190,7 @@ def costs(
     manifest: Manifest, lower: Forecast, upper: Forecast, bounds: CostRange, existing: Sequence[Manifest] = ()
 ) -> Iterator[str]:
     """The table of costs, what they buy, the steps, and the assumptions."""
-    spec, purpose = spec_of(manifest), purpose_of(manifest["spec"])
+    spec, purpose = _as_asked(spec_of(manifest), upper), purpose_of(manifest["spec"])
     yield f"{manifest['metadata']['name']}: {_in_short(spec, lower, upper, bounds, purpose)}\n"
     yield f"{'POOL':<20} {HEAD}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
@@ -231,6 +231,19 @@ def costs(
         at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
         yield from once_promoted(spec) if purpose is Purpose.GATE else ()
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
+
+
+def _as_asked(spec: DeploymentSpec, upper: Forecast) -> DeploymentSpec:
+    """The spec with the arms, looks and compared answers of its runs, which a changed spec has more of."""
+    asked = upper.asked
+    pools = (
+        replace(pool, arms=asked[pool.name].arms, gate=asked[pool.name].gate)
+        if pool.name in asked and not pool.search
+        else pool
+        for pool in spec.pools
+    )
+    parity = next((run.compared_outputs for run in asked.values()), spec.run_parity)
+    return replace(spec, pools=tuple(pools), run_parity=parity)
 
 
 def _in_short(spec: DeploymentSpec, lower: Forecast, upper: Forecast, bounds: CostRange, purpose: Purpose) -> str:

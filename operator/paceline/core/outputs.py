@@ -26,6 +26,12 @@ class Parity:
     """Maximum tokens per answer."""
 
 
+UNASKED = Parity(samples=16)
+"""What a run about a changed spec compares if nobody has asked for it. Such a comparison rejects nothing."""
+MOST_COMPARED = 17
+"""Arms whose answers a round compares; a pool has no more, its incumbent included."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """The answers of one round. `baseline` has a digest of each of its answers, in order; `diverged` maps a candidate

@@ -1,22 +1,22 @@
 """The specs of the two kinds for planners, with every default filled in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paceline.core.arm import Arm
+from paceline.core.arm import INCUMBENT, Arm
 from paceline.core.gate import Gate
 from paceline.core.gateway import EndpointPickerReference, Gateway
 from paceline.core.model import model
-from paceline.core.outputs import Parity
+from paceline.core.outputs import MOST_COMPARED, UNASKED, Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from paceline.core.tree import Search
-from paceline.core.types import Duration, ObjectName, Quantity, Share
+from paceline.core.types import Duration, ObjectName, PercentageBelow100, Quantity, Share
 from paceline.core.window import Window
 from paceline.core.workload import Workload
 
@@ -132,6 +132,9 @@ class PromotionSpec:
     changes: Changes = Changes.GATED
     """Gated: what serves goes on until an edit of engine, draft or shape was shown, on the same accelerators, not to be
     slower (gate.maxSlowdown). Immediate: an edit is served at once, without speculation until the verdict."""
+    max_output_change: PercentageBelow100 = 0.1
+    """Share of the compared prompts that a changed spec may answer otherwise than what serves, beyond near ties; if it
+    is more, an accepted change waits for a person's `promote` request."""
     until_decided: UntilDecided = UntilDecided.BASELINE
     """What is served until there is a verdict."""
     surge: Surge = Surge.AUTO
@@ -243,3 +246,11 @@ class RunSpec:
     """The run whose rounds this run's gate judges instead of measuring; "" measures all."""
     measured: Measured | None = None
     """Rounds that were measured without a cluster; this run then measures none itself."""
+
+    @property
+    def compared_outputs(self) -> Parity | None:
+        """The comparison of the arms' answers; in a run about a changed spec there is one without `parity`, too."""
+        names = [arm.name for arm in self.arms]
+        if self.parity or INCUMBENT not in names or len(names) > MOST_COMPARED:
+            return self.parity
+        return replace(UNASKED, samples=min(UNASKED.samples, self.workloads[0].dataset.requests))

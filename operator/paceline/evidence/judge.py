@@ -104,7 +104,7 @@ class Case:
     ramp: Workload | None = None
     """The workload, if it is a ramp."""
     parity: bool = False
-    """Whether the arms' answers are compared."""
+    """Whether the arms' answers have to be compared."""
     retractions: int = 0
     """Maximum number of a point's requests that a server may retract."""
     apart: bool = False
@@ -370,7 +370,7 @@ def judge_points(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 incumbent_point=_point(replicates.get(INCUMBENT), workload.name),
                 at_a_rate=workload.rate is not None,
                 ramp=workload if workload.levels else None,
-                parity=plan.parity is not None,
+                parity=plan.parity is not None and plan.parity_required,
                 retractions=plan.retractions,
                 apart=plan.apart,
                 alone=bool(plan.cells),

@@ -88,6 +88,8 @@ class RoundPlan:
     """Dataset → its file, for datasets that are not built in."""
     parity: Parity | None = None
     """None: the arms' answers are not compared."""
+    parity_required: bool = False
+    """A round in which the answers could not be compared is invalid."""
     retractions: int = 0
     """Maximum requests of a point that a server may retract when memory runs out; more invalidate the point."""
     apart: bool = False
@@ -160,7 +162,7 @@ class RoundPlan:
                     del arm[key]
         if self.parity is None:
             del raw["parity"]
-        for key in ("apart", "cells", "claimed", "retractions", "workload_timeouts"):
+        for key in ("parity_required", "apart", "cells", "claimed", "retractions", "workload_timeouts"):
             if not raw[key]:
                 del raw[key]
         for key in ("moved", "prompt_round"):

@@ -21,6 +21,8 @@ class OutputComparison:
     samples: int
     settled: frozenset[int]
     diverged: frozenset[int]
+    in_every_round: frozenset[int]
+    """Settled prompts on which it diverged in each of these rounds: not by chance."""
 
     @property
     def enough(self) -> bool:
@@ -36,8 +38,14 @@ def compare_outputs(answers: Mapping[int, Answers], arm: str, numbers: Sequence[
     settled = frozenset(
         prompt for prompt in range(samples) if enough and len({entry.baseline[prompt] for entry in rounds}) == 1
     )
-    diverged = frozenset[int]().union(*(entry.diverged.get(arm, frozenset()) for entry in rounds))
-    return OutputComparison(rounds=len(rounds), samples=samples, settled=settled, diverged=diverged & settled)
+    diverged = [entry.diverged.get(arm, frozenset[int]()) for entry in rounds]
+    return OutputComparison(
+        rounds=len(rounds),
+        samples=samples,
+        settled=settled,
+        diverged=settled & frozenset[int]().union(*diverged),
+        in_every_round=settled.intersection(*diverged),
+    )
 
 
 def first_difference(answers: Mapping[int, Answers], arm: str, numbers: Sequence[int]) -> OutputComparison | None:

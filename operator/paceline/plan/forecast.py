@@ -11,8 +11,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from paceline.api import run as parsed
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.core import CapacityPolicy, Workload, source_run
+from paceline.core import CapacityPolicy, Purpose, RunSpec, Workload, source_run
 from paceline.core.manifest import Manifest, Object
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.core.record import from_status
@@ -58,6 +59,8 @@ class Forecast:
     cannot be measured) and `stalled` are messages of the planners' conditions."""
 
     pools: Mapping[str, EvidenceCost]
+    asked: Mapping[str, RunSpec]
+    """Pool → the run that it would make, if it measures and is not only searching."""
     steps: tuple[tuple[Handle, str], ...]
     waiting: tuple[str, ...]
     never: tuple[str, ...]
@@ -83,6 +86,8 @@ class Simulation:
     steps: list[tuple[Handle, str]] = field(default_factory=list)
     runs: set[str] = field(default_factory=set)
     """BenchmarkRuns created here: their measurements are invented."""
+    asked: dict[str, RunSpec] = field(default_factory=dict)
+    """Pool → its last run that is created here and is no search."""
     most_at_once: int = 0
     waited: int = 0
     due: datetime | None = None
@@ -247,6 +252,9 @@ def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
     simulation.steps.append(((kind, name), _hedged(simulation, why)))
     if kind == "BenchmarkRun":
         simulation.runs.add(name)
+        asked = parsed(applied)
+        if asked.purpose is not Purpose.SEARCH:
+            simulation.asked[asked.pool] = asked
 
 
 def _hedged(simulation: Simulation, why: str) -> str:
@@ -368,6 +376,7 @@ def _forecast(simulation: Simulation, status: Object) -> Forecast:
     conditions = status.get("conditions", ())
     return Forecast(
         pools=costs,
+        asked=simulation.asked,
         steps=tuple(simulation.steps),
         waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
         never=tuple(c["message"] for c in conditions if c["reason"] in _NEVER),

@@ -92,7 +92,8 @@ def round_plan(
         # Names may repeat, in another namespace on the same volume or after the run was deleted; uids do not.
         results_dir=f"{_RESULTS}/{owner.name}/{owner.uid}",
         moved=_moved(run.server, arms),
-        parity=run.parity,
+        parity=run.compared_outputs,
+        parity_required=run.parity is not None,
         start_timeout_seconds=run.timeouts.start,
         workload_timeout_seconds=usual,
         workload_timeouts={one.name: timeout for one in run.workloads if (timeout := run.timeouts.of(one)) != usual},

@@ -148,6 +148,7 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "promotion": {},
         "promotion.mode": "Automatic",
         "promotion.changes": "Gated",
+        "promotion.maxOutputChange": "10%",
         "promotion.untilDecided": "Baseline",
         "promotion.surge": "Auto",
         "promotion.revisionHistoryLimit": 3,

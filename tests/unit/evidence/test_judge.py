@@ -314,9 +314,12 @@ def test_where_outputs_were_asked_for_a_round_without_them_is_no_evidence(
     """That they differ is for the gate to judge. Where nobody asked nothing is missing."""
     wide = dataclasses.replace(WIDE, outputs=outputs)
     result = RoundResult(round=0, try_=0, replicates=(BASELINE, wide))
-    asked = {one.arm: one for one in judge_points(dataclasses.replace(PLAN, parity=Parity(samples=4)), result)}
+    unasked = dataclasses.replace(PLAN, parity=Parity(samples=4))
+    required = dataclasses.replace(unasked, parity_required=True)
+    asked = {one.arm: one for one in judge_points(required, result)}
     assert {arm: one.valid for arm, one in asked.items()} == {"baseline": True, "wide": valid}
     assert all(one.valid for one in judge_points(PLAN, result))
+    assert all(one.valid for one in judge_points(unasked, result))
     says(*words(asked["wide"]))
 
 

@@ -1,7 +1,6 @@
 """Which prompts a round sends."""
 
 import dataclasses
-import json
 
 import pytest
 from tests.support.rounds import PLAN
@@ -88,5 +87,13 @@ def test_a_round_is_sent_others_than_the_one_before_and_each_of_its_tries_the_sa
 def test_parity_asks_the_first_prompts_of_the_file_in_every_round() -> None:
     for number in (0, 3):
         plan = dataclasses.replace(PLAN, round=number, parity=Parity(samples=4))
-        asked = [json.loads(body)["messages"][0]["content"] for body in load.compared_prompts(plan)]
+        questions = [load.parity_question(plan, PLAN.arms[0], prompt) for prompt in range(4)]
+        asked = [question["messages"][0]["content"] for question in questions]
         assert asked == list(datasets.load_dataset(PLAN.workloads[0].dataset.source.removeprefix("builtin://"))[:4])
+
+
+def test_more_prompts_than_there_are_to_compare_are_asked_only_if_nobody_named_their_number() -> None:
+    asked = dataclasses.replace(PLAN, parity=dataclasses.replace(Parity(samples=1), samples=513))
+    assert load.with_prompts_to_compare(asked).parity == dataclasses.replace(Parity(samples=1), samples=512)
+    with pytest.raises(load.DatasetError, match="512 usable prompts, but 513"):
+        load.with_prompts_to_compare(dataclasses.replace(asked, parity_required=True))

@@ -32,7 +32,7 @@ WAYS: Mapping[str, Mapping[str, str]] = {
 
 
 def with_parity(plan: RoundPlan) -> RoundPlan:
-    return dataclasses.replace(plan, parity=PARITY)
+    return dataclasses.replace(plan, parity=PARITY, parity_required=True)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 from paceline.api import Cause, Reason, served_spec
 from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.evidence.changes import summary
-from paceline.plan.deployment.choose import Choice, Rollout, baseline, erosion, winner
+from paceline.plan.deployment.choose import Choice, Rollout, baseline, doubt, winner
 from paceline.plan.deployment.holds import failure, way_out
 from paceline.plan.deployment.incumbent import Incumbent, served_of
 from paceline.plan.deployment.pool import Pool
@@ -61,11 +61,9 @@ def _due(pool: Pool) -> datetime | None:
 
 def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason, str]:
     run = pool.decided
-    if run and run.searches:
-        return Reason.ChangeInconclusive, f"{run.name} found no candidate, and the new baseline was not compared"
     if run:
         why = f"{run.name}: {run.verdict.message}"
-        return _OUTCOMES[run.outcome or "Error"], "; ".join(filter(None, (why, erosion(pool))))
+        return _OUTCOMES[run.outcome or "Error"], "; ".join(filter(None, (why, doubt(pool))))
     progress = next((cause for cause in measuring if cause.reason.value.condition == "Measuring"), None)
     if late and progress and progress.reason not in _ON_TIME:
         return Reason.ChangeWithoutRound, progress.note

@@ -65,11 +65,13 @@ class Rollout:
 def keep_what_serves(pool: Pool) -> Choice | None:
     """The target stays, although the spec may have changed. If the target is held, the last served revision is served;
     without one, the baseline as the spec has it, or as it last served, if it was rendered before. A revision that was
-    never rendered is not served, no matter what was deleted."""
+    never rendered is not served, no matter what was deleted, unless a person promotes it while suspended."""
     target = pool.remembered.target
     if not pool.frozen or target is None:
         return None
     rendered = {*pool.kept, pool.servers.revision if pool.servers else ""}
+    if target.reason == ANYWAY and not pool.blocked:
+        rendered |= pool.rendered
     if target.revision in rendered and not failure(pool, target.revision):
         return _remembered(target, target.arm)
     if last := _last_served(pool):
@@ -102,7 +104,7 @@ def winner_of_verdict(pool: Pool) -> Choice | None:
     choice = winner(pool)
     if choice is None or held(pool, choice.revision):
         return None
-    by_hand = manual(pool) or overridden(pool) or bool(erosion(pool))
+    by_hand = manual(pool) or overridden(pool) or bool(pool.incumbent and doubt(pool))
     return choice if not by_hand or _chosen_before(pool) == choice.revision else None
 
 
@@ -283,7 +285,7 @@ NO_WINNER = {
 }
 """Outcome of the present question → why no candidate is served although an earlier run promoted one."""
 
-ANYWAY = "PromotedAnyway"
+ANYWAY: ChangeReason = "PromotedAnyway"
 """Reason of a target promoted by promote-anyway: it stays although it has no evidence."""
 
 
@@ -366,8 +368,29 @@ def kept_speed(pool: Pool, run: Run) -> float | None:
     return 1.0 if beside.lower > 1 else min(1.0, (pool.remembered.kept_speed or 1.0) * beside.ratio)
 
 
-def erosion(pool: Pool) -> str:
-    """Why the winner waits for a person although it was shown not to be slower: so were those before it."""
+def doubt(pool: Pool) -> str:
+    """Why the winner waits for a person although it was shown not to be slower than what serves; "" if it does not."""
+    return "; ".join(filter(None, (_erosion(pool), _other_answers(pool))))
+
+
+def _other_answers(pool: Pool) -> str:
+    """It answers otherwise than what serves: the new baseline does, or its own draft changes the answers."""
+    run = pool.decided
+    if run is None or not run.winner or not pool.incumbent:
+        return ""
+    most = pool.deployment.promotion.max_output_change
+    asked = [one.parity for one in run.status.arm_verdicts or () if one.arm in (BASELINE, run.winner) and one.parity]
+    worst = max(asked, key=lambda one: (one.differ or 0) / (one.settled or 1), default=None)
+    if worst is None or not worst.settled or (worst.differ or 0) / worst.settled <= most:
+        return ""
+    return (
+        f"it answers {worst.differ} of {worst.settled} compared prompts otherwise than what serves, beyond near ties, "
+        f"and promotion.maxOutputChange is {most:.0%}"
+    )
+
+
+def _erosion(pool: Pool) -> str:
+    """So were those before it."""
     run = pool.decided
     kept = kept_speed(pool, run) if run and run.winner and pool.incumbent else None
     least = 1 - pool.spec.gate.max_slowdown

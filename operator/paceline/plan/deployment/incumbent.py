@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from paceline import api
 from paceline.api.engine import EngineChange
-from paceline.api.gate import MOST_POINTS
 from paceline.api.status import PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
@@ -165,9 +164,6 @@ def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: S
     now = server.accelerator
     if replace(before.accelerator, tensor_parallel_size=now.tensor_parallel_size, memory=now.memory) != now:
         yield "spec.accelerator changed"
-    points = (len(pool.arms) + 1) * len(pool.workloads)
-    if pool.search is None and points > MOST_POINTS:
-        yield f"with what serves a round would have {points} points, and at most {MOST_POINTS} fit"
     names = {each.name for each in pool.arms}
     if arm.name not in names and _own_engine(server, before) is None:
         yield f"candidate {arm.name} was removed"

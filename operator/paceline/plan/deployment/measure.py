@@ -18,7 +18,7 @@ from typing import Any
 from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import Hold, PoolProgress
-from paceline.core import BASELINE, Purpose, Scheme, Trigger, source_run
+from paceline.core import BASELINE, INCUMBENT, Purpose, Scheme, Trigger, source_run
 from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import same_arms, surroundings
@@ -29,6 +29,7 @@ from paceline.plan.deployment.choose import Rollout, asked_anew
 from paceline.plan.deployment.decided import decision, not_promoted, not_used, person_hold
 from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, measured_again_at, way_out
 from paceline.plan.deployment.pool import Pool, name_conflict, runs_in_use
+from paceline.plan.deployment.run_spec import by_digest
 from paceline.plan.deployment.runs import (
     Run,
     abort_runs,
@@ -235,7 +236,10 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     servers = pool.servers if trigger is Trigger.STALE else None
     moved = stale and servers and differ(stale.image_of(pool.served_as), servers.image)
     image = image_digest(servers.image) if servers and moved else ""
-    wanted = run_manifest_spec(replace(pool.run_spec, rounds_of=earlier.name if earlier else ""))
+    asked = replace(pool.run_spec, rounds_of=earlier.name if earlier else "")
+    if pool.served_as == INCUMBENT and servers and image and "@" in servers.image:
+        asked = by_digest(asked, INCUMBENT, image)
+    wanted = run_manifest_spec(asked)
     made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
     candidates = " or ".join(pool.in_question)
     whys = (

@@ -1,39 +1,31 @@
 """Input of a pool's steps: its pinned spec, its entry in status, its runs, servers and kept revisions."""
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from paceline.api import run_manifest_spec
 from paceline.api.status import PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
     INCUMBENT,
-    WAVES,
     Arm,
     DeploymentSpec,
-    Gate,
     PoolSettings,
-    Purpose,
     RunSpec,
     Server,
     Trigger,
-    Workload,
-    default_looks,
 )
-from paceline.core.kept import by_value
 from paceline.core.manifest import Object
 from paceline.core.names import TOKEN, child_name
 from paceline.engines import fewest_drafts_first
-from paceline.engines.grid import ADAPTIVE
 from paceline.evidence import fingerprint, question
 from paceline.evidence.engine_differences import image_in
 from paceline.evidence.fingerprint import incumbent
 from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
+from paceline.plan.deployment.run_spec import by_digest, make_run_spec, written
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
@@ -62,7 +54,7 @@ class Pool:
     """The spec of a run that would decide the present question. For a pool with a search, this is first the search, and
     then the gate about its result."""
     search: Run | None = None
-    """The search that found the candidate in question."""
+    """The search that found the candidate in question, or that there is none."""
     gated: Gated = NO_CHANGE
     """Whether the spec asks for another server than what serves. `wanted` then has the incumbent as its last arm."""
     blocked: bool = False
@@ -81,6 +73,11 @@ class Pool:
     @cached_property
     def arms(self) -> Mapping[str, Arm]:
         return {arm.name: arm for arm in self.spec.arms}
+
+    @cached_property
+    def rendered(self) -> frozenset[str]:
+        """Revisions of the spec's arms."""
+        return frozenset(map(self.revision, self.spec.arms))
 
     @property
     def incumbent(self) -> Incumbent | None:
@@ -121,7 +118,7 @@ class Pool:
     @cached_property
     def run_spec(self) -> RunSpec:
         """`wanted` as a RunSpec."""
-        return _run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
+        return make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
 
     @cached_property
     def in_question(self) -> tuple[str, ...]:
@@ -165,7 +162,8 @@ class Pool:
         theirs, ours = incumbent(run.spec), incumbent(self.wanted)
         if ours is None or self.incumbent is None:
             return theirs is None or self.frozen or (run.finished and not run.lost_to_incumbent)
-        return theirs == ours or (self.incumbent.was.reason in UNDONE and run.name in self._undone)
+        beside = _measured_beside(run, self.run_spec, self.servers)
+        return beside or (self.incumbent.was.reason in UNDONE and run.name in self._undone)
 
     @cached_property
     def _undone(self) -> frozenset[str]:
@@ -236,13 +234,13 @@ def _pool(
     if remembered.target is None and servers and servers.revision in kept:
         remembered = _found_again(remembered, servers, timestamp(now)) if not served else remembered
     as_asked = remembered.target is None or (not remembered.holds and remembered.target.revision in rendered)
-    change = NO_CHANGE if frozen or as_asked else _gated(pinned, spec, server, remembered, kept, runs)
+    change = NO_CHANGE if frozen or as_asked else _gated(pinned, spec, server, remembered, kept, runs, servers)
     if change.moved:
         remembered = replace(remembered, target=change.moved)
-    wanted = _written(_run_spec(pinned, spec, server, None, change.incumbent))
-    search = _search(spec, runs, question(wanted), remembered)
+    wanted = written(make_run_spec(pinned, spec, server, None, change.incumbent))
+    search = _search(spec, runs, question(wanted), remembered, change.incumbent)
     if search:
-        wanted = _written(_run_spec(pinned, spec, server, search, change.incumbent))
+        wanted = written(make_run_spec(pinned, spec, server, search, change.incumbent))
     arm = _as_measured(servers, change.incumbent)
     serving = servers if served or arm == INCUMBENT else None
     return Pool(
@@ -265,7 +263,7 @@ def _pool(
 
 def remembering(pool: Pool, remembered: PoolStatus) -> Pool:
     """The pool with another entry. Its question stays: another incumbent is measured from the next pass on."""
-    found = _gated(pool.deployment, pool.spec, pool.server, remembered, pool.kept, pool.runs)
+    found = _gated(pool.deployment, pool.spec, pool.server, remembered, pool.kept, pool.runs, pool.servers)
     return replace(pool, remembered=remembered, gated=NO_CHANGE if pool.frozen else found)
 
 
@@ -276,34 +274,44 @@ def _gated(
     remembered: PoolStatus,
     kept: Mapping[str, Object],
     runs: Sequence[Run],
+    servers: Servers | None,
 ) -> Gated:
     """Also without an incumbent if that was shown to fail in a run, where the spec's baseline lived."""
     found = gated(spec, pool, server, remembered, kept, bool(remembered.holds) and _judged(spec, pool, server, runs))
     failed = [run for run in runs if run.incumbent_failed]
     if found.incumbent is None or not failed:
         return found
-    ours = incumbent(_written(_run_spec(spec, pool, server, None, found.incumbent)))
-    run = next((run for run in failed if incumbent(run.spec) == ours), None)
+    asked = make_run_spec(spec, pool, server, None, found.incumbent)
+    run = next((run for run in failed if _measured_beside(run, asked, servers)), None)
     return Gated(at_once=f"what serves failed in {run.name}") if run else found
+
+
+def _measured_beside(run: Run, asked: RunSpec, servers: Servers | None) -> bool:
+    """Whether the run measured the incumbent of `asked`, by its tag or by the digest that its servers run."""
+    theirs, digest = incumbent(run.spec), _made_for(run)
+    if theirs is None or theirs == incumbent(written(asked)):
+        return theirs is not None
+    serves = image_digest(servers.image) if servers else ""
+    return bool(digest) and serves in ("", digest) and theirs == incumbent(written(by_digest(asked, INCUMBENT, digest)))
 
 
 def _judged(spec: DeploymentSpec, pool: PoolSettings, server: Server, runs: Sequence[Run]) -> bool:
     """Whether a run compared the spec with what served, and did not accept it."""
-    asked = question(_written(_run_spec(spec, pool, server, None, None)))
+    asked = question(written(make_run_spec(spec, pool, server, None, None)))
     compared = (run for run in runs if run.question == asked and incumbent(run.spec))
     return any(run.outcome in ("Reject", "Inconclusive") for run in compared)
 
 
-_written = by_value(256)(run_manifest_spec)
-"""Cached by value, because the arguments are equal in each pass unless the spec or a commit changed."""
-
-
-def _search(pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:
-    """The latest search of the question `asked` that found a candidate, except those that a person asked to repeat."""
+def _search(
+    pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus, incumbent: Incumbent | None
+) -> Run | None:
+    """The latest search of the question `asked` that found a candidate, except those that a person asked to repeat.
+    Beside an incumbent also one that found none: the new baseline may still replace that."""
     if pool.search is None:
         return None
     given_up = _retried(remembered, asked)
-    found = [run for run in runs if run.found and run.attempt > given_up and run.question == asked]
+    ended = [run for run in runs if run.question == asked and run.attempt > given_up]
+    found = [run for run in ended if run.found or (incumbent and run.found_none)]
     return max(found, key=lambda run: run.attempt, default=None)
 
 
@@ -313,69 +321,8 @@ def _retried(remembered: PoolStatus, question: str) -> int:
     return retried.attempt or 0 if retried and retried.question == question else 0
 
 
-def _run_spec(
-    spec: DeploymentSpec, pool: PoolSettings, server: Server, search: Run | None, incumbent: Incumbent | None
-) -> RunSpec:
-    """The spec of the gate about all candidates or about a search's result; before that result, of the search."""
-    if search:
-        pool = _with_arms(pool, _compared(pool, search), default=2)
-    if incumbent and not (pool.search and search is None):
-        pool = _with_arms(pool, (*pool.arms, incumbent.measured), default=len(pool.arms))
-    run = RunSpec(
-        pool=pool.name,
-        server=server,
-        arms=pool.arms,
-        workloads=pool.workloads,
-        gate=pool.gate,
-        pod_labels=spec.run_pod_labels,
-        queue_name=spec.run_queue_name,
-        gpu_hours=spec.run_gpu_hours,
-        parity=spec.run_parity,
-        timeouts=spec.run_timeouts,
-    )
-    if pool.search is None or search:
-        return run
-    counted = tuple(limit for limit in pool.gate.limits if limit.max is not None)
-    return replace(
-        run,
-        purpose=Purpose.SEARCH,
-        workloads=tuple(map(_lighter, pool.workloads)),
-        gate=Gate(limits=counted),
-        parity=None,
-    )
-
-
-def _compared(pool: PoolSettings, search: Run) -> tuple[Arm, ...]:
-    """The arms of the gate after a search: its result; if that is the engine's adaptive mode, also the best tree."""
-    names = {BASELINE, search.found, _best_tree(pool, search) if search.found == ADAPTIVE else ""}
-    return tuple(arm for arm in pool.arms if arm.name in names)
-
-
-def _best_tree(pool: PoolSettings, search: Run) -> str:
-    """The tree that came closest to winning; "" if none was measured."""
-    trees = {arm.name for arm in pool.arms if arm.tree}
-    standing = search.status.search.arms if search.status.search else ()
-    return next((one.arm for one in standing if one.arm in trees and one.state != "failed"), "")
-
-
-def _with_arms(pool: PoolSettings, arms: tuple[Arm, ...], default: int) -> PoolSettings:
-    """The pool with these arms; the default looks for `default` arms become those for their number."""
-    if pool.gate.decide_after_rounds != default_looks(default):
-        return replace(pool, arms=arms)
-    return replace(pool, arms=arms, gate=replace(pool.gate, decide_after_rounds=default_looks(len(arms))))
-
-
 SHOWN = 19
 """Characters of a digest shown in a sentence: `sha256:` and twelve digits."""
-SHARE, FEWEST = 4, 16
-"""A search sends a quarter of the requests: all of its points use the same prompts, so common effects cancel, and its
-result is measured again."""
-
-
-def _lighter(workload: Workload) -> Workload:
-    requests = workload.dataset.requests
-    fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), WAVES * workload.concurrency)
-    return replace(workload, dataset=replace(workload.dataset, requests=fewer))
 
 
 def _found_again(lost: PoolStatus, servers: Servers, now: str) -> PoolStatus:

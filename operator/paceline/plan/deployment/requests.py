@@ -2,7 +2,7 @@
 
     promote         choose what to serve, as far as verdicts allow
     promote-anyway  promote a candidate regardless of the verdict, without evidence (0043)
-    abort           end the present run, or the present roll-out of a candidate
+    abort           end the present run, or the present roll-out
     retry           release holds, and repeat a run without a decision
     rollback        go back to a revision that has served and whose rendering is kept, with its evidence
 
@@ -19,9 +19,10 @@ from paceline.api.status import Change, ChangeReason, Handled, Hold, Retried, Se
 from paceline.core import BASELINE
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import (
+    ANYWAY,
     Choice,
     baseline,
-    erosion,
+    doubt,
     has_served,
     intent,
     manual,
@@ -96,7 +97,7 @@ def promote(pool: Pool, request: Request, now: datetime) -> StatusChange | Refus
     requests. Without a revision it means the verdict's winner. In Automatic mode it only undoes an earlier request by a
     person."""
     target, by_a_person = pool.remembered.target, held_by_a_person(pool)
-    if not (manual(pool) or by_a_person or overridden(pool) or erosion(pool)):
+    if not (manual(pool) or by_a_person or overridden(pool) or doubt(pool)):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if pool.suspended:
         return REFUSED_WHILE_SUSPENDED
@@ -135,12 +136,12 @@ def promotable(pool: Pool) -> Iterator[Choice]:
 
 
 def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange | RefusalText:
-    """The pool's next target; or why there is none. Without a revision it means the only candidate. While a changed
-    spec is compared with what serves, its baseline may be promoted, too: that lets the change through."""
-    candidates = {pool.revision(arm): arm for arm in pool.spec.arms[0 if pool.incumbent else 1 :]}
+    """The pool's next target; or why there is none. Without a revision it means the only candidate. The baseline of a
+    changed spec that does not serve yet may be promoted, too: that lets the change through. It works while suspended:
+    a fix may not wait until the operator goes on."""
     named, target = request.value.partition("@")[0], pool.remembered.target
-    if pool.suspended:
-        return REFUSED_WHILE_SUSPENDED
+    changed = pool.incumbent or (pool.suspended and target and target.revision not in pool.rendered)
+    candidates = {pool.revision(arm): arm for arm in pool.spec.arms[0 if changed else 1 :]}
     only = pool.spec.arms[1:]
     revision = named or (pool.revision(only[0]) if len(only) == 1 else "")
     if revision not in candidates:
@@ -153,7 +154,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange 
         return f"{held.revision} is held: {held.reason}: {held.message}; {way_out(pool)}, then ask again"
     without = released(pool, revision, by_people=True)
     if target and target.revision == revision:
-        if target.reason != "PromotedAnyway":
+        if target.reason != ANYWAY:
             return {}
         return {"target": replace(target, fingerprint=_fingerprint(pool), request=request.in_short)}
     if (shown := winner(pool)) and shown.revision == revision:
@@ -163,7 +164,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> StatusChange 
         arm=candidates[revision].name,
         message="; ".join(_why(pool, candidates[revision].name)),
         start_time=timestamp(now),
-        reason="PromotedAnyway",
+        reason=ANYWAY,
         request=request.in_short,
         fingerprint=_fingerprint(pool),
     )
@@ -186,9 +187,9 @@ def _why(pool: Pool, arm: str) -> Iterator[str]:
 
 
 def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
-    """Hold the question: `stop_runs` then ends its run, and no other is created. A candidate that is being rolled out
-    is replaced by what served before. With nothing under way the request still counts as handled, so that it does not
-    end the next run."""
+    """Hold the question: `stop_runs` then ends its run, and no other is created. What is being rolled out is replaced
+    by what served before. With nothing under way the request still counts as handled, so that it does not end the next
+    run."""
     rolling = _rolled_out(pool)
     if rolling is None and not _asks(pool):
         return {}
@@ -207,12 +208,13 @@ def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
 
 
 def _rolled_out(pool: Pool) -> Target | None:
-    """The candidate that is being rolled out. A return to a previous revision does not count: the other one does not
-    run, or a person rolled it back."""
-    target = pool.remembered.target
-    if target is None or target.arm == BASELINE or target.reason in UNDONE or has_served(pool, target.revision):
+    """What is being rolled out: a candidate, or the baseline of a changed spec that was accepted or let through. A
+    return to a previous revision does not count: the other one does not run, or a person rolled it back."""
+    target, run = pool.remembered.target, pool.decided
+    if target is None or target.reason in UNDONE or has_served(pool, target.revision):
         return None
-    return target
+    chosen = target.arm != BASELINE or target.reason == ANYWAY or (run is not None and run.winner == BASELINE)
+    return target if chosen else None
 
 
 def _asks(pool: Pool) -> bool:

@@ -142,6 +142,11 @@ class Run:
         return (self.winner or "") if self.searches and self.finished and not self.outcome else ""
 
     @cached_property
+    def found_none(self) -> bool:
+        """Whether this is a search that ended, measured its arms, and found no candidate."""
+        return self.searches and self.decides
+
+    @cached_property
     def decides(self) -> bool:
         """Whether its verdict promotes or rejects candidates."""
         return self.outcome in _DECIDING

@@ -70,7 +70,7 @@ class Evidence:
             [arm.name for arm in self.spec.arms],
             {workload.name: workload.weight for workload in self.spec.workloads},
             self.measurements,
-            self.answers,
+            self.answers if self.spec.parity else (),
             [workload.name for workload in self.spec.workloads if workload.rate],
         )
 

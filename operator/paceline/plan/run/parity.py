@@ -1,4 +1,4 @@
-"""A candidate's answers compared with the baseline's, over all rounds."""
+"""An arm's answers compared with the baseline's, over all rounds."""
 
 from paceline.api.round import ReplicateParity
 from paceline.api.run_status import ArmParity
@@ -7,8 +7,9 @@ from paceline.plan.run.evidence import Evidence
 
 
 def parity(evidence: Evidence, arm: str) -> ArmParity | None:
-    """`parity` of an arm's verdict; None if gate.parity is not set."""
-    if evidence.spec.parity is None:
+    """`parity` of an arm's verdict; None if its answers are not compared."""
+    asked = evidence.spec.compared_outputs
+    if asked is None or arm not in {one.name for one in evidence.spec.arms}:
         return None
     by_round = _by_round(evidence, arm)
     compared = {number: replicate for number, replicate in by_round.items() if not replicate.unknown}
@@ -20,8 +21,9 @@ def parity(evidence: Evidence, arm: str) -> ArmParity | None:
     firsts = [replicate.first_divergence for replicate in compared.values() if replicate.first_divergence is not None]
     return ArmParity(
         rounds=len(compared),
-        samples=evidence.spec.parity.samples,
+        samples=asked.samples,
         settled=len(over_all.settled),
+        differ=len(over_all.in_every_round),
         identical=sum(replicate.identical or 0 for replicate in compared.values()),
         near_ties=sum(replicate.near_ties or 0 for replicate in compared.values()),
         diverged=sum(replicate.diverged or 0 for replicate in compared.values()),

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.api import run_status
 from paceline.api.round import Round
 from paceline.api.run_status import BenchmarkRunStatus, RunCost
-from paceline.core import BASELINE, ArmVerdict, Bounds, Purpose
+from paceline.core import BASELINE, INCUMBENT, ArmVerdict, Bounds, Purpose
 from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines.pod_template import CLIENT, SERVER, arm_container
@@ -94,7 +94,7 @@ def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_stat
         incumbent=_beside_incumbent(verdict.incumbent),
         args=next((own_args(arm) for arm in evidence.spec.arms if arm.name == name), ()),
         differs=differs(evidence, name).sentences,
-        parity=None if name == BASELINE else parity(evidence, name),
+        parity=parity(evidence, INCUMBENT if name == BASELINE else name),
     )
 
 

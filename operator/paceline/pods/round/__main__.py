@@ -28,6 +28,7 @@ def main() -> int:
             raise RuntimeError("its client has ended, and was started again")
         plan = RoundPlan.from_json(os.environ[ENVIRONMENT])
         check_arms(plan)
+        plan = load.with_prompts_to_compare(plan)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
             say(encode(Runner(plan, directory, server_keys, Path(scratch)).run()))
     except Exception as error:  # any failure must leave a message for the operator
@@ -50,8 +51,6 @@ def check_arms(plan: RoundPlan) -> None:
         if workload.rate and workload.dataset.arrivals == Arrivals.REPLAYED:
             load.replayed(plan, workload, workload.rate)
     load.tools_are_taken(plan)
-    if plan.parity:
-        load.compared_prompts(plan)
 
 
 def _terminated(*_: object) -> NoReturn:

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,17 +89,18 @@ def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     return choose.warm_up(_all(plan, workload).usable, prompts_of_load(plan, workload), places)
 
 
-def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
-    """The prompts of parity: the first ones of the first dataset. Raises DatasetError if there are too few: repeating a
-    prompt shows nothing."""
-    assert plan.parity
-    usable, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
-    if len(usable) < plan.parity.samples:
+def with_prompts_to_compare(plan: RoundPlan) -> RoundPlan:
+    """The plan, in which a comparison of outputs that is not required has no more samples than there are prompts.
+    Raises DatasetError if a required one has too few: repeating a prompt shows nothing."""
+    if plan.parity is None:
+        return plan
+    usable, first = len(_all(plan, plan.workloads[0]).usable), plan.workloads[0].dataset
+    if usable < plan.parity.samples and plan.parity_required:
         raise DatasetError(
-            f"parity: {first.source} has {count(len(usable), 'usable prompt')}, but {plan.parity.samples} are to be "
+            f"parity: {first.source} has {count(usable, 'usable prompt')}, but {plan.parity.samples} are to be "
             "compared: lower parity.samples"
         )
-    return usable[: plan.parity.samples]
+    return replace(plan, parity=replace(plan.parity, samples=min(usable, plan.parity.samples)))
 
 
 def tools_are_taken(plan: RoundPlan) -> None:
@@ -125,7 +127,7 @@ def parity_question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[st
     """The request for one prompt of parity, with only the messages of a chat: a tool call is not comparable text."""
     assert plan.parity
     probe = probe_of(arm)
-    asked = json.loads(compared_prompts(plan)[prompt])
+    asked = json.loads(_all(plan, plan.workloads[0]).usable[prompt])
     model = model_of(plan, arm, plan.workloads[0])
     body = request_body(plan.parity, model, asked["messages"], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}

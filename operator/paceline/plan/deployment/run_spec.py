@@ -1,0 +1,99 @@
+"""The spec of the run that decides a pool's question: the gate, or the search before it."""
+
+import math
+from dataclasses import replace
+
+from paceline.api import run_manifest_spec
+from paceline.core import (
+    BASELINE,
+    WAVES,
+    Arm,
+    DeploymentSpec,
+    Gate,
+    PoolSettings,
+    Purpose,
+    RunSpec,
+    Server,
+    Workload,
+    default_looks,
+)
+from paceline.core.kept import by_value
+from paceline.engines.grid import ADAPTIVE
+from paceline.plan.deployment.incumbent import Incumbent
+from paceline.plan.deployment.runs import Run
+
+SHARE, FEWEST = 4, 16
+"""A search sends a quarter of the requests: all of its points use the same prompts, so common effects cancel, and its
+result is measured again."""
+written = by_value(256)(run_manifest_spec)
+"""Cached by value, because the arguments are equal in each pass unless the spec or a commit changed."""
+
+
+def make_run_spec(
+    spec: DeploymentSpec, pool: PoolSettings, server: Server, search: Run | None, incumbent: Incumbent | None
+) -> RunSpec:
+    """The spec of the gate about all candidates or about a search's result; before that result, of the search."""
+    if search:
+        pool = _with_arms(pool, _compared(pool, search), default=2)
+    if incumbent and not (pool.search and search is None):
+        pool = _with_arms(pool, (*pool.arms, incumbent.measured), default=len(pool.arms))
+    run = RunSpec(
+        pool=pool.name,
+        server=server,
+        arms=pool.arms,
+        workloads=pool.workloads,
+        gate=pool.gate,
+        pod_labels=spec.run_pod_labels,
+        queue_name=spec.run_queue_name,
+        gpu_hours=spec.run_gpu_hours,
+        parity=spec.run_parity,
+        timeouts=spec.run_timeouts,
+    )
+    if pool.search is None or search:
+        return run
+    counted = tuple(limit for limit in pool.gate.limits if limit.max is not None)
+    return replace(
+        run,
+        purpose=Purpose.SEARCH,
+        workloads=tuple(map(_lighter, pool.workloads)),
+        gate=Gate(limits=counted),
+        parity=None,
+    )
+
+
+def _compared(pool: PoolSettings, search: Run) -> tuple[Arm, ...]:
+    """The arms of the gate after a search: its result; if that is the engine's adaptive mode, also the best tree."""
+    names = {BASELINE, search.found, _best_tree(pool, search) if search.found == ADAPTIVE else ""}
+    return tuple(arm for arm in pool.arms if arm.name in names)
+
+
+def _best_tree(pool: PoolSettings, search: Run) -> str:
+    """The tree that came closest to winning; "" if none was measured."""
+    trees = {arm.name for arm in pool.arms if arm.tree}
+    standing = search.status.search.arms if search.status.search else ()
+    return next((one.arm for one in standing if one.arm in trees and one.state != "failed"), "")
+
+
+def _with_arms(pool: PoolSettings, arms: tuple[Arm, ...], default: int) -> PoolSettings:
+    """The pool with these arms; the default looks for `default` arms become those for their number."""
+    if pool.gate.decide_after_rounds != default_looks(default):
+        return replace(pool, arms=arms)
+    return replace(pool, arms=arms, gate=replace(pool.gate, decide_after_rounds=default_looks(len(arms))))
+
+
+def _lighter(workload: Workload) -> Workload:
+    requests = workload.dataset.requests
+    fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), WAVES * workload.concurrency)
+    return replace(workload, dataset=replace(workload.dataset, requests=fewer))
+
+
+def by_digest(run: RunSpec, name: str, digest: str) -> RunSpec:
+    """The run with the image of one arm by digest: its tag may mean another image by now."""
+
+    def pinned(arm: Arm) -> Arm:
+        own = arm.engine or run.server.engine
+        repository = own.image.partition("@")[0]
+        repository = repository.removesuffix(f":{repository.rpartition('/')[2].partition(':')[2]}")
+        return replace(arm, engine=replace(own, image=f"{repository}@{digest}"))
+
+    return replace(run, arms=tuple(pinned(arm) if arm.name == name else arm for arm in run.arms))
