@@ -3,7 +3,7 @@
 A pool serves `wide`; one field of its spec is edited."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -140,12 +140,44 @@ def test_with_another_release_it_is_compared_all_the_same() -> None:
     assert (world.memory("latency")["target"]["arm"], world.condition("ChangePending")) == ("wide", "True Measuring")
 
 
-def test_what_an_older_release_kept_without_its_inputs_is_not_compared(says: Says) -> None:
-    world = World()
+def forgotten(world: World, how: Callable[[Any], Any]) -> None:
+    """What serves has no record of what it was rendered from."""
     promoted(world, "latency")
+    how(world)
+    world.edit("another release", upgraded)
+
+
+def without_inputs(world: World) -> None:
+    """As an older release keeps it."""
     for kept in world.cluster.of("ControllerRevision"):
         kept["data"].pop("served")
-    world.edit("another release", upgraded)
+
+
+def deleted(world: World) -> None:
+    for kept in world.cluster.of("ControllerRevision"):
+        world.cluster.delete("ControllerRevision", kept["metadata"]["name"])
+
+
+@pytest.mark.parametrize("how", [without_inputs, deleted])
+def test_a_run_that_measured_what_serves_stands_in_for_its_record(how: Callable[[Any], Any]) -> None:
+    world = World()
+    forgotten(world, how)
+    assert world.condition("ChangePending") == "True Measuring"
+    assert (
+        world.runs("latency")[-1]["spec"]["arms"][-1]["engine"]["image"]
+        == "registry.example.com/sglang:0.5.6-tails-mpt"
+    )
+
+
+def test_without_a_run_either_it_goes_at_once(says: Says) -> None:
+    world = World()
+
+    def both(world: World) -> None:
+        without_inputs(world)
+        for run in world.runs("latency"):
+            world.cluster.delete("BenchmarkRun", run["metadata"]["name"])
+
+    forgotten(world, both)
     assert world.condition("ChangePending") == ""
     says(re.sub(r"[0-9a-f]{10}", "#", world.memory("latency")["target"]["atOnce"]))
 

@@ -11,7 +11,7 @@ from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.evidence.changes import summary
 from paceline.plan.deployment.choose import Choice, Rollout, baseline, doubt, winner
 from paceline.plan.deployment.holds import failure, way_out
-from paceline.plan.deployment.incumbent import Incumbent, served_of
+from paceline.plan.deployment.incumbent import Incumbent
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests import annotation
 from paceline.plan.step import StepResult, parse_time
@@ -74,7 +74,7 @@ def _reason(pool: Pool, measuring: Iterable[Cause], late: bool) -> tuple[Reason,
 
 def in_what(pool: Pool, incumbent: Incumbent) -> str:
     """In what the spec differs from what serves, in one line."""
-    then = served_of(pool.kept.get(incumbent.was.revision))
+    then = pool.inputs(incumbent.was.revision)
     now = pool.server, pool.arms.get(incumbent.was.arm, pool.arms[BASELINE])
     was, asked = (_alone(server, replace(arm, name=incumbent.was.arm)) for server, arm in (then or now, now))
     return summary(was, asked)

@@ -7,7 +7,7 @@ onto the incumbent's own rendering; the target and the accelerators with the who
 is not gated.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from paceline import api
@@ -56,7 +56,10 @@ class Gated:
     moved: Target | None = None
 
 
+Inputs = Callable[[str], tuple[Server, Arm] | None]
+"""Revision → what it was rendered from; None if that is not known."""
 NO_CHANGE = Gated()
+DOES_NOT_RUN = Gated(at_once="what serves does not run")
 UNDONE = ("RolledBack", "Aborted", "TakenDown")
 """Reasons of a target that serves because another one was undone."""
 
@@ -66,7 +69,7 @@ def gated(
     pool: PoolSettings,
     server: Server,
     remembered: PoolStatus,
-    kept: Mapping[str, Object],
+    inputs: Inputs,
     judged: bool = False,
 ) -> Gated:
     """`spec`, `server` and the arms of `pool` are at commits. A pool that has not served yet has no incumbent.
@@ -78,32 +81,50 @@ def gated(
     failed = {one.revision for one in remembered.holds if one.reason in ("NotReady", "Crashed")}
     if serving.revision in rendered - failed and serving.revision != target.revision:
         return NO_CHANGE  # a change that was taken back during its roll-out
-    was = target if target.revision not in failed else _served_last(serving) if serving.revision not in failed else None
-    if was is None and judged and target.arm != BASELINE:
-        was = target  # what was rejected is no mend; the own baseline is
+    was = _what_runs(target, serving, failed, judged)
     if was is None:
-        return NO_CHANGE if target.revision in rendered else Gated(at_once="what serves does not run")
+        return NO_CHANGE if target.revision in rendered else DOES_NOT_RUN
     if was.revision in rendered:
         return NO_CHANGE
-    then = served_of(kept.get(was.revision))
+    then = inputs(was.revision)
     if then is None:
-        return Gated(at_once=f"the inputs of revision {was.revision} are not kept")
-    before, arm = then
-    if why := "; ".join(_at_once(spec, pool, server, before, arm)):
+        return Gated(at_once=f"neither a ControllerRevision nor a run has the inputs of revision {was.revision}")
+    if why := "; ".join(_at_once(spec, pool, server, *then)):
         return Gated(at_once=why)
     down = was.revision in failed or _fell_back(remembered)
-    if down:
-        arm = Arm(name=BASELINE)  # what it was compared with, not the spec's, which nobody has measured
+    found = _beside(server, *then, was, to_baseline=down)
+    if down and found.revision in failed:
+        return DOES_NOT_RUN
+    if found.revision not in rendered:
+        return Gated(incumbent=found)
+    if down or any(one.revision == found.revision for one in remembered.holds):
+        return NO_CHANGE
+    return Gated(
+        moved=replace(was, revision=found.revision, surge=None, surge_waits_since="", ready=None, stands_since="")
+    )
+
+
+def _what_runs(target: Target, serving: Serving, failed: Collection[str], judged: bool) -> Target | None:
+    """The target, or what served last if that does not run; None if neither does. What was rejected is no mend, but the
+    own baseline of what serves is: then it is still the target."""
+    if target.revision not in failed:
+        return target
+    if serving.revision not in failed:
+        return _served_last(serving)
+    return target if judged and target.arm != BASELINE else None
+
+
+def _beside(server: Server, before: Server, arm: Arm, was: Target, *, to_baseline: bool) -> Incumbent:
+    """`to_baseline`: without its draft, which is what it was compared with: nobody has measured the spec's baseline."""
+    arm = Arm(name=BASELINE) if to_baseline else arm
     place = _moved(before, server)
-    revision = revision_of(place, arm)
-    if revision in failed and down:
-        return Gated(at_once="what serves does not run")
-    if revision in rendered:
-        held = any(one.revision == revision for one in remembered.holds)
-        again = replace(was, revision=revision, surge=None, surge_waits_since="", ready=None, stands_since="")
-        return NO_CHANGE if down or held else Gated(moved=again)
-    measured = replace(arm, name=INCUMBENT, engine=_own_engine(server, server_of(before, arm)))
-    return Gated(incumbent=Incumbent(server=place, arm=arm, revision=revision, was=was, measured=measured))
+    return Incumbent(
+        server=place,
+        arm=arm,
+        revision=revision_of(place, arm),
+        was=was,
+        measured=replace(arm, name=INCUMBENT, engine=_own_engine(server, server_of(before, arm))),
+    )
 
 
 def _served_last(serving: Serving) -> Target:

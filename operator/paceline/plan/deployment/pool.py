@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from paceline.api import run as run_of
 from paceline.api.status import PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
@@ -23,7 +24,7 @@ from paceline.engines import fewest_drafts_first
 from paceline.evidence import fingerprint, question
 from paceline.evidence.engine_differences import image_in
 from paceline.evidence.fingerprint import incumbent
-from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated
+from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated, served_of
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
 from paceline.plan.deployment.run_spec import by_digest, make_run_spec, written
 from paceline.plan.deployment.runs import Run
@@ -183,6 +184,10 @@ class Pool:
     def revision(self, arm: Arm) -> str:
         return revision_of(self.server, arm)
 
+    def inputs(self, revision: str) -> tuple[Server, Arm] | None:
+        """What the revision was rendered from; None if that is not known."""
+        return _inputs(self.kept, self.runs, revision)
+
 
 def pools(
     snapshot: Snapshot,
@@ -262,7 +267,7 @@ def _pool(
 
 
 def remembering(pool: Pool, remembered: PoolStatus) -> Pool:
-    """The pool with another entry. Its question stays: another incumbent is measured from the next pass on."""
+    """The pool with another entry. Its question stays; a run about it compares with what serves by this entry."""
     found = _gated(pool.deployment, pool.spec, pool.server, remembered, pool.kept, pool.runs, pool.servers)
     return replace(pool, remembered=remembered, gated=NO_CHANGE if pool.frozen else found)
 
@@ -277,13 +282,23 @@ def _gated(
     servers: Servers | None,
 ) -> Gated:
     """Also without an incumbent if that was shown to fail in a run, where the spec's baseline lived."""
-    found = gated(spec, pool, server, remembered, kept, bool(remembered.holds) and _judged(spec, pool, server, runs))
+    judged = bool(remembered.holds) and _judged(spec, pool, server, runs)
+    found = gated(spec, pool, server, remembered, partial(_inputs, kept, runs), judged)
     failed = [run for run in runs if run.incumbent_failed]
     if found.incumbent is None or not failed:
         return found
     asked = make_run_spec(spec, pool, server, None, found.incumbent)
     run = next((run for run in failed if _measured_beside(run, asked, servers)), None)
     return Gated(at_once=f"what serves failed in {run.name}") if run else found
+
+
+def _inputs(kept: Mapping[str, Object], runs: Iterable[Run], revision: str) -> tuple[Server, Arm] | None:
+    """From the kept rendering; if that was deleted or has none, from a run that measured it."""
+    if found := served_of(kept.get(revision)):
+        return found
+    measured = (run_of(one.manifest) for one in runs)
+    pairs = ((one.server, arm) for one in measured for arm in one.arms if arm.name != INCUMBENT)
+    return next((pair for pair in pairs if revision_of(*pair) == revision), None)
 
 
 def _measured_beside(run: Run, asked: RunSpec, servers: Servers | None) -> bool:
