@@ -9,7 +9,8 @@ from typing import Any
 from paceline.api import Cause, Reason, served_spec
 from paceline.core import BASELINE, Arm, Server, server_of
 from paceline.evidence.changes import summary
-from paceline.plan.deployment.choose import Choice, Rollout, baseline, doubt, winner
+from paceline.plan.deployment.choose import Choice, Rollout, baseline, winner
+from paceline.plan.deployment.doubt import doubt
 from paceline.plan.deployment.holds import failure, way_out
 from paceline.plan.deployment.incumbent import Incumbent
 from paceline.plan.deployment.pool import Pool

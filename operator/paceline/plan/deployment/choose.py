@@ -21,6 +21,7 @@ from paceline.api.status import Caveat, Change, ChangeReason, Serving, ServingEv
 from paceline.core import BASELINE, Arm, PromotionMode, Purpose
 from paceline.evidence import same_server
 from paceline.evidence.changes import summary
+from paceline.plan.deployment.doubt import doubt
 from paceline.plan.deployment.holds import baseline_failure, failure, held, held_by_a_person, holds
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
@@ -357,46 +358,6 @@ def may_stay(pool: Pool) -> Arm | None:
     if arm is None:
         return None
     return arm if manual(pool) or overridden(pool) or not refuted(pool.decided, arm.name) else None
-
-
-def kept_speed(pool: Pool, run: Run) -> float | None:
-    """`keptSpeed` once the run's winner serves; None if it was not compared with what served."""
-    verdict = next((one for one in run.status.arm_verdicts or () if one.arm == run.winner), None)
-    beside = verdict.incumbent if verdict else None
-    if beside is None or beside.ratio is None or beside.lower is None:
-        return None
-    return 1.0 if beside.lower > 1 else min(1.0, (pool.remembered.kept_speed or 1.0) * beside.ratio)
-
-
-def doubt(pool: Pool) -> str:
-    """Why the winner waits for a person although it was shown not to be slower than what serves; "" if it does not."""
-    return "; ".join(filter(None, (_erosion(pool), _other_answers(pool))))
-
-
-def _other_answers(pool: Pool) -> str:
-    """It answers otherwise than what serves: the new baseline does, or its own draft changes the answers."""
-    run = pool.decided
-    if run is None or not run.winner or not pool.incumbent:
-        return ""
-    most = pool.deployment.promotion.max_output_change
-    asked = [one.parity for one in run.status.arm_verdicts or () if one.arm in (BASELINE, run.winner) and one.parity]
-    worst = max(asked, key=lambda one: (one.differ or 0) / (one.settled or 1), default=None)
-    if worst is None or not worst.settled or (worst.differ or 0) / worst.settled <= most:
-        return ""
-    return (
-        f"it answers {worst.differ} of {worst.settled} compared prompts otherwise than what serves, beyond near ties, "
-        f"and promotion.maxOutputChange is {most:.0%}"
-    )
-
-
-def _erosion(pool: Pool) -> str:
-    """So were those before it."""
-    run = pool.decided
-    kept = kept_speed(pool, run) if run and run.winner and pool.incumbent else None
-    least = 1 - pool.spec.gate.max_slowdown
-    if kept is None or kept >= least:
-        return ""
-    return f"with the changes accepted before it, it comes to {kept:.3f}x of what served: below {least:.3f}x"
 
 
 def overridden(pool: Pool) -> bool:

@@ -22,7 +22,6 @@ from paceline.plan.deployment.choose import (
     ANYWAY,
     Choice,
     baseline,
-    doubt,
     has_served,
     intent,
     manual,
@@ -32,6 +31,7 @@ from paceline.plan.deployment.choose import (
     speedup_text,
     winner,
 )
+from paceline.plan.deployment.doubt import doubt
 from paceline.plan.deployment.holds import (
     baseline_failure,
     failure,

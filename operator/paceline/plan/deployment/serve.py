@@ -10,8 +10,9 @@ from paceline.api.status import MESSAGE_LENGTH, MOST_CHANGES, Change, PoolStatus
 from paceline.core import BASELINE
 from paceline.core.manifest import Object
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import Rollout, intent, kept_speed, past
+from paceline.plan.deployment.choose import Rollout, intent, past
 from paceline.plan.deployment.degraded import degraded_causes
+from paceline.plan.deployment.doubt import kept_speed
 from paceline.plan.deployment.holds import baseline_failure, way_out
 from paceline.plan.deployment.loan import lent
 from paceline.plan.deployment.pool import Pool, name_conflict
