@@ -59,9 +59,9 @@ def test_one_that_is_faster_arrives_in_place(here: Namespace, hub: str, tmp_path
 
     def accepted() -> None:
         here.apply(full(hub, image=OTHER, type="SGLang", version="0.5.23", env=emulated(SPEED="1.1")))
-        here.wait("it to serve", lambda: settled(here) and image_of(here) == {OTHER}, 300)
+        here.wait("it to serve", lambda: settled(here) and image_of(here) == {OTHER}, 220)
 
-    seen = seen_during(here, NAME, 320, accepted)
+    seen = seen_during(here, NAME, 240, accepted)
     print(f"accepted: {seen}")
     assert (seen.failed, history(here)) == (0, ["wide", *BEFORE]), seen.errors
     uninterrupted(here, replicas=2)
