@@ -81,6 +81,13 @@ class Accelerator:
         return bool(self.device_class_name)
 
     @property
+    def own(self) -> int:
+        """How many a server has for itself on a node; 0 if they are shared by time-slicing or MPS, which NVIDIA's
+        device plugin says in the resource's name, or else in the node's product label."""
+        shared = self.product.endswith("-SHARED") or self.resource_name.endswith(".shared")
+        return 0 if shared else self.count
+
+    @property
     def counted_as(self) -> str:
         """The name by which the cluster counts them: the device class, or the extended resource."""
         return self.device_class_name or self.resource_name

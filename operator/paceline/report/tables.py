@@ -198,6 +198,7 @@ _COLUMNS = (
     Column(head="Accepted length", metric="acceptLength"),
     Column(head="Accepted", metric="acceptRate", unit=lambda _: ("%", 100.0)),
     Column(head="Proposed", metric="draftTokens"),
+    Column(head="J a token", metric="energyPerToken"),
     *(
         Column(
             head=f"{family.short} {stat}", metric=metric, unit=lambda most: ("s", 1.0) if most >= 1 else ("ms", 1000.0)
