@@ -117,6 +117,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "promotion.changes": "Immediate",
     },
     "begins": {
+        "accelerator.pricePerHour": "2.5",
         "benchmark.podLabels": {"queue": "b"},
         "benchmark.queueName": "others",
         "promotion.untilDecided": "Nothing",

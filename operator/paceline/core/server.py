@@ -8,7 +8,7 @@ from pydantic import Field
 
 from paceline.core.model import model
 from paceline.core.tree import Model
-from paceline.core.types import DeviceSelector, LabelKey, LabelValue, ObjectName, Quantity, SecretsKey, Unique
+from paceline.core.types import Amount, DeviceSelector, LabelKey, LabelValue, ObjectName, Quantity, SecretsKey, Unique
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
@@ -65,6 +65,9 @@ class Accelerator:
     """For TPU slices: value of the label cloud.google.com/gke-tpu-topology, for example 2x2."""
     memory: Quantity | None = None
     """Memory of one accelerator, for example 80Gi; known for common products if absent."""
+    price_per_hour: Amount | None = None
+    """Price of one accelerator per hour, as a decimal string in any one currency. Reports then show costs; nothing is
+    measured or served otherwise."""
     device_class_name: ObjectName | None = None
     """DeviceClass whose devices pods claim, instead of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
     and the DRA driver of the devices."""

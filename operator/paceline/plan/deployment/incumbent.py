@@ -163,7 +163,8 @@ def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: S
     if (before.target.source, before.target.commit) != (server.target.source, server.target.commit):
         yield "the target changed, and with it the answers"
     now = server.accelerator
-    if replace(before.accelerator, tensor_parallel_size=now.tensor_parallel_size, memory=now.memory) != now:
+    others = {name: getattr(now, name) for name in ("tensor_parallel_size", "memory", "price_per_hour")}
+    if replace(before.accelerator, **others) != now:
         yield "spec.accelerator changed"
     points = (len(pool.arms) + 1) * len(pool.workloads)
     if pool.search is None and points > MOST_POINTS:
