@@ -1,7 +1,7 @@
 """The configuration that all arms of a comparison share: everything about a server except its speculation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -89,6 +89,11 @@ class Accelerator:
         device plugin says in the resource's name, or else in the node's product label."""
         shared = self.product.endswith("-SHARED") or self.resource_name.endswith(".shared")
         return 0 if shared else self.count
+
+    @property
+    def unpriced(self) -> "Accelerator":
+        """Without the price, which shapes no server."""
+        return replace(self, price_per_hour=None)
 
     @property
     def counted_as(self) -> str:

@@ -18,9 +18,8 @@ def revision_of(server: Server, arm: Arm) -> str:
     counts only through its effects on the server, so that a different load restarts a server only if needed; the price
     of accelerators does not count."""
     server = server_of(server, arm)
-    accelerator = replace(server.accelerator, price_per_hour=None)
     inputs = {
-        "server": without_defaults(replace(server, max_concurrency=1, accelerator=accelerator)),
+        "server": without_defaults(replace(server, max_concurrency=1, accelerator=server.accelerator.unpriced)),
         "running_requests": ENGINES[server.engine.type].running_requests(server),
         "draft": without_defaults(arm.draft),
         "tree": without_defaults(arm.tree),

@@ -163,8 +163,7 @@ def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: S
     if (before.target.source, before.target.commit) != (server.target.source, server.target.commit):
         yield "the target changed, and with it the answers"
     now = server.accelerator
-    others = {name: getattr(now, name) for name in ("tensor_parallel_size", "memory", "price_per_hour")}
-    if replace(before.accelerator, **others) != now:
+    if replace(before.accelerator, tensor_parallel_size=now.tensor_parallel_size, memory=now.memory) != now.unpriced:
         yield "spec.accelerator changed"
     points = (len(pool.arms) + 1) * len(pool.workloads)
     if pool.search is None and points > MOST_POINTS:
