@@ -215,6 +215,37 @@ def test_who_names_it_decides(metric: str) -> None:
     assert arm.reason != "LimitExceeded"
 
 
+class TestEnergy:
+    """`energyPerToken` is bounded like a latency where a limit names it: faster at too many joules is rejected."""
+
+    rule = core.Gate(limits=(Limit(metric="energyPerToken", max_increase=0.1),))
+
+    def decided(self, joules: float | None, rule: core.Gate = rule) -> core.ArmVerdict:
+        used = {"baseline": 2.0, "candidate": joules}
+        measurements = [
+            replace(m, metrics={} if (found := used[m.arm]) is None else {"energyPerToken": found})
+            for m in measure(against(dict.fromkeys(CLOSED, 1.3)), cv=0.003, seed=1)
+        ]
+        weights = dict.fromkeys(CLOSED, 1.0)
+        return gate.decide(rule, ["baseline", "candidate"], weights, measurements).arms["candidate"]
+
+    def test_as_much_as_the_baseline_is_let_pass(self) -> None:
+        assert self.decided(2.1).outcome is ArmOutcome.PROMOTABLE
+
+    def test_faster_at_more_than_is_allowed_is_rejected(self, says: Says) -> None:
+        arm = self.decided(2.6)
+        assert (arm.outcome, arm.reason) == (ArmOutcome.REJECTED, "LimitExceeded")
+        says(arm.message)
+
+    def test_where_it_is_unknown_it_is_not_shown(self, says: Says) -> None:
+        arm = self.decided(None)
+        assert arm.outcome is ArmOutcome.UNDECIDED
+        says(arm.message)
+
+    def test_nobody_asks_for_it_who_does_not_name_it(self) -> None:
+        assert self.decided(9.0, core.Gate()).outcome is ArmOutcome.PROMOTABLE
+
+
 class TestCapacity:
     """`kvTokens` may fall by at most a fraction; it is the server's, whatever that is measured on."""
 

@@ -101,6 +101,15 @@ def test_it_goes_at_once(path: str, says: Says) -> None:
     assert f"`{path}`" in row("at once") or f"`{path.partition('.')[0]}`" in row("at once")
 
 
+def test_a_price_changes_nothing_that_serves_or_is_measured() -> None:
+    world = World()
+    promoted(world, "latency")
+    before = world.memory("latency"), world.runs("latency")
+    world.edit("a price", lambda spec: edited(spec, "accelerator.pricePerHour", "2.5"))
+    assert (world.memory("latency"), world.runs("latency")) == before
+    assert world.condition("ChangePending") == ""
+
+
 @pytest.mark.parametrize("path", MOVED)
 def test_it_moves_what_serves(path: str) -> None:
     world = serving(path, MOVED[path])

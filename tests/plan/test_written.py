@@ -18,7 +18,7 @@ from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_rollback import KEY as ROLLBACK
 from tests.plan.test_rollback import PROMOTE
 from tests.plan.test_sweep import CROSSING
-from tests.support.answers import died, not_compared, otherwise
+from tests.support.answers import died, not_compared, otherwise, using
 from tests.support.campaigns import LATENCY
 from tests.support.guard import NARROW_IS_SLOWER, dropped, guarded, hung, promoted_anyway
 from tests.support.imported import allow, apply, file
@@ -114,6 +114,13 @@ def of_own_arguments() -> Seen:
     world.round_ends(wide=not_compared)
     for _ in range(2):
         world.round_ends(wide=otherwise)
+    return world
+
+
+def of_energy() -> Seen:
+    world = serving(example("latency"))
+    for _ in range(3):
+        world.round_ends(baseline=using(1.0), wide=using(1.3))
     return world
 
 
@@ -264,6 +271,7 @@ STORIES = (
     of_prompts,
     of_two_loads,
     of_own_arguments,
+    of_energy,
     of_two_servers,
     against_the_verdict,
     too_late,

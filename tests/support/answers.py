@@ -104,6 +104,11 @@ def half_failed(found: Replicate) -> Replicate:
     )
 
 
+def using(joules: float) -> Spoiled:
+    """So many joules per output token."""
+    return lambda found: _points(found, lambda point: replace(point, energy_per_token=joules))
+
+
 def shared(found: Replicate) -> Replicate:
     """Somebody else asked the server for something meanwhile."""
     return replace(

@@ -120,6 +120,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "promotion.maxOutputChange": "50%",
     },
     "begins": {
+        "accelerator.pricePerHour": "2.5",
         "benchmark.podLabels": {"queue": "b"},
         "benchmark.queueName": "others",
         "promotion.untilDecided": "Nothing",

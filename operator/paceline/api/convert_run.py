@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -116,6 +117,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
 
 def served_spec(server: core.Server, arm: core.Arm) -> dict[str, Any]:
     """A server as it is served, in the form of a run's spec."""
+    server = replace(server, accelerator=server.accelerator.unpriced)
     written = ServedSpec(**_server_fields(server), arm=_arm_spec(arm, server.engine))
     return written.model_dump(mode="json", by_alias=True, exclude_none=True)
 

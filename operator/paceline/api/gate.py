@@ -11,7 +11,7 @@ from paceline.core import Limit
 from paceline.core.types import Amount, Confidence, PercentageBelow100, Unique
 
 BOUNDS = {"kvTokens": "maxDecrease", "retractions": "max"}
-"""Metric → the field that bounds it; maxIncrease bounds all others, which are latencies."""
+"""Metric → the field that bounds it; maxIncrease bounds all others: latencies and energyPerToken."""
 
 
 def _bounded_by(bound: str, metrics: str, description: str) -> Rule:
@@ -26,7 +26,7 @@ def _bounded_by(bound: str, metrics: str, description: str) -> Rule:
 RULES: Mapping[type[Any], tuple[Rule, ...]] = {
     Limit: (
         *(_bounded_by(bound, f"self.metric == '{metric}'", metric) for metric, bound in BOUNDS.items()),
-        _bounded_by("maxIncrease", f"!(self.metric in {list(BOUNDS)})", "a latency"),
+        _bounded_by("maxIncrease", f"!(self.metric in {list(BOUNDS)})", "a latency or energyPerToken"),
     ),
 }
 
@@ -52,8 +52,8 @@ class GateSpec(SchemaModel):
     and on every workload; 3% if absent."""
     confidence: Confidence | None = None
     """Confidence of the whole decision, over all candidates and looks; 95% if absent."""
-    limits: Annotated[tuple[Limit, ...], Field(max_length=9), Unique(("metric",))] | None = None
-    """Bounds on latencies and memory."""
+    limits: Annotated[tuple[Limit, ...], Field(max_length=10), Unique(("metric",))] | None = None
+    """Bounds on latencies, energy and memory."""
     decide_after_rounds: (
         Annotated[tuple[Annotated[int, Field(ge=2, le=50)], ...], Field(min_length=1, max_length=8), Unique()] | None
     ) = None

@@ -41,6 +41,9 @@ class Result:
     """Upper bound of `ratio`, at the confidence of the whole table."""
     accept_length: Number3 | None = None
     """Mean acceptance length."""
+    energy: Number4 | None = None
+    """Candidate's joules per output token divided by the baseline's: geometric mean over rounds. Absent if no round
+    knows both."""
     concurrency: Annotated[Number3 | None, INTERNAL] = None
     """Candidate's mean number of requests under way."""
     mean_ttft: Annotated[Number | None, INTERNAL] = None

@@ -112,7 +112,7 @@ class RuleInput(InputPart):
 
 
 class LimitInput(RuleInput):
-    """One of three bounds: a latency may rise by a fraction, kvTokens may fall by a fraction, a count has a maximum."""
+    """One of three bounds: a latency or the energy may rise, kvTokens may fall by a fraction, a count has a maximum."""
 
     metric: Annotated[str, AfterValidator(_limited)]
     max_increase: Annotated[InputShare, Field(ge=0, lt=10)] | None = None

@@ -14,13 +14,22 @@ class Limit:
     """A bound on a metric other than throughput."""
 
     metric: Literal[
-        "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E", "kvTokens", "retractions"
+        "meanTTFT",
+        "p95TTFT",
+        "meanTPOT",
+        "p95TPOT",
+        "p99ITL",
+        "meanE2E",
+        "p95E2E",
+        "energyPerToken",
+        "kvTokens",
+        "retractions",
     ]
-    """Metric: a latency, kvTokens (capacity of the KV cache in tokens), or retractions (requests of a workload that a
-    server takes back when memory runs out)."""
+    """Metric: a latency, energyPerToken (joules per output token), kvTokens (capacity of the KV cache in tokens), or
+    retractions (requests of a workload that a server takes back when memory runs out)."""
     max_increase: Percentage | None = None
-    """How far a latency may exceed the baseline's. At a request rate, if neither meanTTFT nor p95TTFT is listed,
-    meanTTFT may rise by 25%."""
+    """How far a latency or energyPerToken may exceed the baseline's. At a request rate, if neither meanTTFT nor p95TTFT
+    is listed, meanTTFT may rise by 25%. Energy has no limit unless it is listed; a round without it shows nothing."""
     max_decrease: PercentageBelow100 | None = None
     """How far kvTokens may fall below the baseline's."""
     max: Annotated[int, Field(ge=0, le=100000)] | None = None

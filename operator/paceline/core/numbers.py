@@ -71,6 +71,9 @@ class Numbers:
     """Median tokens of an answer."""
     p99_output: Count | None = None
     """99th percentile of the tokens of an answer."""
+    energy_per_token: Number | None = None
+    """Joules of all of the arm's GPUs per output token, by NVML's counter, from just before the load to just after it.
+    Absent if a GPU is shared or has no counter."""
     worst_decile: Number | None = None
     """Candidate only: a tenth of the prompts has at most this speed-up over the same prompt at the baseline in the same
     round."""

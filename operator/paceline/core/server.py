@@ -1,14 +1,14 @@
 """The configuration that all arms of a comparison share: everything about a server except its speculation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from paceline.core.model import model
 from paceline.core.tree import Model
-from paceline.core.types import DeviceSelector, LabelKey, LabelValue, ObjectName, Quantity, SecretsKey, Unique
+from paceline.core.types import Amount, DeviceSelector, LabelKey, LabelValue, ObjectName, Quantity, SecretsKey, Unique
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
@@ -65,6 +65,9 @@ class Accelerator:
     """For TPU slices: value of the label cloud.google.com/gke-tpu-topology, for example 2x2."""
     memory: Quantity | None = None
     """Memory of one accelerator, for example 80Gi; known for common products if absent."""
+    price_per_hour: Amount | None = None
+    """Price of one accelerator per hour, as a decimal string in any one currency. Reports then show costs; nothing is
+    measured or served otherwise."""
     device_class_name: ObjectName | None = None
     """DeviceClass whose devices pods claim, instead of resourceName, for example gpu.nvidia.com. Needs Kubernetes 1.34
     and the DRA driver of the devices."""
@@ -79,6 +82,18 @@ class Accelerator:
     def claims(self) -> bool:
         """Whether pods get their accelerators through a ResourceClaim."""
         return bool(self.device_class_name)
+
+    @property
+    def own(self) -> int:
+        """How many a server has for itself on a node; 0 if they are shared by time-slicing or MPS, which NVIDIA's
+        device plugin says in the resource's name, or else in the node's product label."""
+        shared = self.product.endswith("-SHARED") or self.resource_name.endswith(".shared")
+        return 0 if shared else self.count
+
+    @property
+    def unpriced(self) -> "Accelerator":
+        """Without the price, which shapes no server."""
+        return replace(self, price_per_hour=None)
 
     @property
     def counted_as(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from paceline.core import INCUMBENT
 from paceline.core.manifest import Object
 from paceline.core.text import count
-from paceline.evidence.fingerprint import ENOUGH, WHY
+from paceline.evidence.fingerprint import ENOUGH, PRICE, WHY
 
 _WORDS = {
     "target.source": "the target",
@@ -23,8 +23,8 @@ WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", 
 _FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = (*WHY, "pool", "arms", "workloads")
-NO_QUESTION = ("gate.roundsOf",)
-"""Paths that say how a question is answered, not what it asks; a deployment's spec does not have them."""
+NO_QUESTION = ("gate.roundsOf", f"accelerator.{PRICE}")
+"""Paths that say how a question is answered or what that costs, not what it asks."""
 _MOST = 4
 """Maximum number of listed changes; the others are counted."""
 

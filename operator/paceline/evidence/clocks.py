@@ -1,8 +1,8 @@
-"""The driver's readings of the GPUs right before and after each load: clocks, power, temperature, and what throttled
-the clocks.
+"""The driver's readings of the GPUs right before and after each load: clocks, power, temperature, what throttled the
+clocks, and the counter of energy (`energy`).
 
-They explain a result and decide nothing: an arm that draws so much power that its GPUs slow down does so in service
-too. A value that nvidia-smi does not know ("[N/A]") is None; a node without nvidia-smi has no readings.
+The clocks explain a result and decide nothing: an arm that draws so much power that its GPUs slow down does so in
+service too. A value that nvidia-smi does not know ("[N/A]") is None; a node without nvidia-smi has no readings.
 """
 
 import csv
@@ -48,6 +48,10 @@ class Reading:
     celsius: int | None = None
     reasons: int = 0
     held: Mapping[int, int] = field(default_factory=dict)
+    millijoules: int | None = None
+    """Energy since the driver was loaded."""
+    shared: str = ""
+    """Why that is not the arm's own energy: a key of `energy.SHARED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +78,16 @@ class Clocks:
 
 
 def read_clocks(text: str) -> tuple[Reading, ...]:
-    """Parse the wrapper's file: a line of field names, then one line per GPU. Malformed lines are skipped."""
-    names, *lines = csv.reader(text.splitlines(), skipinitialspace=True) if text.strip() else [[]]
-    return tuple(_reading(dict(zip(names, line, strict=True))) for line in lines if len(line) == len(names))
+    """Parse the wrapper's file: a line of field names, then one line per GPU; after an empty line the same for the
+    energy. Malformed lines are skipped."""
+    gpus, _, energy = text.partition("\n\n")
+    counted = {row.get("uuid"): row for row in _rows(energy)}
+    return tuple(_reading({**counted.get(row.get("uuid"), {}), **row}) for row in _rows(gpus))
+
+
+def _rows(table: str) -> Iterator[Mapping[str, str]]:
+    names, *lines = csv.reader(table.splitlines(), skipinitialspace=True) if table.strip() else [[]]
+    return (dict(zip(names, line, strict=True)) for line in lines if len(line) == len(names))
 
 
 def _reading(fields: Mapping[str, str]) -> Reading:
@@ -89,6 +100,8 @@ def _reading(fields: Mapping[str, str]) -> Reading:
         celsius=_whole(fields.get("temperature.gpu")),
         reasons=next((_bits(fields[name]) for name in ACTIVE if fields.get(name, "").startswith("0x")), 0),
         held={bit: held for name, bit in _COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
+        millijoules=_whole(fields.get("energy")),
+        shared=fields.get("shared", ""),
     )
 
 

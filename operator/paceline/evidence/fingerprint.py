@@ -19,6 +19,8 @@ _RULE = ("gate", "search", "sweep", "budget")
 SERVER_FIELDS = ("target", "engine", "accelerator", "cache", "nodeSelector", "tolerations")
 """Fields shared by all arms of a run. `maxConcurrency` is not one: it bounds the number of requests but does not shape
 any."""
+PRICE = "pricePerHour"
+"""Field of the accelerator that only reports read. No hash covers it."""
 _KEPT = 256
 """Maximum number of specs with cached hashes: one pass hashes its pools' specs and their runs' many times."""
 RETRACTIONS = "retractions"
@@ -29,7 +31,7 @@ RETRACTIONS = "retractions"
 def question(spec: Object) -> str:
     """Ten hex digits that identify a run's question. Specs that differ only in where rounds come from, or in empty
     fields, ask the same question; so a field added by a later release changes the hash only where it is used."""
-    asked = without_incumbent(spec)
+    asked = _unpriced(without_incumbent(spec))
     gate = _without(asked.get("gate") or {}, ("roundsOf",))
     return _digest(
         {
@@ -75,7 +77,8 @@ def without_incumbent(spec: Object) -> Object:
 
 def same_server(spec: Object, other: Object) -> bool:
     """Whether both specs start their arms with the same arguments, except those for speculation."""
-    return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER_FIELDS)
+    one, two = _unpriced(spec), _unpriced(other)
+    return all(without_empty(one.get(key)) == without_empty(two.get(key)) for key in SERVER_FIELDS)
 
 
 def narrowed(spec: Object, names: Collection[str]) -> Object:
@@ -92,13 +95,17 @@ def _measured(spec: Object) -> Object:
     gate, search = spec.get("gate") or {}, spec.get("search") or {}
     limits = {limit.get("metric"): limit.get("max") for limit in gate.get("limits") or ()}
     return {
-        **_without(spec, (*WHY, *_RULE)),
+        **_without(_unpriced(spec), (*WHY, *_RULE)),
         "arms": _arms(without_incumbent(spec)),
         "purpose": _purpose(spec),
         "parity": gate.get("parity"),
         "workloads": _workloads(spec, ENOUGH, "weight"),
         RETRACTIONS: limits.get(RETRACTIONS) or search.get(RETRACTIONS) or None,
     }
+
+
+def _unpriced(spec: Object) -> Object:
+    return {**spec, "accelerator": _without(spec.get("accelerator") or {}, (PRICE,))}
 
 
 def _arms(spec: Object) -> list[Object]:

@@ -106,6 +106,8 @@ class Replicate:
     """Capacity of the server's KV cache in tokens, if reported."""
     clocks: Clocks | None = None
     """State of the GPUs around the loads; None without a driver."""
+    no_energy: str = ""
+    """Why the energy of a load is unknown; "" if it is known, and without a driver."""
     points: tuple[Point, ...] = ()
     outputs: Outputs | None = None
     """None: not asked for, or the round ended before it."""

@@ -132,6 +132,7 @@ def _replicate(one: Replicate) -> Replicate:
         start_seconds=_measured(one.start_seconds),
         exit_code=None if one.exit_code is None else max(-(2**31), min(2**31 - 1, one.exit_code)),
         error=one.error[:_LONGEST_ERROR],
+        no_energy=one.no_energy[:_LONGEST_ERROR],
         rest_sha256=_word(one.rest_sha256),
         differing=_measured(one.differing) or 0,
         version=_word(one.version),

@@ -99,6 +99,8 @@ class RoundPlan:
     within one. Empty: every arm is measured on all workloads."""
     claimed: bool = False
     """The accelerators come by a claim of the pod: the kubelet gives the same to each container that names it."""
+    own_gpus: int = 0
+    """GPUs of each arm that no other pod shares; 0 if others may: then nobody knows an arm's energy."""
     prompt_round: int | None = None
     """The round whose prompts are sent; None: this round's own prompts."""
     start_timeout_seconds: float = 1800.0
@@ -162,7 +164,7 @@ class RoundPlan:
                     del arm[key]
         if self.parity is None:
             del raw["parity"]
-        for key in ("parity_required", "apart", "cells", "claimed", "retractions", "workload_timeouts"):
+        for key in ("parity_required", "apart", "cells", "claimed", "own_gpus", "retractions", "workload_timeouts"):
             if not raw[key]:
                 del raw[key]
         for key in ("moved", "prompt_round"):

@@ -87,6 +87,7 @@ def round_record(
             *load_notes(plan, judged),
             *repeated_note(plan.workloads, plan.drawn, result.prompts),
             *clocks.throttle_note((replicate.arm, replicate.clocks) for replicate in result.replicates),
+            *_energy_notes(result.replicates),
             *result.notes,
         ),
         inputs=tuple(_inputs(judged)),
@@ -131,6 +132,16 @@ def _unseen_notes(plan: RoundPlan) -> Iterator[str]:
         arms = [arm.name for arm in plan.arms if name in arm.unseen]
         if arms:
             yield note if len(arms) == len(plan.arms) else f"{', '.join(arms)}: {note}"
+
+
+def _energy_notes(replicates: Sequence[Replicate]) -> Iterator[str]:
+    """One note per reason why the energy is unknown, with the arms."""
+    arms: dict[str, list[str]] = defaultdict(list)
+    for one in replicates:
+        if one.no_energy:
+            arms[one.no_energy].append(one.arm)
+    for why, names in arms.items():
+        yield f"energy is unknown on {', '.join(names)}: {why}"
 
 
 def _fewer_note(plan: RoundPlan) -> list[str]:

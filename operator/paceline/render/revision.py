@@ -15,10 +15,11 @@ from paceline.render.serving import REVISION_LABEL, labels
 @by_identity(64)
 def revision_of(server: Server, arm: Arm) -> str:
     """Ten hex digits. Values equal to their default are left out, so that new fields change no revision. The load
-    counts only through its effects on the server, so that a different load restarts a server only if needed."""
+    counts only through its effects on the server, so that a different load restarts a server only if needed; the price
+    of accelerators does not count."""
     server = server_of(server, arm)
     inputs = {
-        "server": without_defaults(replace(server, max_concurrency=1)),
+        "server": without_defaults(replace(server, max_concurrency=1, accelerator=server.accelerator.unpriced)),
         "running_requests": ENGINES[server.engine.type].running_requests(server),
         "draft": without_defaults(arm.draft),
         "tree": without_defaults(arm.tree),

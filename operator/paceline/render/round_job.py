@@ -87,6 +87,7 @@ def round_plan(
         prompt_round=SEARCHED_PROMPTS if cells else None,
         apart=run.purpose is Purpose.SWEEP,
         claimed=run.server.accelerator.claims,
+        own_gpus=run.server.accelerator.own,
         retractions=run.gate.retractions,
         files=prompt_files(run),
         # Names may repeat, in another namespace on the same volume or after the run was deleted; uids do not.
@@ -216,12 +217,14 @@ def _laid_over(server: Manifest, over: Mapping[str, Any]) -> Manifest:
 
 def _arms(servers: Mapping[str, Manifest], plan: RoundPlan) -> list[Manifest]:
     """A container for each arm, in the order of the round."""
-    script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
+    wrapper, energy = (
+        as_it_is(resources.files("paceline.render").joinpath(name).read_text()) for name in ("wrapper.sh", "energy.py")
+    )
     return [
         {
             **{key: value for key, value in servers[arm.name].items() if key != "ports"},
             "name": arm_container(arm.name),
-            "command": ["sh", "-c", as_it_is(script)],
+            "command": ["sh", "-c", wrapper, "wrapper", energy],
             "env": [
                 *servers[arm.name].get("env", ()),
                 {"name": "PACELINE_ARM", "value": arm.name},

@@ -13,7 +13,8 @@
 #   ARM/end     nothing more is wanted of this arm    kernels  files in PACELINE_KERNELS; again with every look
 #                                                     ready    the last of these, before the server
 #                                                     pid      of the server, which leads its own session and group
-#                                                     clocks.N its answer: the fields' names, then a line a GPU
+#                                                     clocks.N its answer: the fields' names, then a line a GPU; then,
+#                                                              if it can be read, the same of the energy counters
 #                                                     log      of the server, whole; it goes to our stdout too
 #                                                     alive    its time says that we live
 #                                                     exit     status, and "stopped" if it ended at our word; written
@@ -23,14 +24,15 @@
 # can write into out, too, and so fake its own end; the next arm starts only once this container has ended, and with it
 # every process in it.
 #
-# PACELINE_DEVICES, where it is set, are the only GPUs that the driver is asked about.
+# PACELINE_DEVICES, where it is set, are the only GPUs that the driver is asked about. The first argument is the text of
+# energy.py.
 #
 # We exit 0 after end or done, whatever the server did: the next arm is to run. 70 if the heartbeat stands still for
 # PACELINE_HEARTBEAT_SECONDS (30) or does not begin within PACELINE_CLIENT_SECONDS (300); 143 on SIGTERM. A server that
 # still runs is ended first, every time.
 set -u
 in=${PACELINE_CTL:-/ctl}/in out=${PACELINE_OUT:-/ctl/out}
-arm=$in/$PACELINE_ARM
+arm=$in/$PACELINE_ARM counters=${1:-}
 patience=${PACELINE_CLIENT_SECONDS:-300} # until the first heartbeat; then the other
 grace=${PACELINE_GRACE_SECONDS:-5}       # from SIGTERM to SIGKILL
 child='' over='' beat='' look=1
@@ -43,6 +45,9 @@ nap() { # alive without a process, for a server is being measured, and by no nam
 }
 smi() {
   timeout 10 nvidia-smi ${PACELINE_DEVICES:+-i "$PACELINE_DEVICES"} --query-gpu="$1" --format=csv,noheader,nounits
+} 2>/dev/null
+joules() { # the energy counters of the GPUs in nvidia-smi's lines; nothing without python3 or the driver's library
+  if [ -n "$counters" ] && [ -n "$1" ]; then printf '%s\n' "$1" | timeout 5 python3 -I -S -c "$counters" "$child"; fi
 } 2>/dev/null
 gpus() { smi "$1" | sort -n | tail -n 1; }
 memory() { # MiB used on the fullest GPU; nothing where that is unknown ("[N/A]", "[Not Supported]")
@@ -130,8 +135,11 @@ while [ -z "$over" ]; do
   if [ -e "$arm/look.$look" ]; then
     tell memory "$(memory)"
     kernels
+    rows=$(smi "$asked") energy=$(joules "$rows")
     tell "clocks.$look" "$asked
-$(smi "$asked")"
+$rows${energy:+
+
+$energy}"
     look=$((look + 1))
   fi
   if [ -e "$in/done" ] || [ -e "$arm/end" ]; then

@@ -65,6 +65,7 @@ def run(manifest: Object) -> RunView:
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
     values = tuple(measured.values(arms, workloads, rounds))
+    values = (*values, *measured.costs(spec, values))
     swept = crossing if sweeps else None
     head, _, rest = swept.sentence.partition(": ") if swept else ("", "", "")
     if searching:
@@ -118,7 +119,7 @@ def run(manifest: Object) -> RunView:
         ),
         noise=finite(status.noise),
         configuration=facts.configuration(searched.with_first_arms(manifest) if searching else manifest, rounds),
-        cost=facts.cost_view(status, rounds),
+        cost=facts.cost_view(status, rounds, read.price(spec)),
         provenance=tuple(facts.provenance(manifest, status, rounds, rule)),
     )
 

@@ -18,6 +18,7 @@ from paceline.engines import ENGINES
 from paceline.evidence.engine_differences import EngineDifferences, engine_differences
 from paceline.report.model import ConfigurationView, CostView, DifferenceView
 from paceline.report.read import has_incumbent, model_name, named_workload
+from paceline.report.text import change
 
 ABSENT = ""
 
@@ -114,12 +115,19 @@ def resolved_arguments(arms: Sequence[str], rounds: Sequence[Round]) -> list[dic
     seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
     for entry in rounds:
         for replicate in entry.replicates:
-            kept = {"KV cache, tokens": replicate.kv_tokens} if replicate.kv_tokens else {}
-            for key, value in {**replicate.resolved, **kept}.items():
+            for key, value in {**replicate.resolved, **_kv_tokens(replicate, entry)}.items():
                 values = seen.get(replicate.arm, {}).setdefault(key, [])
                 if str(value) not in values:
                     values.append(str(value))
     return [{key: " or ".join(values) for key, values in seen[arm].items()} for arm in arms]
+
+
+def _kv_tokens(replicate: recorded.ReplicateRecord, entry: Round) -> dict[str, str]:
+    """The capacity of the KV cache, and what the draft takes of it: the change from the baseline's in that round."""
+    mine = replicate.kv_tokens
+    base = next((one.kv_tokens for one in entry.replicates if one.arm == core.BASELINE), None)
+    beside = f" ({change(mine / base - 1)})" if mine and base and mine != base else ""
+    return {"KV cache, tokens": f"{mine}{beside}"} if mine else {}
 
 
 def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -131,7 +139,7 @@ def _commands(manifest: Object) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ()
 
 
-def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView:
+def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round], price: float | None) -> CostView:
     """The cost of the run's own rounds; reused rounds were paid for by another run."""
     rounds = [entry for entry in measured if not entry.run]
     took = status.cost or run_status.RunCost()
@@ -147,6 +155,7 @@ def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round]) -> CostView
         starting=sum(finite(replicate.start_seconds) or 0 for replicate in replicates),
         measuring=sum(tokens / rate for tokens, rate in loads if rate > 0),
         held=sum((end - start).total_seconds() for start, end in times if start and end),
+        price=price,
     )
 
 

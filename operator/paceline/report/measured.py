@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from paceline import core, gate
@@ -21,6 +22,8 @@ _ELSEWHERE = frozenset({
 """
 _METRICS = tuple(slot.wire for slot in slots(PointRecord) if inner(slot.type) is float and slot.name not in _ELSEWHERE)
 """The measurements of a point that are shown, by their names in status."""
+_SPEEDS = ("outputThroughput", "steadyThroughput")
+"""Metrics of throughput, the one that is preferred last."""
 
 
 def _judged(point: PointRecord) -> float | None:
@@ -54,6 +57,28 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                         rounds=len(mine),
                         change=math.expm1(math.fsum(paired) / len(paired)) if paired and arm != arms[0] else None,
                     )
+
+
+COST = "costPerMillion"
+
+
+def costs(spec: Object, values: Iterable[Value]) -> Iterator[Value]:
+    """What a million output tokens cost at `accelerator.pricePerHour`, on GPUs that are busy as under the load: of each
+    throughput in the steady window, or else of the whole load."""
+    price = read.price(spec)
+    if price is None:
+        return
+    a_second = price * read.gpus_of(spec) / 3600
+    speeds = {(v.arm, v.workload): v for metric in _SPEEDS for v in values if v.metric == metric}
+    for speed in speeds.values():
+        yield replace(
+            speed,
+            metric=COST,
+            typical=1e6 * a_second / speed.typical,
+            least=1e6 * a_second / speed.most,
+            most=1e6 * a_second / speed.least,
+            change=None if speed.change is None else 1 / (1 + speed.change) - 1,
+        )
 
 
 def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[CountsView]:

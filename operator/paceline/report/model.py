@@ -300,6 +300,8 @@ class CostView:
     measuring: float
     held: float
     """Seconds from start to end of all rounds, summed."""
+    price: float | None = None
+    """Of an accelerator per hour."""
 
     @property
     def floor_seconds(self) -> int | None:

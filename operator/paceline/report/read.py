@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from paceline.core import BASELINE, INCUMBENT, Bounds, Gate, Limit, default_looks
 from paceline.core.manifest import Object
-from paceline.core.record import finite
+from paceline.core.record import finite, number
 from paceline.core.text import fraction
 from paceline.core.workload import workload_name
 
@@ -101,3 +101,15 @@ def model_name(entry: Object) -> str:
     """hf://OWNER/NAME@COMMIT, with the revision if the commit is not known. Also for prompts."""
     at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
     return "@".join(filter(None, [entry.get("source", ""), at]))
+
+
+def gpus_of(spec: Object) -> int:
+    """Accelerators of a server."""
+    accelerator = spec["accelerator"]
+    return max(1, (accelerator.get("count") or 1) * (accelerator.get("nodes") or 1))
+
+
+def price(spec: Object) -> float | None:
+    """Of one accelerator per hour, if it is written."""
+    written = number(spec["accelerator"].get("pricePerHour"))
+    return written if written > 0 else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
+from paceline.report.measured import COST
 from paceline.report.model import CostView, EffectView, LimitEffect, RunView, Shown, Value
 from paceline.report.search_model import SearchView, Throughput
 from paceline.report.text import (
@@ -198,6 +199,8 @@ _COLUMNS = (
     Column(head="Accepted length", metric="acceptLength"),
     Column(head="Accepted", metric="acceptRate", unit=lambda _: ("%", 100.0)),
     Column(head="Proposed", metric="draftTokens"),
+    Column(head="J a token", metric="energyPerToken"),
+    Column(head="Cost of a million tokens", metric=COST),
     *(
         Column(
             head=f"{family.short} {stat}", metric=metric, unit=lambda most: ("s", 1.0) if most >= 1 else ("ms", 1000.0)
@@ -223,6 +226,8 @@ def costs_table(run: RunView) -> Iterator[tuple[str, str]]:
         yield "Server starts besides the grid's", starts
     if run.cost.gpu_seconds is not None:
         yield "GPU time", f"{run.cost.gpu_seconds / 3600:.2f} h ({run.cost.gpu_seconds:,} GPU-seconds)"
+    if run.cost.gpu_seconds and run.cost.price is not None:
+        yield "At accelerator.pricePerHour", f"{run.cost.price * run.cost.gpu_seconds / 3600:,.2f}"
     if run.cost.gpu_seconds and run.cost.idle_gpu_seconds is not None:
         share = run.cost.idle_gpu_seconds / run.cost.gpu_seconds
         yield "Of it neither start nor measurement", f"{share:.0%} ({run.cost.idle_gpu_seconds:,} GPU-seconds)"

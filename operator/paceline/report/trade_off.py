@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.core.manifest import Object
 from paceline.report.model import LoadView, TradeOff, Value
-from paceline.report.read import at_one_load, named_workload
+from paceline.report.read import at_one_load, gpus_of, named_workload
 
 THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 
@@ -12,8 +12,7 @@ THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 def trade_offs(spec: Object, values: Sequence[Value]) -> Iterator[TradeOff]:
     """For each dataset measured in closed loops at two or more concurrencies, a line per arm. At a rate a dataset has
     only one load."""
-    accelerator = spec["accelerator"]
-    gpus = max(1, (accelerator.get("count") or 1) * (accelerator.get("nodes") or 1))
+    gpus = gpus_of(spec)
     typical = {(value.metric, value.arm, value.workload): value.typical for value in values}
     loops = [one for one in spec["workloads"] if at_one_load(one)]
     for dataset in dict.fromkeys(one["name"] for one in loops):

@@ -177,6 +177,7 @@ OTHER_WORDS = {
     "p99ITL": METRIC,
     "meanE2E": METRIC,
     "p95E2E": METRIC,
+    "energyPerToken": METRIC,
     "kvTokens": METRIC,
     "retractions": METRIC,
     **dict.fromkeys(get_args(ProfiledField), "what is locked is named as its field is"),

@@ -7,6 +7,7 @@ import pytest
 
 from paceline.core import canonical
 from paceline.evidence import fingerprint, narrowed, question, same_arms, same_server, surroundings
+from paceline.evidence.changes import changes
 
 LIMIT = {"metric": "retractions", "max": 3}
 SPEC: dict[str, Any] = {
@@ -56,6 +57,14 @@ def test_a_field_that_nobody_uses_moves_nothing() -> None:
     later = {**SPEC, "new": {"inner": []}, "newer": None, "empty": ""}
     assert (fingerprint(later), question(later)) == (fingerprint(SPEC), question(SPEC))
     assert fingerprint({**SPEC, "zero": 0}) != fingerprint(SPEC)
+
+
+def test_a_price_is_in_no_hash() -> None:
+    priced = {**SPEC, "accelerator": {**SPEC.get("accelerator", {}), "pricePerHour": "2.5"}}
+    assert (fingerprint(priced), question(priced)) == (fingerprint(SPEC), question(SPEC))
+    assert surroundings(priced) == surroundings(SPEC)
+    assert same_server(priced, SPEC)
+    assert list(changes(SPEC, priced)) == []
 
 
 def test_the_incumbent_is_in_no_hash() -> None:

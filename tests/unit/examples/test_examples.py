@@ -14,7 +14,10 @@ from paceline.render.round_job import as_it_is
 
 GOLDEN = Path(__file__).with_name("golden")
 INDENT = " " * 10
-WRAPPER = indent(as_it_is((resources.files("paceline.render") / "wrapper.sh").read_text()), INDENT)
+SCRIPTS = {
+    f"{INDENT}({name})\n": indent(as_it_is((resources.files("paceline.render") / name).read_text()), INDENT)
+    for name in ("wrapper.sh", "energy.py")
+}
 
 every = pytest.mark.parametrize("path", [*FILES, *RUNS], ids=lambda path: path.stem)
 
@@ -27,9 +30,11 @@ def test_validate_has_nothing_to_say(path: Path, capsys: pytest.CaptureFixture[s
 
 @every
 def test_it_renders_as_its_golden(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The wrapper's script, which is the same in every round, by its name."""
+    """The scripts of an arm's container, which are the same in every round, by their names."""
     assert main(["render", str(path)]) == 0
-    found, kept = capsys.readouterr().out.replace(WRAPPER, INDENT + "(wrapper.sh)\n"), GOLDEN / path.name
+    found, kept = capsys.readouterr().out, GOLDEN / path.name
+    for name, script in SCRIPTS.items():
+        found = found.replace(script, name)
     if golden.WRITE:
         kept.write_text(found)
     assert found == kept.read_text(), "PACELINE_GOLDEN=write pytest tests/unit/examples, then read the diff"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.containers import container
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
+from paceline.api import served_spec
 from paceline.core import Cache, Dataset, RunSpec, Server, Tree
 from paceline.core.canonical import digest
 from paceline.core.names import MAX_NAME_LENGTH, child_name, snapshot_path
@@ -63,6 +64,12 @@ def test_rounds_of_two_runs_write_into_no_common_file() -> None:
 )
 def test_what_shapes_the_process_moves_the_revision(other: Server) -> None:
     assert revision_of(other, arm("wide")) != revision_of(server(), arm("wide"))
+
+
+def test_a_price_shapes_nothing() -> None:
+    priced = replace(server(), accelerator=replace(server().accelerator, price_per_hour="2.5"))
+    assert revision_of(priced, arm("wide")) == revision_of(server(), arm("wide"))
+    assert served_spec(priced, arm("wide")) == served_spec(server(), arm("wide"))
 
 
 def test_arms_differ_by_what_they_run_not_by_their_name() -> None:

@@ -1,7 +1,7 @@
 """The children of examples/qwen3-coder-next.yaml as they are sent: golden/*.yaml, renewed by `PACELINE_GOLDEN=write`.
 
-Two strings are told apart from the objects that carry them: the wrapper's script, which has tests of its own, and the
-question in PACELINE_ROUND, which is shown as what it says.
+Three texts are told apart from the objects that carry them: the wrapper's script and the program that reads the energy,
+which have tests of their own, and the question in PACELINE_ROUND, which is shown as what it says.
 """
 
 import json
@@ -73,11 +73,12 @@ def test_round_job() -> None:
     _, job = measured()
     pod = job["spec"]["template"]
     question = container(pod, "client")["env"][0]
-    script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
     assert question["name"] == ENVIRONMENT
     for one in arms_of(pod):
-        assert started(one["command"][2], {"members": "true", "now": "true"}) == script
-        one["command"][2] = "render/wrapper.sh, the whole of it"
+        for place, name in ((2, "wrapper.sh"), (4, "energy.py")):
+            script = resources.files("paceline.render").joinpath(name).read_text()
+            assert started(one["command"][place], {"members": "true", "now": "true"}) == script
+            one["command"][place] = f"render/{name}, the whole of it"
     question["value"] = json.loads(question["value"])
     golden.check(GOLDEN / "round.yaml", job)
 

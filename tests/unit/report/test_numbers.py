@@ -9,7 +9,7 @@ from tests.support.runs import latency, lost_round
 
 from paceline.report import FORMATS, build_report, read
 from paceline.report.model import Shown
-from paceline.report.tables import latencies_table, limits_table, speed_ups
+from paceline.report.tables import costs_table, latencies_table, limits_table, speed_ups
 
 
 def test_an_interval_says_what_it_shows_of_its_threshold() -> None:
@@ -199,3 +199,38 @@ def test_in_a_sweep_an_interval_is_held_against_the_baseline_and_not_against_a_r
     assert "&gt; 0.95x" not in page
     assert "> 0.95x" not in page
     assert "● shown to be faster" in page
+
+
+def test_energy_is_shown_per_token_with_its_change() -> None:
+    run = latency()
+    for entry in run["rounds"]:
+        for point in entry["points"]:
+            point["energyPerToken"] = "1.3" if point["arm"] == "wide" else "1"
+    assert value(said(run), "energyPerToken", "wide", "code@1").change == pytest.approx(0.3)
+    assert "J a token" in latencies_table(said(run)).head
+
+
+def test_a_price_gives_the_cost_of_tokens_and_of_the_run() -> None:
+    """7.20 an hour for 4 GPUs of 1.80, and 20 tokens/s: 0.002 a second, 0.0001 a token."""
+    run = latency()
+    assert not any(one.metric == "costPerMillion" for one in said(run).values)
+    run["spec"]["accelerator"] |= {"count": 4, "pricePerHour": "1.8"}
+    run["status"]["cost"] = {"gpuSeconds": 7200}
+    for entry in run["rounds"]:
+        for point in entry["points"]:
+            point["steadyThroughput"] = "25" if point["arm"] == "wide" else "20"
+    found = said(run)
+    assert value(found, "costPerMillion", "baseline", "code@1").typical == pytest.approx(100)
+    assert value(found, "costPerMillion", "wide", "code@1").typical == pytest.approx(80)
+    assert value(found, "costPerMillion", "wide", "code@1").change == pytest.approx(-0.2)
+    assert "Cost of a million tokens" in latencies_table(found).head
+    assert dict(costs_table(found))["At accelerator.pricePerHour"] == "3.60"
+
+
+def test_what_a_draft_takes_of_the_kv_cache_stands_beside_its_capacity() -> None:
+    run = latency()
+    for entry in run["rounds"]:
+        for replicate in entry["replicates"]:
+            replicate["kvTokens"] = 800_000 if replicate["arm"] == "baseline" else 600_000
+    (row,) = (one for one in said(run).configuration.resolved if one.name == "KV cache, tokens")
+    assert row.values == ("800000", "600000 (−25.0 %)")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.running import free_port
 from tests.unit.round.pod import Arms, Pod, Start, begin, write_models
-from tests.unit.round.wrapped import QUICK, WRAPPER, Wrap, Wrapped, alive
+from tests.unit.round.wrapped import QUICK, STARTED, Wrap, Wrapped, alive
 
 from paceline.core import Workload
 from paceline.evidence import RoundPlan
@@ -55,7 +55,7 @@ def wrap(tmp_path: Path) -> Iterator[Wrap]:
         out = {"PACELINE_CTL": str(ctl), "PACELINE_OUT": str(ctl / "out")}
         environment: Mapping[str, str] = {**os.environ, **QUICK, **out, **env}
         log = (tmp_path / "stdout").open("wb")
-        process = subprocess.Popen([*alone, "dash", "-c", WRAPPER.read_text()], env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen([*alone, *STARTED], env=environment, stdout=log, stderr=log)
         made.append(Wrapped(process, ctl))
         return made[-1]
 

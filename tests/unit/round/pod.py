@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.running import HEAD, TARGET
+from tests.unit.round.wrapped import STARTED
 
-from paceline import render
 from paceline.core import Dataset, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, Replicate, RoundPlan, RoundResult, decode, judge_points
@@ -21,7 +21,6 @@ from paceline.pods.round.control import Control
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline_emulator.hub import tokenizer
 
-WRAPPER = Path(render.__file__).with_name("wrapper.sh")
 PATIENCE = 90.0
 ALONE = (
     "unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
@@ -98,7 +97,7 @@ class Pod:
         for arm in self.plan.arms:
             out = self.directory / "ctl" / "out" / arm.name
             out.mkdir()
-            wrapper = (*(ALONE if self.alone else ()), "dash", "-c", WRAPPER.read_text())
+            wrapper = (*(ALONE if self.alone else ()), *STARTED)
             if not self._run("server", *wrapper, PACELINE_ARM=arm.name, PACELINE_OUT=str(out)):
                 return
         self._run("conclude", sys.executable, "-m", "paceline.pods.round.conclude")

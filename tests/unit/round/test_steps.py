@@ -132,6 +132,7 @@ def drive(
 def test_the_steps_of_an_arm() -> None:
     done, _ = drive(Server())
     assert [step for step in done if not isinstance(step, SaveLine)] == [
+        ReadClocks(),
         Start(WIDE),
         Get("/v1/models"),
         Get("/metrics"),
@@ -252,15 +253,37 @@ def test_what_the_driver_says_around_a_load_is_noted_and_kept() -> None:
     server = Server(gpus=lambda look: (Reading(sm_mhz=1980 - look, celsius=60 + look, held={0x4: look * 1_150_000}),))
     done, ran = drive(server)
     assert ran.replicate.clocks == evidence_clocks.Clocks(
-        sm_mhz=1978, celsius=62, throttled=(Throttled(workload="code@1", reasons=0x4, percent=50),)
+        sm_mhz=1977, celsius=63, throttled=(Throttled(workload="code@1", reasons=0x4, percent=50),)
     )
     (line,) = (step.line for step in done if isinstance(step, SaveLine) and "report" in step.line)
-    assert [[one["sm_mhz"] for one in moment] for moment in line["gpus"]] == [[1979], [1978]]
+    assert [[one["sm_mhz"] for one in moment] for moment in line["gpus"]] == [[1978], [1977]]
+
+
+def test_the_energy_of_a_load_is_told_per_token_it_wrote() -> None:
+    """Two GPUs of 864 J between the two looks, and 576 tokens."""
+
+    def gpus(look: int) -> tuple[Reading, ...]:
+        return tuple(Reading(uuid=name, millijoules=9000 + look * 864_000) for name in ("GPU-a", "GPU-b"))
+
+    _, ran = drive(Server(gpus=gpus), dataclasses.replace(PLAN, own_gpus=2))
+    assert (ran.replicate.points[0].energy_per_token, ran.replicate.no_energy) == (3.0, "")
+    _, ran = drive(Server(gpus=gpus), dataclasses.replace(PLAN, own_gpus=1))
+    assert ran.replicate.points[0].energy_per_token is None
+    assert "2 GPUs" in ran.replicate.no_energy
+
+
+def test_what_used_the_gpu_before_the_server_spoils_its_energy() -> None:
+    def gpus(look: int) -> tuple[Reading, ...]:
+        return (Reading(uuid="GPU-a", millijoules=look * 1000, shared="memory" if look == 1 else ""),)
+
+    _, ran = drive(Server(gpus=gpus), dataclasses.replace(PLAN, own_gpus=1))
+    assert ran.replicate.points[0].energy_per_token is None
+    assert ran.replicate.no_energy == "GPU-a was in use before the server"
 
 
 def test_where_nobody_can_be_asked_nothing_is_said_of_the_gpus() -> None:
     done, ran = drive(Server())
-    assert ran.replicate.clocks is None
+    assert (ran.replicate.clocks, ran.replicate.no_energy) == (None, "")
     assert not any("gpus" in step.line for step in done if isinstance(step, SaveLine))
 
 
@@ -315,7 +338,7 @@ def test_of_a_server_that_is_distrusted_no_point_is_left_whatever_its_last_words
 
 def test_a_server_that_does_not_start_is_asked_nothing() -> None:
     done, ran = failing_at(Start, ServerEnd(2, "error: unrecognized arguments"))
-    assert done == [Start(WIDE), Stop()]
+    assert done == [ReadClocks(), Start(WIDE), Stop()]
     assert ran.replicate.start_seconds is None
 
 

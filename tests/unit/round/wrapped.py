@@ -9,7 +9,9 @@ from pathlib import Path
 
 from paceline import render
 
-WRAPPER = Path(render.__file__).with_name("wrapper.sh")
+WRAPPER, ENERGY = (Path(render.__file__).with_name(name) for name in ("wrapper.sh", "energy.py"))
+STARTED = ("dash", "-c", WRAPPER.read_text(), "wrapper", ENERGY.read_text())
+"""As a round's Job starts it."""
 QUICK = {
     "PACELINE_HEARTBEAT_SECONDS": "2",
     "PACELINE_CLIENT_SECONDS": "4",

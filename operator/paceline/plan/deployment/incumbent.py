@@ -183,7 +183,7 @@ def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: S
     if (before.target.source, before.target.commit) != (server.target.source, server.target.commit):
         yield "the target changed, and with it the answers"
     now = server.accelerator
-    if replace(before.accelerator, tensor_parallel_size=now.tensor_parallel_size, memory=now.memory) != now:
+    if replace(before.accelerator, tensor_parallel_size=now.tensor_parallel_size, memory=now.memory) != now.unpriced:
         yield "spec.accelerator changed"
     names = {each.name for each in pool.arms}
     if arm.name not in names and _own_engine(server, before) is None:

@@ -1,11 +1,11 @@
-"""Means over the rounds that showed a promoted candidate, for the guard's comparison with its servers."""
+"""Means over the rounds: of a promoted candidate, for the guard's comparison with its servers; and of the energy."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import fsum
+from math import exp, fsum, log
 
 from paceline.api.round import PointRecord
-from paceline.core import Workload
+from paceline.core import BASELINE, Workload
 from paceline.core.record import finite
 from paceline.plan.run.evidence import Evidence
 
@@ -28,6 +28,22 @@ def means_of(evidence: Evidence, arm: str, name: str) -> Means:
         mean_ttft=_mean(point.mean_ttft for point in points),
         mean_tpot=_mean(point.mean_tpot for point in points),
     )
+
+
+def energy_ratio(evidence: Evidence, arm: str, workload: str) -> float | None:
+    """The arm's energy per token over the baseline's: geometric mean of the rounds that know both."""
+    used = {
+        (one.round, one.arm): joules
+        for one in evidence.measurements
+        if one.valid and one.workload == workload and (joules := one.metrics.get("energyPerToken"))
+    }
+    logs = (
+        log(joules / used[number, BASELINE])
+        for (number, name), joules in used.items()
+        if name == arm and (number, BASELINE) in used
+    )
+    mean = _mean(logs)
+    return None if mean is None else exp(mean)
 
 
 def _under_way(point: PointRecord, workload: Workload) -> float | None:

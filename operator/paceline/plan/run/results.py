@@ -15,7 +15,7 @@ from paceline.engines.pod_template import CLIENT, SERVER, arm_container
 from paceline.evidence import fingerprint
 from paceline.gate import explain
 from paceline.plan.run.evidence import Evidence
-from paceline.plan.run.means import means_of
+from paceline.plan.run.means import energy_ratio, means_of
 from paceline.plan.run.origin import own
 from paceline.plan.run.own_args import differs, own_args
 from paceline.plan.run.parity import parity
@@ -139,6 +139,7 @@ def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> run_
     result = replace(
         _bounded(arm, workload, bounds),
         accept_length=evidence.accept_lengths.get((arm, workload)),
+        energy=energy_ratio(evidence, arm, workload),
         concurrency=means.concurrency,
         mean_ttft=means.mean_ttft,
         mean_tpot=means.mean_tpot,

@@ -15,6 +15,7 @@ from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import arguments_digest, comparable, pick, publishable
 from paceline.evidence.clocks import Reading, clocks_around
+from paceline.evidence.energy import energy_between
 from paceline.evidence.result import MOST_WINDOWS, WARM, Point
 from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
@@ -150,6 +151,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     arguments: Mapping[str, str] = {}
     fast: dict[str, tuple[float, ...]] = {}
     try:
+        idle: tuple[Reading, ...] = yield ReadClocks()
         noted["start_seconds"] = yield Start(arm)
         _check_models(plan, (yield Get(MODELS_PAGE)))
         first = yield from _look(probe)
@@ -179,6 +181,11 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = without_aborted(point(workload, report, speculated), report, work)
             measured = replace(measured, warm_up_windows=warmed_up.windows, warm_up_gain=warmed_up.gain)
+            if idle or cold or warm:
+                used = energy_between(idle, cold, warm, plan.own_gpus)
+                noted["no_energy"] = noted.get("no_energy") or used.unknown
+                if used.joules and measured.output_tokens:
+                    measured = replace(measured, energy_per_token=used.joules / measured.output_tokens)
             # The bare request shows the template's length. If that request failed, the shortest prompt bounds it.
             template = warmed_up.template or min(report["input_lens"])
             if why := contamination(measured, loaded.shared_prompts, template, work):
