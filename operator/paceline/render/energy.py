@@ -14,7 +14,7 @@ from typing import Any
 ENABLED = 1
 USED = 128 << 20
 """Bytes of a GPU in use without a server: the driver's own are fewer, a CUDA context's more."""
-MOST = 512
+MOST_PROCESSES = 512
 
 
 class Memory(ctypes.Structure):
@@ -26,7 +26,7 @@ class Memory(ctypes.Structure):
     ]
 
 
-class Process(ctypes.Structure):
+class ProcessInfo(ctypes.Structure):
     """nvmlProcessInfo_t of the functions that end in _v3."""
 
     _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instances", ctypes.c_uint * 2)]
@@ -54,9 +54,9 @@ def shared(nvml: Any, device: ctypes.c_void_p, server: str) -> str:
     if os.environ.get("CUDA_MPS_PIPE_DIRECTORY"):
         return "MPS"
     for kind in ("Compute", "Graphics", "MPSCompute"):
-        found, count = (Process * MOST)(), ctypes.c_uint(MOST)
+        found, count = (ProcessInfo * MOST_PROCESSES)(), ctypes.c_uint(MOST_PROCESSES)
         failed = getattr(nvml, f"nvmlDeviceGet{kind}RunningProcesses_v3")(device, ctypes.byref(count), found)
-        if not failed and not all(ours(str(one.pid), server) for one in found[: count.value]):
+        if not failed and not all(of_the_server(str(one.pid), server) for one in found[: count.value]):
             return "processes"
     memory = Memory(version=ctypes.sizeof(Memory) | 2 << 24)
     if not server and not nvml.nvmlDeviceGetMemoryInfo_v2(device, ctypes.byref(memory)) and memory.used > USED:
@@ -64,7 +64,7 @@ def shared(nvml: Any, device: ctypes.c_void_p, server: str) -> str:
     return ""
 
 
-def ours(pid: str, server: str) -> bool:
+def of_the_server(pid: str, server: str) -> bool:
     """Whether it is of the server's group or session. With a server, a pid that is none of this container's may be the
     server's own, as the node counts: then nobody can tell."""
     try:

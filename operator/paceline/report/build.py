@@ -65,7 +65,7 @@ def run(manifest: Object) -> RunView:
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
     values = tuple(measured.values(arms, workloads, rounds))
-    values = (*values, *measured.costs(spec, values))
+    values = (*values, *measured.money(spec, values))
     swept = crossing if sweeps else None
     head, _, rest = swept.sentence.partition(": ") if swept else ("", "", "")
     if searching:

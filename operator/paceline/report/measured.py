@@ -62,7 +62,7 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 COST = "costPerMillion"
 
 
-def costs(spec: Object, values: Iterable[Value]) -> Iterator[Value]:
+def money(spec: Object, values: Iterable[Value]) -> Iterator[Value]:
     """What a million output tokens cost at `accelerator.pricePerHour`, on GPUs that are busy as under the load: of each
     throughput in the steady window, or else of the whole load."""
     price = read.price(spec)

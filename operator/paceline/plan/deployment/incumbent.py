@@ -56,7 +56,7 @@ class Gated:
     moved: Target | None = None
 
 
-Inputs = Callable[[str], tuple[Server, Arm] | None]
+InputsOf = Callable[[str], tuple[Server, Arm] | None]
 """Revision → what it was rendered from; None if that is not known."""
 NO_CHANGE = Gated()
 DOES_NOT_RUN = Gated(at_once="what serves does not run")
@@ -69,7 +69,7 @@ def gated(
     pool: PoolSettings,
     server: Server,
     remembered: PoolStatus,
-    inputs: Inputs,
+    inputs: InputsOf,
     judged: bool = False,
 ) -> Gated:
     """`spec`, `server` and the arms of `pool` are at commits. A pool that has not served yet has no incumbent.
