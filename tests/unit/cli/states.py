@@ -1,7 +1,10 @@
 """States of a deployment, each told as a story once."""
 
 from functools import cache
+from typing import Any
 
+from tests.plan.test_changes import by, rounds, upgraded
+from tests.support.answers import half_failed, noisy
 from tests.support.campaigns import LATENCY
 from tests.support.guard import dropped
 from tests.support.imported import allowing, apply, file
@@ -206,3 +209,39 @@ STATES = (
     stalled,
     suspended,
 )
+
+
+def changed(**rounds_with: Any) -> World:
+    """Another release beside what serves, to the end."""
+    world = World()
+    promoted(world, "latency")
+    world.edit("another release", upgraded)
+    rounds(world, by(0.5), **rounds_with)
+    return world
+
+
+@cache
+def change_rejected() -> World:
+    return changed()
+
+
+@cache
+def change_not_measured() -> World:
+    return changed(baseline=half_failed, wide=half_failed, incumbent=half_failed)
+
+
+@cache
+def change_undecided() -> World:
+    world = World()
+    promoted(world, "latency")
+    world.edit("another release", upgraded)
+    rounds(world, by(1.0), wide=noisy, incumbent=noisy, baseline=noisy)
+    return world
+
+
+@cache
+def change_measured() -> World:
+    world = World()
+    promoted(world, "latency")
+    world.edit("another release", upgraded)
+    return world
