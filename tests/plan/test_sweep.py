@@ -93,6 +93,19 @@ def test_a_pool_is_asked_to_be_two(world: World) -> None:
     assert world.serving("latency") == "baseline"
 
 
+def test_a_pool_of_one_dataset_here_and_another_there_is_not() -> None:
+    """The prompts may be what differs."""
+    world = World()
+    measuring(world, "latency")
+    loads = [{"concurrency": [1], "datasets": ["code"]}, {"concurrency": [32], "datasets": ["chat"]}]
+    world.edit("other prompts for many", lambda spec: spec["pools"][0].update(load=loads))
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends(truth=CROSSING)
+    assert "crossing" not in world.pool("latency")["verdict"].get("internal", {})
+    assert "crossover" not in world.runs("latency")[-1]["status"]
+
+
 SETS = ("code", "swe", "terminal", "chat")
 CROSSING = {
     "baseline": {f"{name}@{c}": 100.0 * c for name in SETS for c in (1, 32)},

@@ -1,5 +1,6 @@
 """Up to which concurrency speculation pays: the gate's own table, by dataset."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from paceline import core, gate
@@ -12,14 +13,16 @@ from paceline.report.text import capital
 
 
 def crossover_view(spec: Object, rule: core.Gate, rounds: Sequence[Round]) -> CrossoverView | None:
-    """The table by concurrency; None if only one concurrency was measured, or none in two rounds."""
+    """The table by concurrency; None if no dataset was measured at two concurrencies, or none in two rounds."""
     arms = [arm["name"] for arm in spec["arms"] if arm["name"] != core.INCUMBENT]
-    placed = {named_workload(one): one for one in spec["workloads"] if at_one_load(one)}
+    loops = [one for one in spec["workloads"] if at_one_load(one)]
+    times = Counter(one["name"] for one in loops)
+    placed = {named_workload(one): one for one in loops if times[one["name"]] > 1}
     loads = {
         name: gate.LoadLevel(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
     }
-    if not loads or len(arms) < 2:  # every workload is at a rate or a ramp
+    if not loads or len(arms) < 2:
         return None
     table = gate.crossover(rule, arms, loads, measurements(rounds))
     if sum(bool(result.effects) for result in table.results) < 2:

@@ -157,6 +157,15 @@ def test_one_concurrency_crosses_nothing() -> None:
     assert said(demo()[0]).crossover is None
 
 
+def test_one_dataset_here_and_another_there_cross_nothing() -> None:
+    """Other prompts say nothing about the load."""
+    run = over(*GB10)
+    run["spec"]["workloads"][1]["name"] = "chat"
+    for entry in run["rounds"]:
+        entry["points"] = [p | {"workload": p["workload"].replace("code@8", "chat@8")} for p in entry["points"]]
+    assert said(run).crossover is None
+
+
 def test_where_every_workload_is_at_a_rate_nothing_crosses() -> None:
     run = demo()[0]
     run["spec"]["workloads"] = [one | {"requestRate": "8"} for one in run["spec"]["workloads"]]

@@ -1,6 +1,7 @@
 """The recorded rounds of a run, and everything computed from them, once per pass."""
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,15 +77,17 @@ class Evidence:
 
     @cached_property
     def crossover(self) -> Crossover | None:
-        """Bounds by concurrency. None for a run with one concurrency, and for a search; workloads at a rate and ramps
-        do not count."""
+        """Bounds by concurrency, of datasets at several: other prompts say nothing about the load. None without one,
+        and for a search; workloads at a rate and ramps do not count."""
+        loops = [workload for workload in self.spec.workloads if workload.at_one_load]
+        times = Counter(workload.dataset.name for workload in loops)
         loads = {
             workload.name: LoadLevel(concurrency=workload.concurrency, weight=workload.weight)
-            for workload in self.spec.workloads
-            if workload.at_one_load
+            for workload in loops
+            if times[workload.dataset.name] > 1
         }
         arms = [arm.name for arm in self.spec.arms if arm.name != INCUMBENT]
-        if self.searches or len({load.concurrency for load in loads.values()}) < 2 or len(arms) < 2:
+        if self.searches or not loads or len(arms) < 2:
             return None
         return crossover(self.spec.gate, arms, loads, self.measurements)
 
