@@ -77,6 +77,16 @@ def test_it_begins_with_the_answer(capsys: pytest.CaptureFixture[str], says: Say
     says(output(capsys)[0])
 
 
+def test_it_says_what_that_costs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    manifest = example("qwen3-8b")
+    manifest["spec"]["accelerator"]["pricePerHour"] = "2.50"
+    file = tmp_path / "priced.yaml"
+    file.write_text(yaml.safe_dump(manifest))
+    assert main(["plan", str(file)]) == 0
+    hours, money = re.search(r"likely ([0-9.]+) GPU-hours for ([0-9.]+) ", capsys.readouterr().out).groups()  # type: ignore[union-attr]
+    assert float(money) == pytest.approx(2.5 * float(hours), rel=0.1)
+
+
 def plan_of(tmp_path: Path, target: str, *arguments: str, **pool: Any) -> int:
     """The exit code for one pool of examples/qwen3-8b.yaml with another target."""
     manifest = example("qwen3-8b")
@@ -230,9 +240,10 @@ def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureF
     assert any(re.search(r" 60 s .* 15 starts ", line) for line in lines)
     assert not any("Job " in line for line in lines)
 
-    # Its earlier rounds agreed to the gate's floor of 0.2 %: 1.02 x exp(7.649 x 0.002 / sqrt(3)) = 1.0290.
+    # Its earlier rounds agreed to the gate's floor of 0.2 %; with what serves, alpha has three parts a look:
+    # 1.02 x exp(9.408 x 0.002 / sqrt(3)) = 1.0311.
     assert any(" 3 rounds of earlier runs:" in line for line in lines)
-    assert any(line.split()[:3] == ["throughput", "3", "+2.9%"] for line in lines)
+    assert any(line.split()[:3] == ["throughput", "3", "+3.1%"] for line in lines)
 
 
 def in_production(manifest: Any) -> World:
