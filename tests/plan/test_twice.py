@@ -7,7 +7,6 @@ IN_TWO_PASSES = {
     "a_namespace_that_is_restored_comes_to_the_same_servers": "nothing is written before its children are its own",
     "an_owner_that_was_restored_adopts_what_names_it": "nothing is written before its children are its own",
     "an_api_server_drops_volumes_of_images": "what it drops is applied again, as it may be let by then",
-    "speculation_stops_paying_while_a_change_is_measured": "what serves is another one, and its run ends next",
     "an_autoscalers_pool_that_waits_for_its_verdict": "servers of none are given one before the autoscaler has them",
 }
 

@@ -26,7 +26,7 @@ _OUTCOMES = {
     "Promote": Reason.ChangeAwaitsPromote,
 }
 """Outcome of the run → reason, while what served before still serves."""
-_ON_TIME = (Reason.WaitingForWindow, Reason.Suspended)
+_ON_TIME = (Reason.Measuring, Reason.WaitingForWindow, Reason.Suspended)
 """Reasons of Measuring whose end is known, or a person's decision."""
 
 

@@ -105,7 +105,7 @@ def winner_of_verdict(pool: Pool) -> Choice | None:
     choice = winner(pool)
     if choice is None or held(pool, choice.revision):
         return None
-    by_hand = manual(pool) or overridden(pool) or bool(pool.incumbent and doubt(pool))
+    by_hand = manual(pool) or overridden(pool) or bool(pool.decided and pool.decided.beside_incumbent and doubt(pool))
     return choice if not by_hand or _chosen_before(pool) == choice.revision else None
 
 
@@ -136,9 +136,10 @@ def keep_incumbent(pool: Pool) -> Choice | None:
 
 
 def the_baseline(pool: Pool) -> Choice:
-    choice, target = baseline(pool, _why_not(pool), _reason_of_baseline(pool)), pool.remembered.target
-    before = target.at_once if target and target.revision == choice.revision else ""
-    at_once = before or pool.gated.at_once
+    choice, before = baseline(pool, _why_not(pool), _reason_of_baseline(pool)), pool.remembered.target
+    if before is None or before.revision != choice.revision:
+        before = Target()
+    choice, at_once = replace(choice, evidence=before.evidence), before.at_once or pool.gated.at_once
     return (
         replace(choice, at_once=at_once, message=f"{choice.message}; not measured first: {at_once}")
         if at_once
@@ -173,7 +174,8 @@ def winner(pool: Pool) -> Choice | None:
     if run is None or arm is None or run.outcome != "Promote":
         return None
     if arm.name == BASELINE:
-        return baseline(pool, f"{run.name}: it is not slower than what served", "Updated")
+        accepted = baseline(pool, f"{run.name}: it is not slower than what served", "Updated")
+        return replace(accepted, evidence=evidence_of(run, BASELINE))
     return Choice(
         arm=arm.name,
         revision=pool.revision(arm),
@@ -362,11 +364,14 @@ def may_stay(pool: Pool) -> Arm | None:
 
 def overridden(pool: Pool) -> bool:
     """Whether a promote-anyway request overrides the verdict that counts now. It overrides every verdict on the same
-    measurement: under another gate, for fewer candidates, or in another attempt."""
-    target = promoted_before(pool)
+    measurement: under another gate, for fewer candidates, or in another attempt. That of a baseline overrides only a
+    verdict that was there: candidates of a coming one are compared with it."""
+    target, run = pool.remembered.target, pool.decided
     if target is None or target.reason != ANYWAY:
         return False
-    return target.fingerprint == (pool.decided.fingerprint if pool.decided else pool.fingerprint)
+    if target.arm == BASELINE and (run is None or run.completion_time > target.start_time):
+        return False
+    return target.fingerprint == (run.fingerprint if run else pool.fingerprint)
 
 
 def refuted(run: Run | None, arm: str) -> bool:

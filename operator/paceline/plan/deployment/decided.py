@@ -65,7 +65,7 @@ def not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, messag
         return _promoted_anyway(rollout, message)
     held = held_by_a_person(pool)
     message = "; ".join(filter(None, (message, person_hold(pool, held) if held else "")))
-    if not choice.evidence.run:
+    if choice.arm == BASELINE or not choice.evidence.run:
         return Cause(Reason.Held if held else otherwise, pool.name, message)
     stays = f"{choice.arm}{': ' if baseline_failure(pool) else ' keeps serving on '}{choice.message}"
     if not (rollout.settled or rollout.has_served):

@@ -127,7 +127,7 @@ def _released(pool: Pool, one: Hold) -> bool:
     up under that spec, and by a longer deadline than the missed one. A candidate's hold is also released by another
     question or by a run that ended since; a person's only by another question."""
     if one.reason in BY_A_PERSON:
-        return one.fingerprint != pool.fingerprint
+        return one.fingerprint not in pool.fingerprints
     rendered = one.revision in {pool.revision(arm) for arm in pool.spec.arms}
     if not (rendered or _gave_way(pool, one)):
         return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from paceline import api
 from paceline.api.engine import EngineChange
-from paceline.api.status import PoolStatus, Serving, Target
+from paceline.api.status import Change, PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
     INCUMBENT,
@@ -80,8 +80,10 @@ def gated(
     rendered = {revision_of(server, arm) for arm in pool.arms}
     failed = {one.revision for one in remembered.holds if one.reason in ("NotReady", "Crashed")}
     if serving.revision in rendered - failed and serving.revision != target.revision:
-        return NO_CHANGE  # a change that was taken back during its roll-out
-    was = _what_runs(target, serving, failed, judged)
+        if target.revision in rendered or target.reason in UNDONE:
+            return NO_CHANGE
+        return Gated(moved=_served_last(remembered, serving))  # a change that was taken back during its roll-out
+    was = _what_runs(remembered, target, serving, failed, judged)
     if was is None:
         return NO_CHANGE if target.revision in rendered else DOES_NOT_RUN
     if was.revision in rendered:
@@ -89,10 +91,11 @@ def gated(
     then = inputs(was.revision)
     if then is None:
         return Gated(at_once=f"neither a ControllerRevision nor a run has the inputs of revision {was.revision}")
-    if why := "; ".join(_at_once(spec, pool, server, *then)):
+    before, arm = then[0], replace(then[1], name=was.arm)  # a renamed one has the record of its first name
+    if why := "; ".join(_at_once(spec, pool, server, before, arm)):
         return Gated(at_once=why)
     down = was.revision in failed or _fell_back(remembered)
-    found = _beside(server, *then, was, to_baseline=down)
+    found = _beside(server, before, arm, was, to_baseline=down)
     if down and found.revision in failed:
         return DOES_NOT_RUN
     if found.revision not in rendered:
@@ -104,13 +107,15 @@ def gated(
     )
 
 
-def _what_runs(target: Target, serving: Serving, failed: Collection[str], judged: bool) -> Target | None:
+def _what_runs(
+    entry: PoolStatus, target: Target, serving: Serving, failed: Collection[str], judged: bool
+) -> Target | None:
     """The target, or what served last if that does not run; None if neither does. What was rejected is no mend, but the
     own baseline of what serves is: then it is still the target."""
     if target.revision not in failed:
         return target
     if serving.revision not in failed:
-        return _served_last(serving)
+        return _served_last(entry, serving)
     return target if judged and target.arm != BASELINE else None
 
 
@@ -127,8 +132,17 @@ def _beside(server: Server, before: Server, arm: Arm, was: Target, *, to_baselin
     )
 
 
-def _served_last(serving: Serving) -> Target:
-    return Target(revision=serving.revision, arm=serving.arm, start_time=serving.start_time, evidence=serving.evidence)
+def _served_last(entry: PoolStatus, serving: Serving) -> Target:
+    """With its reason: what a person promoted without evidence stays promoted."""
+    before = next((change for change in entry.history if change.revision == serving.revision), Change())
+    return Target(
+        revision=serving.revision,
+        arm=serving.arm,
+        start_time=serving.start_time,
+        evidence=serving.evidence,
+        reason=before.reason,
+        message=before.message,
+    )
 
 
 def _moved(before: Server, server: Server) -> Server:

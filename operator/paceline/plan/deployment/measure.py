@@ -18,18 +18,16 @@ from typing import Any
 from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import Hold, PoolProgress
-from paceline.core import BASELINE, INCUMBENT, Purpose, Scheme, Trigger, source_run
+from paceline.core import BASELINE, Purpose, Scheme, Trigger, source_run
 from paceline.core.names import ATTEMPT, TOKEN, TRIGGER, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import same_arms, surroundings
-from paceline.evidence.fingerprint import incumbent
 from paceline.plan.deployment import loan
 from paceline.plan.deployment.change import report_change
 from paceline.plan.deployment.choose import Rollout, asked_anew
 from paceline.plan.deployment.decided import decision, not_promoted, not_used, person_hold
 from paceline.plan.deployment.holds import baseline_failure, held_by_a_person, measured_again_at, way_out
 from paceline.plan.deployment.pool import Pool, name_conflict, runs_in_use
-from paceline.plan.deployment.run_spec import by_digest
 from paceline.plan.deployment.runs import (
     Run,
     abort_runs,
@@ -237,8 +235,6 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     moved = stale and servers and differ(stale.image_of(pool.served_as), servers.image)
     image = image_digest(servers.image) if servers and moved else ""
     asked = replace(pool.run_spec, rounds_of=earlier.name if earlier else "")
-    if pool.served_as == INCUMBENT and servers and image and "@" in servers.image:
-        asked = by_digest(asked, INCUMBENT, image)
     wanted = run_manifest_spec(asked)
     made_by = {ATTEMPT: str(attempt), TRIGGER: trigger.value, **({TOKEN: token or image} if token or image else {})}
     candidates = " or ".join(pool.in_question)
@@ -278,7 +274,7 @@ def _rounds(pool: Pool, run: Run) -> int:
     unusable = run.aged or run.stale or run.outcome == "Error" or pool.given_up(run)
     if unusable or surroundings(run.spec) != surroundings(pool.wanted):
         return 0
-    if pool.incumbent and incumbent(run.spec) != incumbent(pool.wanted):
+    if pool.incumbent and not pool.is_beside(run):
         return 0  # what serves was not measured beside them
     return sum(run.status.arm_rounds.get(arm, 0) for arm in same_arms(pool.wanted, run.spec))
 

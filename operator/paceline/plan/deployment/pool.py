@@ -21,12 +21,12 @@ from paceline.core import (
 from paceline.core.manifest import Object
 from paceline.core.names import TOKEN, child_name
 from paceline.engines import fewest_drafts_first
-from paceline.evidence import fingerprint, question
+from paceline.evidence import fingerprint, question, surroundings
 from paceline.evidence.engine_differences import image_in
 from paceline.evidence.fingerprint import incumbent
 from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated, served_of
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
-from paceline.plan.deployment.run_spec import by_digest, make_run_spec, written
+from paceline.plan.deployment.run_spec import make_run_spec, with_image, written
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
@@ -64,6 +64,8 @@ class Pool:
     """The spec is refused."""
     question: str
     """Hash of the open question: what is measured, and by which rule."""
+    fingerprints: frozenset[str]
+    """Hashes of what the present question measures, and of the search before it."""
     asked: str = ""
     """The request carried out in this pass, as VERB=VALUE; "" if there was none, or if it changed nothing."""
 
@@ -118,8 +120,12 @@ class Pool:
 
     @cached_property
     def run_spec(self) -> RunSpec:
-        """`wanted` as a RunSpec."""
-        return make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
+        """`wanted` as a RunSpec. If a run has shown that the incumbent's tag means another image than the servers run,
+        it is measured by digest."""
+        run = make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
+        image = self.servers.image if self.servers and self.served_as == INCUMBENT else ""
+        moved = "@" in image and any(differ(one.image_of(INCUMBENT), image) for one in self.runs)
+        return with_image(run, INCUMBENT, image) if moved else run
 
     @cached_property
     def in_question(self) -> tuple[str, ...]:
@@ -163,8 +169,12 @@ class Pool:
         theirs, ours = incumbent(run.spec), incumbent(self.wanted)
         if ours is None or self.incumbent is None:
             return theirs is None or self.frozen or (run.finished and not run.lost_to_incumbent)
-        beside = _measured_beside(run, self.run_spec, self.servers)
-        return beside or (self.incumbent.was.reason in UNDONE and run.name in self._undone)
+        return self.is_beside(run) or (self.incumbent.was.reason in UNDONE and run.name in self._undone)
+
+    def is_beside(self, run: Run) -> bool:
+        """Whether the run measured the present incumbent."""
+        asked = make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
+        return _measured_beside(run, asked, self.servers)
 
     @cached_property
     def _undone(self) -> frozenset[str]:
@@ -242,7 +252,7 @@ def _pool(
     change = NO_CHANGE if frozen or as_asked else _gated(pinned, spec, server, remembered, kept, runs, servers)
     if change.moved:
         remembered = replace(remembered, target=change.moved)
-    wanted = written(make_run_spec(pinned, spec, server, None, change.incumbent))
+    first = wanted = written(make_run_spec(pinned, spec, server, None, change.incumbent))
     search = _search(spec, runs, question(wanted), remembered, change.incumbent)
     if search:
         wanted = written(make_run_spec(pinned, spec, server, search, change.incumbent))
@@ -261,6 +271,7 @@ def _pool(
         gated=change,
         search=search,
         question=question(wanted),
+        fingerprints=frozenset(map(fingerprint, (first, wanted))),
         blocked=blocked,
         refused=refused,
     )
@@ -288,7 +299,8 @@ def _gated(
     if found.incumbent is None or not failed:
         return found
     asked = make_run_spec(spec, pool, server, None, found.incumbent)
-    run = next((run for run in failed if _measured_beside(run, asked, servers)), None)
+    beside = (run for run in failed if run.question == question(written(asked)))
+    run = next((run for run in beside if _measured_beside(run, asked, servers)), None)
     return Gated(at_once=f"what serves failed in {run.name}") if run else found
 
 
@@ -303,18 +315,20 @@ def _inputs(kept: Mapping[str, Object], runs: Iterable[Run], revision: str) -> t
 
 def _measured_beside(run: Run, asked: RunSpec, servers: Servers | None) -> bool:
     """Whether the run measured the incumbent of `asked`, by its tag or by the digest that its servers run."""
-    theirs, digest = incumbent(run.spec), _made_for(run)
+    theirs = incumbent(run.spec)
     if theirs is None or theirs == incumbent(written(asked)):
         return theirs is not None
-    serves = image_digest(servers.image) if servers else ""
-    return bool(digest) and serves in ("", digest) and theirs == incumbent(written(by_digest(asked, INCUMBENT, digest)))
+    image = str(theirs.get("engine", {}).get("image", ""))
+    if "@" not in image or differ(image, servers.image if servers else ""):
+        return False
+    return theirs == incumbent(written(with_image(asked, INCUMBENT, image)))
 
 
 def _judged(spec: DeploymentSpec, pool: PoolSettings, server: Server, runs: Sequence[Run]) -> bool:
-    """Whether a run compared the spec with what served, and did not accept it."""
-    asked = question(written(make_run_spec(spec, pool, server, None, None)))
-    compared = (run for run in runs if run.question == asked and incumbent(run.spec))
-    return any(run.outcome in ("Reject", "Inconclusive") for run in compared)
+    """Whether a run compared the spec with what served: then that verdict decides, not what happens to servers."""
+    asked = surroundings(written(make_run_spec(spec, replace(pool, search=None), server, None, None)))
+    compared = (run for run in runs if incumbent(run.spec) and surroundings(run.spec) == asked)
+    return any(run.outcome not in (None, "Error") for run in compared)
 
 
 def _search(
@@ -382,7 +396,7 @@ def _moved_image(run: Run, wanted: Mapping[str, Any], servers: Servers | None, a
     """A sentence if the run measured another image than the servers run now, both under the spec's image name. "" if
     the images are the same or cannot be compared, and for a run created because of exactly this image: it measured what
     its nodes have, and another run would measure the same."""
-    if servers is None:
+    if servers is None or arm not in {one["name"] for one in run.spec["arms"]}:
         return ""
     named, was = image_in(wanted, arm), run.image_of(arm)
     if image_in(run.spec, arm) != named or not differ(was, servers.image):

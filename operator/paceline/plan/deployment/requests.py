@@ -210,11 +210,10 @@ def abort(pool: Pool, request: Request, now: datetime) -> StatusChange:
 def _rolled_out(pool: Pool) -> Target | None:
     """What is being rolled out: a candidate, or the baseline of a changed spec that was accepted or let through. A
     return to a previous revision does not count: the other one does not run, or a person rolled it back."""
-    target, run = pool.remembered.target, pool.decided
+    target = pool.remembered.target
     if target is None or target.reason in UNDONE or has_served(pool, target.revision):
         return None
-    chosen = target.arm != BASELINE or target.reason == ANYWAY or (run is not None and run.winner == BASELINE)
-    return target if chosen else None
+    return target if target.arm != BASELINE or target.reason == ANYWAY or target.evidence.run else None
 
 
 def _asks(pool: Pool) -> bool:

@@ -87,13 +87,10 @@ def _lighter(workload: Workload) -> Workload:
     return replace(workload, dataset=replace(workload.dataset, requests=fewer))
 
 
-def by_digest(run: RunSpec, name: str, digest: str) -> RunSpec:
-    """The run with the image of one arm by digest: its tag may mean another image by now."""
+def with_image(run: RunSpec, name: str, image: str) -> RunSpec:
+    """The run with another image of one arm."""
 
-    def pinned(arm: Arm) -> Arm:
-        own = arm.engine or run.server.engine
-        repository = own.image.partition("@")[0]
-        repository = repository.removesuffix(f":{repository.rpartition('/')[2].partition(':')[2]}")
-        return replace(arm, engine=replace(own, image=f"{repository}@{digest}"))
+    def own(arm: Arm) -> Arm:
+        return replace(arm, engine=replace(arm.engine or run.server.engine, image=image))
 
-    return replace(run, arms=tuple(pinned(arm) if arm.name == name else arm for arm in run.arms))
+    return replace(run, arms=tuple(own(arm) if arm.name == name else arm for arm in run.arms))

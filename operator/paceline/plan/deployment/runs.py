@@ -184,11 +184,16 @@ class Run:
         holds = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
         return holds and question(narrowed(self.spec, names)) == question(wanted)
 
+    @property
+    def beside_incumbent(self) -> bool:
+        """Whether it compares its arms with what serves."""
+        return bool(self.spec["arms"][-1]["name"] == INCUMBENT)
+
     @cached_property
     def lost_to_incumbent(self) -> bool:
         """Whether what serves decided it: without that, its rounds may say otherwise."""
         reasons = (verdict.reason for verdict in self.status.arm_verdicts or () if verdict.arm != BASELINE)
-        return self.outcome != "Promote" and any("Incumbent" in reason for reason in reasons)
+        return self.outcome != "Promote" and any("incumbent" in reason.lower() for reason in reasons)
 
     @cached_property
     def incumbent_failed(self) -> bool:

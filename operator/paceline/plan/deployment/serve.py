@@ -101,12 +101,10 @@ def _serves_now(rollout: Rollout, serving: Serving | None, target: Target, now: 
 
 def _kept_speed(pool: Pool, target: Target) -> dict[str, Any]:
     """If a run has accepted what begins to serve."""
-    run = pool.decided
-    if target.at_once:
-        return {"kept_speed": None}
-    if run is None or pool.revision(pool.arms[run.winner or BASELINE]) != target.revision:
-        return {}
-    kept = kept_speed(pool, run)
+    if target.at_once or target.request:
+        return {"kept_speed": None}  # not compared, or as a person wants it
+    run = next((run for run in pool.runs if run.name == target.evidence.run), None)
+    kept = kept_speed(pool, run) if run else None
     return {} if kept is None else {"kept_speed": kept}
 
 

@@ -2,14 +2,18 @@
 
 from paceline.api.round import ReplicateParity
 from paceline.api.run_status import ArmParity
+from paceline.core import INCUMBENT
+from paceline.core.outputs import MOST_COMPARED
 from paceline.gate import compare_outputs
 from paceline.plan.run.evidence import Evidence
 
 
 def parity(evidence: Evidence, arm: str) -> ArmParity | None:
     """`parity` of an arm's verdict; None if its answers are not compared."""
-    asked = evidence.spec.compared_outputs
-    if asked is None or arm not in {one.name for one in evidence.spec.arms}:
+    asked, arms = evidence.spec.compared_outputs, {one.name for one in evidence.spec.arms}
+    if asked is None and INCUMBENT in arms:
+        return ArmParity(rounds=0, unknown=f"a round compares the answers of at most {MOST_COMPARED} arms")
+    if asked is None or arm not in arms:
         return None
     by_round = _by_round(evidence, arm)
     compared = {number: replicate for number, replicate in by_round.items() if not replicate.unknown}
