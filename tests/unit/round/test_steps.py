@@ -15,6 +15,7 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Point, RoundPlan
 from paceline.evidence import clocks as evidence_clocks
 from paceline.evidence.clocks import Reading, Throttled
+from paceline.evidence.result import Parts
 from paceline.pods.round.answers import Answered, load_report
 from paceline.pods.round.parity import Answer
 from paceline.pods.round.steps import (
@@ -31,6 +32,7 @@ from paceline.pods.round.steps import (
     ServerEnd,
     ServerFailed,
     Start,
+    StartLog,
     Stop,
     replicate,
 )
@@ -66,7 +68,13 @@ REPORT = {
 }
 
 
-LIVED = ServerEnd(None, "INFO: 200 OK")
+LIVED = ServerEnd(None, "INFO: 200 OK", 5.1)
+STARTED = """\
+[2026-11-26 22:38:04] Load weight begin. avail mem=139.13 GB
+[2026-11-26 22:38:06] Load weight end. elapsed=2.30 s, type=LlamaForCausalLM
+[2026-11-26 22:38:09] Capture target decode CUDA graph end. elapsed=2.28 s, mem usage=0.88 GB
+[2026-11-26 22:38:10] The server is fired up and ready to roll!
+"""
 
 
 ANSWER = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop", "logprobs": None}]}
@@ -89,6 +97,8 @@ class Server:
         match step:
             case Start():
                 return 13.2
+            case StartLog():
+                return STARTED
             case Get("/v1/models"):
                 return json.dumps({"data": [{"id": "pair"}]})
             case Get("/server_info"):
@@ -134,6 +144,7 @@ def test_the_steps_of_an_arm() -> None:
     assert [step for step in done if not isinstance(step, SaveLine)] == [
         ReadClocks(),
         Start(WIDE),
+        StartLog(),
         Get("/v1/models"),
         Get("/metrics"),
         Get("/server_info"),
@@ -162,6 +173,27 @@ def test_what_is_noted_of_an_arm() -> None:
     assert (point.asked, point.completed, point.output_tokens) == (6, 6, 576)
     assert (point.accept_length, point.verify_calls, point.retractions) == (2.81, 205, 0)
     assert (point.mean_ttft, point.p95_e2e, point.client_cpu) == (0.04, 0.384, 0.1)
+
+
+def test_what_the_time_of_an_arm_went_into_is_noted() -> None:
+    """Of 13.2 s to start the log shows 2.3 and 2.28, and that weights were loaded in its last 6; each load took 2.3 s
+    by the client, and its warm-up two windows of as much."""
+    _, ran = drive(Server(), plan=replace(PLAN, workloads=(CODE, replace(CODE, concurrency=2))))
+    assert ran.replicate.seconds == Parts(
+        imports=pytest.approx(7.2), weights=2.3, graphs=2.28, warm_up=pytest.approx(9.2), loads=4.6, end=5.1
+    )
+
+
+def test_what_is_not_known_of_an_arms_time_is_absent() -> None:
+    """A start whose log is too long to read, and a server that ended by itself during its first load."""
+
+    def answer(step: Instruction) -> Any:
+        if isinstance(step, SendLoad) and not step.window:
+            raise ServerFailed("the server exited")
+        return "" if isinstance(step, StartLog) else Server(ended=ServerEnd(1, "it ended"))(step)
+
+    _, ran = drive(answer)
+    assert ran.replicate.seconds == Parts(warm_up=4.6)
 
 
 @pytest.mark.parametrize(
