@@ -33,7 +33,9 @@ async def _why(api: Api, namespace: str, args: argparse.Namespace) -> int:
     deployment = await load_deployment(api, namespace, await find_name(api, namespace, args.name))
     now = datetime.now(UTC)
     texts = {
-        pool.name: " ".join([paragraph(deployment, pool, now), *await _time(api, namespace, pool.status.benchmark_run)])
+        pool.name: " ".join(
+            [paragraph(deployment, pool, now), *await time_of_run(api, namespace, pool.status.benchmark_run)]
+        )
         for pool in deployment.chosen(args.pool)
     }
     if args.output == "json":
@@ -43,7 +45,7 @@ async def _why(api: Api, namespace: str, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _time(api: Api, namespace: str, run: str) -> tuple[str, ...]:
+async def time_of_run(api: Api, namespace: str, run: str) -> tuple[str, ...]:
     """What the time of the pool's run goes into, if it is odd."""
     stored = await api.get(Ref(BENCHMARK_RUN, namespace, run)) if run else None
     if stored is None:

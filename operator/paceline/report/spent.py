@@ -151,8 +151,8 @@ def _imports(view: TimeView) -> Iterator[str]:
     worst = max(view.arms, key=lambda arm: arm.mean("imports"))
     if (seconds := worst.mean("imports")) > LONG_IMPORTS:
         yield (
-            f"Imports take {seconds:.0f} s on {worst.arm}: engine.image lies on a slow disk, or lacks compiled modules, "
-            "and every start compiles them anew (add python3 -m compileall to the image)."
+            f"Imports take {seconds:.0f} s on {worst.arm}: engine.image lies on a slow disk, or has no compiled "
+            "modules, and every start compiles them anew (add python3 -m compileall to the image)."
         )
 
 
@@ -188,8 +188,8 @@ def _pulls(view: TimeView) -> Iterator[str]:
 def _loads(view: TimeView) -> Iterator[str]:
     if view.loads and view.loads / view.round < SHORT_LOADS and not view.shortened:
         yield (
-            f"Loads are {view.loads / view.round:.0%} of a round: twice the requests of its datasets make it only so "
-            "much longer."
+            f"Measured loads take {view.loads / view.round:.1%} of a round: twice the requests (datasets[].requests) "
+            "make it no more than that longer."
         )
 
 

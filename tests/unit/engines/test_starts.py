@@ -1,6 +1,6 @@
-"""The parts of a start by logs of real servers. Folder `starts`: what they logged until they were ready, other lines left
-out. SGLang 0.5.17 on an H200 (dev/gpu/h200-2026-11-26, its logs' rounds 1 and 2); the others are tests/contract/captures'
-servers, on CPUs, from their start."""
+"""The parts of a start by logs of real servers. Folder `starts`: what they logged until they were ready, without other
+lines. SGLang 0.5.17 on an H200, in the rounds 1 and 2 of dev/gpu/h200-2026-11-26; the others are the servers of
+tests/contract/captures, on CPUs, from their start."""
 
 from pathlib import Path
 
