@@ -203,7 +203,9 @@ RUN_STATUS = {
         "message": "wide is faster",
     },
     "armVerdicts": [{"arm": "wide", "outcome": "promotable", "reason": "ok", "margin": "0.018"}],
-    "cost": {"gpuSeconds": 1234, "idleGpuSeconds": 123, "serverStarts": 6},
+    "cost": {
+        "gpuSeconds": 1234, "idleGpuSeconds": 123, "startingGpuSeconds": 900, "loadGpuSeconds": 180, "serverStarts": 6,
+    },
     "emulated": True,
     "noise": "0.003",
     "progress": {
