@@ -204,7 +204,11 @@ RUN_STATUS = {
     },
     "armVerdicts": [{"arm": "wide", "outcome": "promotable", "reason": "ok", "margin": "0.018"}],
     "cost": {
-        "gpuSeconds": 1234, "idleGpuSeconds": 123, "startingGpuSeconds": 900, "loadGpuSeconds": 180, "serverStarts": 6,
+        "gpuSeconds": 1234,
+        "idleGpuSeconds": 123,
+        "startingGpuSeconds": 900,
+        "loadGpuSeconds": 180,
+        "serverStarts": 6,
     },
     "emulated": True,
     "noise": "0.003",
