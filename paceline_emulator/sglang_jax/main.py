@@ -33,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def _serve(launch: Launch, told: Settings, argv: Sequence[str]) -> int:
     """No port is open while it loads and compiles."""
     say(f"server_args={launch.args}")
+    say("Starting parallel weight loading via JAX Lazy Loader...")
     await asyncio.sleep(told.startup)
+    say("All weights loaded successfully.")
     try:
         resolve.loaded(launch)
     except Exception as problem:

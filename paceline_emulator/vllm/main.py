@@ -40,7 +40,9 @@ async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
     log("APIServer", "INFO", "startup.py:96", f"non-default args: {found.asked}")
     begins = f"Initializing a V1 LLM engine (v{VERSION}) with config: {found.configuration}"
     log("EngineCore", "INFO", "core.py:139", begins)
+    log("Worker", "INFO", "gpu_model_runner.py:68", f"Starting to load model {found.target.path}...")
     await asyncio.sleep(told.startup)
+    log("Worker", "INFO", "default_loader.py:506", f"Loading weights took {told.startup:.2f} seconds")
     tokens, times = kv_tokens(found), kv_tokens(found) / found.context
     holds = f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {found.context:,} tokens per request"
     log("EngineCore", "INFO", "kv_cache_utils.py:1147", f"{holds}: {times:.2f}x")

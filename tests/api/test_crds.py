@@ -160,6 +160,7 @@ ROUND = {
     "replicates": [
         {
             "arm": "baseline", "startSeconds": "13.2", "exitCode": 1, "error": "last useful line",
+            "seconds": {"image": "31", "imports": "8.2", "weights": "2.8", "warmUp": "4.1", "loads": "9.3", "end": "5"},
             "resolved": {"attention_backend": "triton"}, "restSHA256": "ab" * 32, "kvTokens": 880_000,
             "clocks": {
                 "smMHz": 1755, "mostSMMHz": 1980, "powerLimitWatts": 700, "celsius": 71,
@@ -202,7 +203,13 @@ RUN_STATUS = {
         "message": "wide is faster",
     },
     "armVerdicts": [{"arm": "wide", "outcome": "promotable", "reason": "ok", "margin": "0.018"}],
-    "cost": {"gpuSeconds": 1234, "idleGpuSeconds": 123, "serverStarts": 6},
+    "cost": {
+        "gpuSeconds": 1234,
+        "idleGpuSeconds": 123,
+        "startingGpuSeconds": 900,
+        "loadGpuSeconds": 180,
+        "serverStarts": 6,
+    },
     "emulated": True,
     "noise": "0.003",
     "progress": {

@@ -31,7 +31,7 @@ def test_a_looser_gate_is_judged_on_the_rounds_there_are(world: World) -> None:
     world.edit("minImprovement 0.04", loosened)
     run = latest(world)
     assert (len(world.runs("latency")), jobs(world)) == (2, before)
-    assert run["status"]["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
+    assert run["status"]["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "startingGpuSeconds": 0, "serverStarts": 0}
     assert (world.condition("Promoted"), world.condition("Decided")) == ("True AllPromoted", "True AllDecided")
     assert world.memory("latency")["target"]["evidence"]["run"] == run["metadata"]["name"]
 

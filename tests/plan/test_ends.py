@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.support.rounds import arm_command
 
 from paceline.engines.pod_template import CONCLUDE
-from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
+from paceline.evidence import ENVIRONMENT, ArmCommand, Failure, RoundPlan
 from paceline.evidence.failures import MANY
 from paceline.plan.run.ends import deadlines, end_of, held_seconds, hopeless, killed_arm
 from paceline.plan.run.snapshot import End, RoundJob
-from paceline.plan.run.starting import IMAGES_PATIENCE, PULL_PATIENCE
+from paceline.plan.run.starting import IMAGES_PATIENCE, PULL_PATIENCE, image_seconds
 
 ARM = "arm-wide"
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -197,9 +198,9 @@ def test_a_round_that_does_not_start_is_looked_at_again_when_patience_ends() -> 
     assert deadlines(RoundJob(job=with_plan(job()), pod=pod(arm={"running": {}}))) == ()
 
 
-def with_plan(job: dict[str, Any]) -> dict[str, Any]:
+def with_plan(job: dict[str, Any], arms: tuple[ArmCommand, ...] = ()) -> dict[str, Any]:
     plan = RoundPlan(
-        run="run", round=0, try_=0, served_name="m", arms=(),
+        run="run", round=0, try_=0, served_name="m", arms=arms,
         workloads=(), results_dir="/r",
     )  # fmt: skip
     container = {"env": [{"name": ENVIRONMENT, "value": plan.to_json()}]}
@@ -260,3 +261,29 @@ def test_what_the_cluster_takes_away_is_tried_again_most() -> None:
         Failure.VolumeInUse,
     )
     assert {failure.tries for failure in nobodys} == {MANY}
+
+
+def ran(since: int, until: int | None = None) -> dict[str, Any]:
+    """From this second on, after the pod got its node."""
+    times = {
+        key: f"{BEGAN + timedelta(seconds=at):%Y-%m-%dT%H:%M:%SZ}"
+        for key, at in (("startedAt", since), ("finishedAt", until))
+        if at is not None
+    }
+    return {"terminated": times} if until else {"running": times}
+
+
+@pytest.mark.parametrize(
+    ("containers", "waits"),
+    [
+        ({"client": ran(2), "baseline": ran(95, 300), "wide": ran(302, 500)}, {"baseline": 93.0, "wide": 2.0}),
+        ({"client": ran(2, 600), "baseline": ran(2, 300), "wide": waiting("PodInitializing")}, {}),
+        ({"client": waiting("PodInitializing")}, {}),
+        # At a desk all containers have the times of the round.
+        ({"client": ran(0, 600), "baseline": ran(0, 600), "wide": ran(0, 600)}, {}),
+    ],
+)
+def test_how_long_an_arm_waited_for_its_image(containers: Mapping[str, Any], waits: Mapping[str, float]) -> None:
+    named = {{"baseline": "arm-baseline", "wide": ARM}.get(name, name): state for name, state in containers.items()}
+    of_both = with_plan(job(), arms=(arm_command("baseline", candidate=False), arm_command("wide")))
+    assert image_seconds(RoundJob(job=of_both, pod=pod(**named))) == waits

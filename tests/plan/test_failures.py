@@ -110,6 +110,7 @@ def test_the_image_is_not_there(world: World) -> None:
     assert world.runs("latency")[-1]["status"]["cost"] == {
         "gpuSeconds": 3 * 300 * 4,
         "idleGpuSeconds": 3 * 300 * 4,
+        "startingGpuSeconds": 0,
         "serverStarts": 0,
     }
 

@@ -51,7 +51,7 @@ def test_a_pool_promotes_on_what_was_measured_without_a_cluster(world: World) ->
     status = run(world)["status"]
     assert (status["verdict"]["outcome"], status["imported"]) == ("Promote", True)
     assert "node" not in status, "it is another machine's"
-    assert status["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
+    assert status["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "startingGpuSeconds": 0, "serverStarts": 0}
     pool = world.pool("latency")
     every = (pool["serving"], pool["internal"]["target"], pool["verdict"], pool["history"][0])
     assert all("Imported" in one["evidence"]["caveats"] for one in every)

@@ -11,6 +11,7 @@ from tests.support.stories import measuring
 from tests.support.world import World
 
 from paceline.evidence import Replicate
+from paceline.evidence.result import Parts
 
 
 def says(**of_server: Any) -> Spoiled:
@@ -27,6 +28,7 @@ def every_point(**numbers: Any) -> Spoiled:
         says(kv_tokens=10**30),
         says(kv_tokens=-1),
         says(start_seconds=1e300),
+        says(seconds=Parts(imports=-1.0, weights=1e300, graphs=5e-324, warm_up=0.0, loads=1e308, end=float("inf"))),
         says(exit_code=10**30, error="it ended"),
         every_point(verify_calls=-5),
         every_point(verify_calls=10**30),

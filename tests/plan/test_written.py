@@ -18,7 +18,7 @@ from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_rollback import KEY as ROLLBACK
 from tests.plan.test_rollback import PROMOTE
 from tests.plan.test_sweep import CROSSING
-from tests.support.answers import died, not_compared, otherwise, using
+from tests.support.answers import died, not_compared, otherwise, taking, using
 from tests.support.campaigns import LATENCY
 from tests.support.guard import NARROW_IS_SLOWER, dropped, guarded, hung, promoted_anyway
 from tests.support.imported import allow, apply, file
@@ -121,6 +121,12 @@ def of_energy() -> Seen:
     world = serving(example("latency"))
     for _ in range(3):
         world.round_ends(baseline=using(1.0), wide=using(1.3))
+    return world
+
+
+def of_time() -> Seen:
+    world = serving(example("latency"))
+    world.round_ends(baseline=taking(loads=30.0))
     return world
 
 
@@ -272,6 +278,7 @@ STORIES = (
     of_two_loads,
     of_own_arguments,
     of_energy,
+    of_time,
     of_two_servers,
     against_the_verdict,
     too_late,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from paceline.core import ModelFacts, Workload
 from paceline.evidence import ArmCommand, Failure, Outputs, Point, Replicate, RoundPlan, encode
+from paceline.evidence.result import Parts
 from paceline.fetching import FetchRequest
 from paceline.plan.simulation import answers
 
@@ -107,6 +108,11 @@ def half_failed(found: Replicate) -> Replicate:
 def using(joules: float) -> Spoiled:
     """So many joules per output token."""
     return lambda found: _points(found, lambda point: replace(point, energy_per_token=joules))
+
+
+def taking(**seconds: float) -> Spoiled:
+    """So many seconds for these parts."""
+    return lambda found: replace(found, seconds=Parts(**seconds))
 
 
 def shared(found: Replicate) -> Replicate:

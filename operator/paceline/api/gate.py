@@ -69,7 +69,7 @@ class BudgetSpec(SchemaModel):
 
 
 MOST_POINTS = 48
-"""Points of a round; an object with so many is below 100 kB (docs/limits.md)."""
+"""Points of a round; an object with so many is below 110 kB (docs/limits.md)."""
 MOST_SEARCHED = 12
 """Workloads of a search: a quarter of a round's points, because the gate after a search compares up to four arms: the
 baseline, the best tree, adaptive mode and what the pool serves."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from paceline.api.status import CountMap, LongName, LongText, Names, Strings, Time
 from paceline.core.manifest import Object
 from paceline.core.names import RUN_LABEL
-from paceline.core.numbers import Numbers
+from paceline.core.numbers import Numbers, TimeParts
 from paceline.core.record import ALWAYS, Count, Number, Number2, Number4, from_status, record
 
 
@@ -69,6 +69,14 @@ class ReplicateClocks:
 
 
 @record
+class ReplicateTime(TimeParts):
+    """What a server's time went into, in seconds; absent: not known. Imports, weights and graphs are from its log."""
+
+    image: Number | None = None
+    """From the end of the container before it to the start of its own, which includes the pull of its image."""
+
+
+@record
 class ReplicateRecord:
     """One server process of one arm."""
 
@@ -76,6 +84,8 @@ class ReplicateRecord:
     """Which arm."""
     start_seconds: Number | None = None
     """Seconds from start to ready."""
+    seconds: ReplicateTime | None = None
+    """What its time went into."""
     exit_code: int | None = None
     """Exit code, if the server itself exited."""
     reason: LongName = ""

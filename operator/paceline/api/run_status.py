@@ -210,6 +210,10 @@ class RunCost:
     """Accelerators times seconds."""
     idle_gpu_seconds: Count | None = None
     """Idle part of gpuSeconds: neither a server's start nor a measured workload."""
+    starting_gpu_seconds: Count | None = None
+    """Part of gpuSeconds in which servers started that became ready."""
+    load_gpu_seconds: Count | None = None
+    """Part of gpuSeconds in which workloads were measured."""
     server_starts: Count | None = None
     """Server processes started."""
 

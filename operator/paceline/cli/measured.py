@@ -73,11 +73,14 @@ def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
     from paceline.cli.live.measuring import verdict_lines
     from paceline.cli.live.screen import print_styled
     from paceline.report import FORMATS, build_report
+    from paceline.report.spent import time_lines
 
     *searches, last = runs
     for one in runs:
         print()
         print_styled(verdict_lines(one))
+    for line in time_lines(last):
+        print(printable(line))
     print()
     for _ in searches:
         print(f"{record.search_of(file)}  the search before it")

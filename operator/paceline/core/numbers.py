@@ -1,4 +1,4 @@
-"""The numbers of a point of a round: of the result that its client writes, and of the record that is kept of it."""
+"""Numbers of a round: of the result that its client writes, and of the record that is kept of it."""
 
 from typing import Annotated
 
@@ -91,3 +91,22 @@ class Numbers:
     warm_up_gain: Number | None = None
     """How much faster requests were in the last of these windows than in the one before, as a fraction. Above 0.05
     the server may have become faster during the load."""
+
+
+@record
+class TimeParts:
+    """Seconds of one server; absent: not known."""
+
+    imports: Number | None = None
+    """From its start until it loads the first weights: Python's imports, in each of its processes, and its set-up."""
+    weights: Number | None = None
+    """Loading weights, those of a draft included."""
+    graphs: Number | None = None
+    """Capturing CUDA graphs, and compiling for them. What is left of `startSeconds` is the KV cache, the tokenizer,
+    and the server's own warm-up."""
+    warm_up: Number | None = None
+    """Requests of the warm-ups."""
+    loads: Number | None = None
+    """The measured workloads."""
+    end: Number | None = None
+    """From the word to stop until its last process was gone."""

@@ -13,6 +13,7 @@ from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.monitor import Monitor
 from paceline.engines.probe import Probe
 from paceline.engines.refusal import Refusal
+from paceline.engines.starts import StartLines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,8 @@ class Adapter:
     before SIGTERM, to close kept-alive connections; "" if SIGTERM already closes them."""
     seed_argument: str = ""
     """Resolved argument with the server's random seed; "" if it reports none."""
+    starts: StartLines | None = None
+    """What its log says of a start; None if nothing is known."""
     ready_answer_seconds: Callable[[str], int] = lambda _: 2
     """Engine version → how long `ready_path` may take to answer."""
     without_hidden_states: Callable[[Server], frozenset[str]] = lambda _: frozenset()

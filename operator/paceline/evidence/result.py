@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
 from paceline.core.manifest import Scalar
-from paceline.core.numbers import Numbers
+from paceline.core.numbers import Numbers, TimeParts
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure
@@ -84,6 +84,13 @@ def _per(count: int | None, seconds: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parts(TimeParts):
+    """What a server's time went into, in a round's result."""
+
+    __pydantic_config__ = ConfigDict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
     """One fresh server process of one arm. `exit_code`, `error` and `failure` are set if it failed.
 
@@ -94,6 +101,7 @@ class Replicate:
 
     arm: str
     start_seconds: float | None = None
+    seconds: Parts = Parts()
     exit_code: int | None = None
     error: str = ""
     resolved: Mapping[str, Scalar] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from paceline.core.text import error_text, in_all_texts, printable
-from paceline.evidence.result import Point, Replicate, RoundResult
+from paceline.evidence.result import Parts, Point, Replicate, RoundResult
 
 PREFIX = "paceline2 "
 _LONGEST_ERROR = 200
@@ -130,6 +130,7 @@ def _replicate(one: Replicate) -> Replicate:
     return replace(
         one,
         start_seconds=_measured(one.start_seconds),
+        seconds=Parts(**{part: _measured(getattr(one.seconds, part)) or None for part in PARTS}),
         exit_code=None if one.exit_code is None else max(-(2**31), min(2**31 - 1, one.exit_code)),
         error=one.error[:_LONGEST_ERROR],
         no_energy=one.no_energy[:_LONGEST_ERROR],
@@ -144,6 +145,7 @@ def _replicate(one: Replicate) -> Replicate:
     )
 
 
+PARTS = tuple(field.name for field in fields(Parts))
 NUMBERS = tuple(field.name for field in fields(Point) if field.name not in ("workload", POSITIONS))
 
 

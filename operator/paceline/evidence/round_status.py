@@ -24,7 +24,8 @@ from paceline.evidence.judge import Judged, nothing_accepted
 from paceline.evidence.loads import load_notes, mean_under_way, saturated
 from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
-from paceline.evidence.result import Replicate, RoundResult
+from paceline.evidence.result import Parts, Replicate, RoundResult
+from paceline.evidence.result_log import PARTS
 from paceline.evidence.round_plan import RoundPlan
 
 _TAKEN = tuple(field.name for field in fields(Numbers))
@@ -52,10 +53,12 @@ def round_record(
     held_seconds: float | None = None,
     client_image: str = "",
     own_images: Mapping[str, str] | None = None,
+    image_seconds: Mapping[str, float] | None = None,
 ) -> Round:
     """A round with a result (docs/architecture.md). Images: the digests that ran; `own_images`: of the arms with an
     engine of their own. `held_seconds`: how long the round's
-    pod held accelerators; None: as long as the client's clock shows."""
+    pod held accelerators; None: as long as the client's clock shows. `image_seconds`: how long each arm's container
+    waited for its image."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
     workloads = {workload.name: workload for workload in plan.workloads}
@@ -93,7 +96,13 @@ def round_record(
         inputs=tuple(_inputs(judged)),
         engine_version=result.engine_version,
         emulated=result.emulated,
-        replicates=tuple(_replicate(one, judged, (own_images or {}).get(one.arm)) for one in result.replicates),
+        replicates=tuple(
+            replace(
+                _replicate(one, judged, (own_images or {}).get(one.arm)),
+                seconds=_seconds(one.seconds, (image_seconds or {}).get(one.arm)),
+            )
+            for one in result.replicates
+        ),
         points=tuple(_point(point, workloads[point.workload], drafts[point.arm]) for point in judged),
     )
     return from_status(Round, to_status(record))
@@ -270,6 +279,12 @@ def _replicate(replicate: Replicate, judged: Sequence[Judged], image: str | None
         clocks=clocks_record(replicate.clocks) if replicate.clocks else None,
         parity=_parity(replicate.outputs) if replicate.outputs else None,
     )
+
+
+def _seconds(parts: Parts, image: float | None) -> recorded.ReplicateTime | None:
+    """None if nothing is known."""
+    found = recorded.ReplicateTime(image=image, **{part: _finite(getattr(parts, part)) for part in PARTS})
+    return None if found == recorded.ReplicateTime() else found
 
 
 def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:

@@ -15,6 +15,7 @@ from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Report, RunView, Shown
 from paceline.report.outputs import outputs_view
 from paceline.report.over_loads import over_loads
+from paceline.report.spent import time_view
 from paceline.report.text import capital, interval_text, ratio_text
 from paceline.report.trade_off import trade_offs
 from paceline.report.under_way import provisional
@@ -120,6 +121,7 @@ def run(manifest: Object) -> RunView:
         noise=finite(status.noise),
         configuration=facts.configuration(searched.with_first_arms(manifest) if searching else manifest, rounds),
         cost=facts.cost_view(status, rounds, read.price(spec)),
+        time=time_view(spec, rounds, emulated=emulated),
         provenance=tuple(facts.provenance(manifest, status, rounds, rule)),
     )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.core.text import count
-from paceline.report import deployment_tables, tables
+from paceline.report import deployment_tables, spent, tables
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import Report, RunView
 from paceline.report.sections import sections
@@ -104,6 +104,10 @@ def _run(run: RunView) -> Iterator[str]:
     arms = run.configuration.arms
     yield from _lines(["", *map(escaped, arms)], ["---"] * (1 + len(arms)), rows)
     yield from ("", f"{count(len(run.configuration.equal), 'argument')} of the servers' own equal on all arms.")
+    if run.time:
+        yield from ("", "### What the time of a round goes into", "")
+        yield from (*_table(spent.time_table(run.time)), "", escaped(spent.time_note(run.time)))
+        yield from (f"- {escaped(advice)}" for advice in run.time.advice)
     yield from ("", "### Cost and provenance", "")
     yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*tables.costs_table(run), *run.provenance])
 

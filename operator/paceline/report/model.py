@@ -7,6 +7,7 @@ from enum import StrEnum
 from paceline.core import Bounds
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.search_model import SearchView, Throughput
+from paceline.report.time_model import TimeView
 
 MEAN_OVER_WORKLOADS = "mean"
 """The workload name of the weighted mean in `status.results`."""
@@ -365,6 +366,8 @@ class RunView:
     """Noise of a point between rounds, as a fraction."""
     configuration: ConfigurationView
     cost: CostView
+    time: TimeView | None
+    """None if no round knows what its time went into."""
     provenance: tuple[tuple[str, str], ...]
 
     @property

@@ -93,6 +93,17 @@ def test_only_so_much_of_a_log_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert room.last_words() == "RuntimeError: CUDA error"
 
 
+def test_a_start_that_logs_without_end_is_not_read(tmp_path: Path) -> None:
+    """Its last line would not be of the moment at which the server was ready."""
+    room = told(tmp_path)
+    file = tmp_path / "out" / "arm" / "log"
+    file.write_text("[2026-11-26 22:38:04] Load weight begin.\r\n")
+    assert room.start_log() == "[2026-11-26 22:38:04] Load weight begin.\r\n"
+    with file.open("ab") as log:
+        log.truncate(1 << 34)
+    assert room.start_log() == ""
+
+
 @pytest.mark.parametrize("forged", ["words", "", "0 and more", "-9"])
 def test_what_a_server_says_of_its_own_end_only_ends_its_arm(tmp_path: Path, forged: str) -> None:
     room = told(tmp_path)

@@ -73,6 +73,10 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) ->
     assert result.paceline == __version__
     baseline, wide = result.replicates
     assert all(replicate.start_seconds for replicate in result.replicates)
+    for replicate in result.replicates:
+        took = replicate.seconds
+        assert None not in (took.weights, took.warm_up, took.loads, took.end)
+        assert took.loads == pytest.approx(sum(point.duration or 0 for point in replicate.points), rel=1e-2)
     assert baseline.rest_sha256 == wide.rest_sha256, "all but what speculation moves is equal"
     assert (baseline.differs, wide.differs) == ((), ())
     assert (baseline.kv_tokens, wide.kv_tokens) == (1_000_000, 970_000)

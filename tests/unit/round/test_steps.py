@@ -31,6 +31,7 @@ from paceline.pods.round.steps import (
     ServerEnd,
     ServerFailed,
     Start,
+    StartLog,
     Stop,
     replicate,
 )
@@ -66,7 +67,13 @@ REPORT = {
 }
 
 
-LIVED = ServerEnd(None, "INFO: 200 OK")
+LIVED = ServerEnd(None, "INFO: 200 OK", 5.1)
+STARTED = """\
+[2026-11-26 22:38:04] Load weight begin. avail mem=139.13 GB
+[2026-11-26 22:38:06] Load weight end. elapsed=2.30 s, type=LlamaForCausalLM
+[2026-11-26 22:38:09] Capture target decode CUDA graph end. elapsed=2.28 s, mem usage=0.88 GB
+[2026-11-26 22:38:10] The server is fired up and ready to roll!
+"""
 
 
 ANSWER = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop", "logprobs": None}]}
@@ -89,6 +96,8 @@ class Server:
         match step:
             case Start():
                 return 13.2
+            case StartLog():
+                return STARTED
             case Get("/v1/models"):
                 return json.dumps({"data": [{"id": "pair"}]})
             case Get("/server_info"):
@@ -134,6 +143,7 @@ def test_the_steps_of_an_arm() -> None:
     assert [step for step in done if not isinstance(step, SaveLine)] == [
         ReadClocks(),
         Start(WIDE),
+        StartLog(),
         Get("/v1/models"),
         Get("/metrics"),
         Get("/server_info"),

@@ -1,5 +1,6 @@
 """Status fields derived from the rounds: results per arm and workload, provenance and cost; and Events about them."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -66,9 +67,13 @@ def cost(evidence: Evidence) -> RunCost | None:
     if not evidence.records:
         return None
     gpus, rounds = evidence.spec.server.accelerator.count, own(evidence.records)
+    servers = [one for record in rounds for one in record.replicates]
+    loads = [seconds for one in servers if one.seconds and (seconds := finite(one.seconds.loads)) is not None]
     return RunCost(
         gpu_seconds=sum(record.held_seconds or 0 for record in rounds) * gpus,
         idle_gpu_seconds=sum(record.idle_seconds or 0 for record in rounds) * gpus,
+        starting_gpu_seconds=round(math.fsum(finite(one.start_seconds) or 0.0 for one in servers) * gpus),
+        load_gpu_seconds=round(math.fsum(loads) * gpus) if loads else None,
         server_starts=sum(len(record.replicates) for record in rounds if not record.error),
     )
 

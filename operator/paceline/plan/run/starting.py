@@ -1,12 +1,15 @@
 """Handles a round whose pod has a node, and so holds accelerators, but whose containers do not start."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from paceline.core.manifest import Object
+from paceline.engines.pod_template import CLIENT, arm_container
 from paceline.evidence.failures import Failure
 from paceline.plan.objects import IN_USE
 from paceline.plan.run.snapshot import End, RoundJob
 from paceline.plan.step import parse_time
+from paceline.plan.trouble import container_statuses
 
 _START_PATIENCE = timedelta(minutes=10)
 """How long a pod may wait for its volumes and network. A volume of a lost node is detached by force after six minutes
@@ -27,6 +30,26 @@ def placed_since(pod: Object) -> datetime | None:
     placed = [c for c in status.get("conditions", ()) if c["type"] == "PodScheduled" and c["status"] == "True"]
     times = [status.get("startTime"), *(c.get("lastTransitionTime") for c in placed)]
     return min((parse_time(time) for time in times if time), default=None)
+
+
+def image_seconds(round: RoundJob) -> dict[str, float]:
+    """Arm → how long its container waited for its image: whole seconds from the end of the arm's before it (for the
+    first arm: from the start of the client) to its own start. Arms without a wait are left out."""
+    statuses = {status["name"]: status.get("state", {}) for status in container_statuses(round.pod or {})}
+    waits, free = dict[str, float](), _time(statuses, CLIENT, "startedAt")
+    for arm in round.plan.arms:
+        name = arm_container(arm.name)
+        started = _time(statuses, name, "startedAt")
+        if free and started and started > free:
+            waits[arm.name] = (started - free).total_seconds()
+        free = _time(statuses, name, "finishedAt")
+    return waits
+
+
+def _time(statuses: Mapping[str, Object], container: str, which: str) -> datetime | None:
+    states = statuses.get(container, {})
+    told = next((state[which] for kind in ("terminated", "running") if which in (state := states.get(kind) or {})), "")
+    return parse_time(told) if told else None
 
 
 def gives_up(round: RoundJob) -> datetime | None:

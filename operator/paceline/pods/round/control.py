@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paceline.core.text import printable
+from paceline.engines import starts
 from paceline.engines.keys import ADMIN_KEY, API_KEY, FLAGS
 from paceline.engines.log_tail import failure_line
 from paceline.evidence.clocks import Reading, read_clocks
@@ -122,13 +123,15 @@ class Control:
 
     def stop(self) -> ServerEnd:
         """End the server, wait until all of its processes are gone, and return how it ended."""
+        took = None
         if not self.has_exited():
             self._write("stop", "")
-            deadline = time.monotonic() + STOP_SECONDS
+            began = time.monotonic()
             while not self.has_exited():
-                _pause(deadline, f"the server could not be stopped in {STOP_SECONDS:.0f} s")
+                _pause(began + STOP_SECONDS, f"the server could not be stopped in {STOP_SECONDS:.0f} s")
+            took = time.monotonic() - began
         code, _, how = self._read("exit").partition(" ")
-        return ServerEnd(int(code) if code.isdigit() and how != "stopped" else None, self.last_words())
+        return ServerEnd(int(code) if code.isdigit() and how != "stopped" else None, self.last_words(), took)
 
     def end(self) -> None:
         """Let the arm's container end, so that the next one starts."""
@@ -149,6 +152,11 @@ class Control:
             self.new_kernels = now - self.machine.kernels
             self.machine = replace(self.machine, kernels=now)
         return read_clocks(self._read(f"clocks.{self._look}"))
+
+    def start_log(self) -> str:
+        """The server's log so far; empty if it is too long to be that of a start."""
+        log = self._bytes("log", starts.LONGEST + 1)
+        return log.decode(errors="replace") if len(log) <= starts.LONGEST else ""
 
     def log(self) -> str:
         """The server's log, without its keys."""

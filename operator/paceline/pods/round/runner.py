@@ -35,6 +35,7 @@ from paceline.pods.round.steps import (
     SendLoad,
     ServerFailed,
     Start,
+    StartLog,
     Stop,
     replicate,
 )
@@ -184,6 +185,8 @@ class Runner:
                 return self.start(arm)
             case Get(path):
                 return server.get(self.url, path, self.keys.api)
+            case StartLog():
+                return self.control.start_log()
             case Log():
                 return self.control.log()
             case Flush(path):

@@ -4,6 +4,7 @@
 fails, the caller throws `ServerFailed` into the generator; it becomes the replicate's error, and later arms still run.
 """
 
+from collections import defaultdict
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
@@ -12,11 +13,12 @@ from typing import Any
 from paceline.core import Workload
 from paceline.core.text import error_text
 from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json_object
+from paceline.engines.starts import start_parts
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import arguments_digest, comparable, pick, publishable
 from paceline.evidence.clocks import Reading, clocks_around
 from paceline.evidence.energy import energy_between
-from paceline.evidence.result import MOST_WINDOWS, WARM, Point
+from paceline.evidence.result import MOST_WINDOWS, WARM, Parts, Point
 from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
 from paceline.pods.round.per_request import request_rows, request_speeds
@@ -40,10 +42,11 @@ class ServerFailed(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class ServerEnd:
-    """How a server ended: `exit_code` is None if it ran until it was stopped."""
+    """How a server ended: `exit_code` is None if it ran until it was stopped. `seconds`: how long it took to stop."""
 
     exit_code: int | None
     last_words: str
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Get:
 @dataclass(frozen=True, slots=True)
 class Log:
     """Read the server's log since its start. Answer: text."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartLog:
+    """Read what the server has logged until it was ready. Answer: text; "" if it is longer than `starts.LONGEST`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,7 @@ class Stop:
     """End the server, if it still runs. Answer: `ServerEnd`."""
 
 
-Instruction = Start | Get | Log | Flush | SendLoad | ReadClocks | Ask | SampleAgain | SaveLine | Stop
+Instruction = Start | StartLog | Get | Log | Flush | SendLoad | ReadClocks | Ask | SampleAgain | SaveLine | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +152,10 @@ class ArmResult:
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, ArmResult]:
     """Measure one fresh server process of `arm` on every workload."""
-    probe = ENGINES[arm.engine].probe(arm.engine_version)
+    probe, starts = ENGINES[arm.engine].probe(arm.engine_version), ENGINES[arm.engine].starts
     noted: dict[str, Any] = {}
+    took: dict[str, float] = defaultdict(float)
+    """Part of the server's time → seconds."""
     points: list[Point] = []
     answers: tuple[Answer, ...] | str = f"{arm.name} was not asked"
     arguments: Mapping[str, str] = {}
@@ -153,6 +163,8 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     try:
         idle: tuple[Reading, ...] = yield ReadClocks()
         noted["start_seconds"] = yield Start(arm)
+        if starts:
+            took.update(start_parts(starts, (yield StartLog()), noted["start_seconds"]))
         _check_models(plan, (yield Get(MODELS_PAGE)))
         first = yield from _look(probe)
         resolved = probe.resolved(first)
@@ -166,10 +178,12 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
             raise ServerFailed(other)
         for workload in plan.workloads_of(arm):
             warmed_up = yield from _warm_up(arm, workload, probe, plan.timeout_of(workload))
+            took["warm_up"] += warmed_up.seconds
             before = yield from _look(probe)
             cold: tuple[Reading, ...] = yield ReadClocks()
             loaded: Loaded = yield SendLoad(arm, workload)
             report = loaded.report
+            took["loads"] += report["duration"]
             warm: tuple[Reading, ...] = yield ReadClocks()
             after = yield from _look(probe)
             noted["clocks"] = clocks_around(noted.get("clocks"), workload.name, cold, warm, report["duration"])
@@ -204,19 +218,23 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Instruction, Any, A
     except UNREADABLE_PAGE as error:
         noted["error"] = f"the server's response cannot be read: {error_text(error)}"
     ended: ServerEnd = yield Stop()
+    if ended.seconds is not None:
+        took["end"] = ended.seconds
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
-    return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), answers, arguments, fast)
+    replicated = Replicate(arm=arm.name, points=tuple(points), seconds=Parts(**took), **noted)
+    return ArmResult(replicated, answers, arguments, fast)
 
 
 @dataclass(frozen=True, slots=True)
 class _WarmedUp:
-    """`windows` sent; `gain`: how much faster a request was in the last one than in the one before, as a fraction, if
-    known; `template`: tokens of the bare request, 0 if it failed."""
+    """`windows` sent, in so many `seconds`; `gain`: how much faster a request was in the last one than in the one
+    before, as a fraction, if known; `template`: tokens of the bare request, 0 if it failed."""
 
     windows: int
     gain: float | None
     template: int
+    seconds: float
 
 
 def _warm_up(
@@ -240,7 +258,7 @@ def _warm_up(
         if warm or spent * (window + 1) / window > most_seconds:
             break
     yield SaveLine({"arm": arm.name, "workload": workload.name, "warm_up_medians": medians})
-    return _WarmedUp(len(medians), gain, report["input_lens"][-1])
+    return _WarmedUp(len(medians), gain, report["input_lens"][-1], spent)
 
 
 def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Instruction, Any, tuple[float, ...]]:

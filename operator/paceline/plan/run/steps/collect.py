@@ -15,6 +15,7 @@ from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.killed import as_far_as_it_came
 from paceline.plan.run.next_round import next_try
 from paceline.plan.run.snapshot import End, RoundJob, Snapshot
+from paceline.plan.run.starting import image_seconds
 
 LONGEST_REASON = 600
 """Maximum characters of an error."""
@@ -88,6 +89,7 @@ def _record(round: RoundJob, end: End | None, before: Sequence[Round], now: date
         held_seconds(round, now),
         round.client_image,
         images,
+        image_seconds(round),
     )
     return replace(record, neighbours=round.neighbours)
 
