@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-SECONDS = r"(?P<seconds>\d{1,9}(?:\.\d{1,9})?)"
+SECONDS_TOLD = r"(?P<seconds>\d{1,9}(?:\.\d{1,9})?)"
 LONGEST = 4 << 20
 """Bytes of a log that are searched. A start of SGLang or vLLM logs less than 100 kB on one GPU."""
 _DAY = 24 * 3600

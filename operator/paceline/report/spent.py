@@ -18,7 +18,7 @@ from paceline.report.time_model import ArmTime, TimeView
 OF_A_START = ("imports", "weights", "graphs")
 REST = "rest"
 """What is left of a start."""
-PARTS = {
+PART_NAMES = {
     "image": "Image",
     "imports": "Imports",
     "weights": "Weights",
@@ -67,7 +67,7 @@ def _arm(spec: Object, name: str, servers: Sequence[ReplicateRecord]) -> ArmTime
     return ArmTime(
         arm=name,
         starts=tuple(seconds for server in mine if (seconds := finite(server.start_seconds))),
-        parts={part: tuple(parts[part] for parts in known if part in parts) for part in PARTS},
+        parts={part: tuple(parts[part] for parts in known if part in parts) for part in PART_NAMES},
         fewer_graphs=engine.starts.fewer_graphs if engine and engine.starts else "",
     )
 
@@ -75,7 +75,9 @@ def _arm(spec: Object, name: str, servers: Sequence[ReplicateRecord]) -> ArmTime
 def _parts(server: ReplicateRecord) -> dict[str, float]:
     """Positive parts, and what is left of the start."""
     told = server.seconds or ReplicateTime()
-    parts = {part: seconds for part in PARTS if part != REST and (seconds := finite(getattr(told, part)) or 0.0) > 0}
+    parts = {
+        part: seconds for part in PART_NAMES if part != REST and (seconds := finite(getattr(told, part)) or 0.0) > 0
+    }
     rest = (finite(server.start_seconds) or 0.0) - math.fsum(parts.get(part, 0.0) for part in OF_A_START)
     return {**parts, REST: rest} if rest > 0 else parts
 
@@ -85,17 +87,17 @@ def _parts(server: ReplicateRecord) -> dict[str, float]:
 
 def time_table(view: TimeView) -> HtmlTable:
     """Mean seconds of each part, and its share of a round."""
-    shown = [part for part in PARTS if any(arm.parts[part] for arm in view.arms)]
+    shown = [part for part in PART_NAMES if any(arm.parts[part] for arm in view.arms)]
     rows = (
         (TableCell(text=arm.arm), *(_cell(arm.mean(part), view.round) for part in shown), _cell(_all(arm), view.round))
         for arm in view.arms
         if arm.starts or any(arm.parts.values())
     )
-    return HtmlTable(head=("Arm", *(f"{PARTS[part]}, s" for part in shown), "All, s"), words=1, rows=tuple(rows))
+    return HtmlTable(head=("Arm", *(f"{PART_NAMES[part]}, s" for part in shown), "All, s"), words=1, rows=tuple(rows))
 
 
 def _all(arm: ArmTime) -> float:
-    return math.fsum(arm.mean(part) for part in PARTS)
+    return math.fsum(arm.mean(part) for part in PART_NAMES)
 
 
 def _cell(seconds: float, whole: float) -> TableCell:

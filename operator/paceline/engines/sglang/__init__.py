@@ -20,7 +20,7 @@ from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.monitor import monitor
 from paceline.engines.sglang.probe import probe
 from paceline.engines.sglang.rules import refusals
-from paceline.engines.sglang.starts import STARTS
+from paceline.engines.sglang.starts import START_LINES
 from paceline.engines.sglang.variables import ignored
 from paceline.engines.sglang.versions import KNOWN, is_newer, known_release
 
@@ -98,7 +98,7 @@ ADAPTER = Adapter(
     known_problems=tuple(read_data(__package__, "known-problems.json")),
     emulator=Emulator(module="paceline_emulator", releases=("0.4.5", "0.5.6")),
     interrupted="sglang[.]launch_server",
-    starts=STARTS,
+    starts=START_LINES,
     seed_argument="random_seed",
     files=schedule.files,
 )

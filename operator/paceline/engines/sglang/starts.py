@@ -4,17 +4,17 @@ logs show."""
 
 import re
 
-from paceline.engines.starts import SECONDS, StartLines
+from paceline.engines.starts import SECONDS_TOLD, StartLines
 
 STAMP = re.compile(r"\[\d{4}-\d\d-\d\d (?P<time>\d\d:\d\d:\d\d)(?: (?P<rank>[^\]]{1,40}))?\] ?")
 """[2026-11-22 03:23:53 TP0]"""
-STARTS = StartLines(
+START_LINES = StartLines(
     stamp=STAMP,
     loading=re.compile(r"^Load weight begin"),
     printed={  # a draft's worker loads and captures in the same process, after the target's
-        "weights": (re.compile(rf"^Load weight end\. elapsed={SECONDS} s"),),
+        "weights": (re.compile(rf"^Load weight end\. elapsed={SECONDS_TOLD} s"),),
         "graphs": (
-            re.compile(rf"^Capture .{{0,60}}graph end\. (?:Time elapsed: |elapsed=){SECONDS} s", re.IGNORECASE),
+            re.compile(rf"^Capture .{{0,60}}graph end\. (?:Time elapsed: |elapsed=){SECONDS_TOLD} s", re.IGNORECASE),
         ),
     },
     between={"weights": (re.compile(r"^Load weight begin"), re.compile(r"^Load weight end"))},

@@ -35,7 +35,7 @@ from paceline.engines.sglang_jax.rules import (
     is_known,
     refusals,
 )
-from paceline.engines.sglang_jax.starts import STARTS
+from paceline.engines.sglang_jax.starts import START_LINES
 
 _BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
@@ -85,7 +85,7 @@ ADAPTER = Adapter(
     importing=IMPORTING,
     emulator=Emulator(module="paceline_emulator.sglang_jax"),
     interrupted="sgl_jax[.]launch_server",
-    starts=STARTS,
+    starts=START_LINES,
     seed_argument="random_seed",
     loses=loses,
     refuses=refuses,

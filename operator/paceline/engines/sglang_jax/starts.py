@@ -6,7 +6,7 @@ import re
 from paceline.engines.starts import StartLines
 
 _LOADING = re.compile(r"^Starting parallel weight loading")
-STARTS = StartLines(
+START_LINES = StartLines(
     stamp=re.compile(r"\[\d{4}-\d\d-\d\d (?P<time>\d\d:\d\d:\d\d)(?: (?P<rank>[^\]]{1,40}))?\] ?"),
     loading=_LOADING,
     between={

@@ -21,7 +21,7 @@ from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.monitor import MONITOR
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals, running_requests
-from paceline.engines.vllm.starts import STARTS
+from paceline.engines.vllm.starts import START_LINES
 from paceline.engines.vllm.targets import loses, tools_need, without_hidden_states
 
 _BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
@@ -79,7 +79,7 @@ ADAPTER = Adapter(
     variables=("VLLM",),
     known_problems=tuple(read_data(__package__, "known-problems.json")),
     emulator=Emulator(module="paceline_emulator.vllm", words=("serve",), profiles="paceline_emulator.vllm.profiles"),
-    starts=STARTS,
+    starts=START_LINES,
     seed_argument="seed",
     without_hidden_states=without_hidden_states,
     loses=loses,
