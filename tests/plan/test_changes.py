@@ -302,6 +302,21 @@ def test_many_small_losses_wait_for_a_person(world: World) -> None:
 
 
 @told
+def test_an_adapter_is_added_after_a_reject(world: World) -> None:
+    """It is an argument: the whole edit is compared, and the rejected release does not come along."""
+    promoted(world, "latency")
+    before = revisions(world)
+    world.edit("another release", upgraded)
+    rounds(world, by(0.5))
+    world.edit(
+        "an adapter", lambda spec: spec["engine"]["args"].extend(["--enable-lora", "--lora-paths", "law=/models/law"])
+    )
+    assert (world.condition("ChangePending"), revisions(world)) == ("True Measuring", before)
+    rounds(world, by(0.5))
+    assert (world.condition("ChangePending"), revisions(world)) == ("True Rejected", before)
+
+
+@told
 def test_the_tag_of_what_serves_was_moved(world: World) -> None:
     """What a round measured as the incumbent is not what serves: it says nothing, and is measured again, by digest."""
     world.image = SERVED
