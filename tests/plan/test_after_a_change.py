@@ -11,6 +11,7 @@ from tests.plan.test_rejected_changes import images
 from tests.plan.test_search_edits import POOL, SMALL, Fixed, ended
 from tests.support.answers import _points, died, otherwise
 from tests.support.campaigns import BASELINE_1, LATENCY
+from tests.support.imported import allow, apply, file
 from tests.support.searched import answered, begun, searching
 from tests.support.stories import promoted
 from tests.support.world import World, example
@@ -172,6 +173,21 @@ def test_an_image_without_a_digest_that_was_moved_waits_for_a_person() -> None:
     world.edit("another release", upgraded)
     rounds(world, by(1.08))
     assert (world.serving("latency"), world.condition("ChangePending")) == ("wide", "True AwaitingPromote")
+
+
+def test_a_run_of_a_desk_says_that_what_serves_was_not_measured_beside_it() -> None:
+    world = World()
+    manifest = example("latency")
+    manifest["spec"]["engine"]["args"] += ["--schedule-conservativeness", "0.8"]
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    rounds(world, LATENCY)
+    world.servers_ready()
+    allow(world)
+    world.edit("as the desk has measured", lambda spec: spec.update(example("latency")["spec"]))
+    apply(world, file())
+    assert "what serves was not measured beside its arms" in world.status()["notes"][0]
 
 
 def test_a_first_round_may_take_longer_than_an_hour() -> None:

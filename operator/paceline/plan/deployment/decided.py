@@ -191,7 +191,9 @@ def _why_not(pool: Pool, run: Run) -> str:
         again = run.decides and surroundings(run.spec) == surroundings(pool.wanted)
         return "" if again and same_arms(pool.wanted, run.spec) else summary(run.spec, pool.wanted)
     stale = next((one.stale for one in pool.runs if one.name == run.name), "")
-    if stale or run.outcome:
-        return stale or f"its verdict is {run.outcome}"
+    if stale or (run.outcome and pool.incumbent and not pool.is_beside(run)):
+        return stale or "what serves was not measured beside its arms"
+    if run.outcome:
+        return f"its verdict is {run.outcome}"
     ends = (condition for condition in run.status.conditions if condition.type == Reason.ImportRefused.value.condition)
     return next((condition.reason for condition in ends), "it has no verdict")
