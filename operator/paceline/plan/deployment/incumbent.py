@@ -7,7 +7,7 @@ onto the incumbent's own rendering; the target and the accelerators with the who
 is not gated.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from paceline import api
@@ -26,6 +26,7 @@ from paceline.core import (
 )
 from paceline.core.manifest import Object
 from paceline.engines.nodes import unmeasurable
+from paceline.plan.deployment.runs import Run
 from paceline.render import revision_of
 
 SERVED = "served"
@@ -186,6 +187,15 @@ def served_of(kept: Object | None) -> tuple[Server, Arm] | None:
         return api.served(spec)
     except api.InvalidManifestError:
         return None
+
+
+def inputs_of(kept: Mapping[str, Object], runs: Iterable[Run], revision: str) -> tuple[Server, Arm] | None:
+    """From the kept rendering; if that was deleted or has none, from a run that measured it."""
+    if found := served_of(kept.get(revision)):
+        return found
+    measured = (api.run(one.manifest) for one in runs)
+    pairs = ((one.server, arm) for one in measured for arm in one.arms if arm.name != INCUMBENT)
+    return next((pair for pair in pairs if revision_of(*pair) == revision), None)
 
 
 def _at_once(spec: DeploymentSpec, pool: PoolSettings, server: Server, before: Server, arm: Arm) -> Iterator[str]:

@@ -1,12 +1,11 @@
 """Input of a pool's steps: its pinned spec, its entry in status, its runs, servers and kept revisions."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
-from paceline.api import run as run_of
 from paceline.api.status import PoolStatus, Serving, Target
 from paceline.core import (
     BASELINE,
@@ -24,9 +23,9 @@ from paceline.engines import fewest_drafts_first
 from paceline.evidence import fingerprint, question, surroundings
 from paceline.evidence.engine_differences import image_in
 from paceline.evidence.fingerprint import incumbent
-from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated, served_of
+from paceline.plan.deployment.incumbent import NO_CHANGE, UNDONE, Gated, Incumbent, gated, inputs_of
 from paceline.plan.deployment.models import ArtifactKey, artifacts_of, key_of
-from paceline.plan.deployment.run_spec import make_run_spec, with_image, written
+from paceline.plan.deployment.run_spec import ended_search, last_retried, make_run_spec, with_image, written
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, left_to_it, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
@@ -189,14 +188,14 @@ class Pool:
     @cached_property
     def retried(self) -> int:
         """The last attempt at the present question that a person asked to repeat; 0 if none."""
-        return _retried(self.remembered, self.question)
+        return last_retried(self.remembered, self.question)
 
     def revision(self, arm: Arm) -> str:
         return revision_of(self.server, arm)
 
     def inputs(self, revision: str) -> tuple[Server, Arm] | None:
         """What the revision was rendered from; None if that is not known."""
-        return _inputs(self.kept, self.runs, revision)
+        return inputs_of(self.kept, self.runs, revision)
 
 
 def pools(
@@ -253,7 +252,7 @@ def _pool(
     if change.moved:
         remembered = replace(remembered, target=change.moved)
     first = wanted = written(make_run_spec(pinned, spec, server, None, change.incumbent))
-    search = _search(spec, runs, question(wanted), remembered, change.incumbent)
+    search = ended_search(spec, runs, question(wanted), remembered, change.incumbent)
     if search:
         wanted = written(make_run_spec(pinned, spec, server, search, change.incumbent))
     arm = _as_measured(servers, change.incumbent)
@@ -294,7 +293,7 @@ def _gated(
 ) -> Gated:
     """Also without an incumbent if that was shown to fail in a run, where the spec's baseline lived."""
     judged = bool(remembered.holds) and _judged(spec, pool, server, runs)
-    found = gated(spec, pool, server, remembered, partial(_inputs, kept, runs), judged)
+    found = gated(spec, pool, server, remembered, partial(inputs_of, kept, runs), judged)
     failed = [run for run in runs if run.incumbent_failed]
     if found.incumbent is None or not failed:
         return found
@@ -302,15 +301,6 @@ def _gated(
     beside = (run for run in failed if run.question == question(written(asked)))
     run = next((run for run in beside if _measured_beside(run, asked, servers)), None)
     return Gated(at_once=f"what serves failed in {run.name}") if run else found
-
-
-def _inputs(kept: Mapping[str, Object], runs: Iterable[Run], revision: str) -> tuple[Server, Arm] | None:
-    """From the kept rendering; if that was deleted or has none, from a run that measured it."""
-    if found := served_of(kept.get(revision)):
-        return found
-    measured = (run_of(one.manifest) for one in runs)
-    pairs = ((one.server, arm) for one in measured for arm in one.arms if arm.name != INCUMBENT)
-    return next((pair for pair in pairs if revision_of(*pair) == revision), None)
 
 
 def _measured_beside(run: Run, asked: RunSpec, servers: Servers | None) -> bool:
@@ -329,25 +319,6 @@ def _judged(spec: DeploymentSpec, pool: PoolSettings, server: Server, runs: Sequ
     asked = surroundings(written(make_run_spec(spec, replace(pool, search=None), server, None, None)))
     compared = (run for run in runs if incumbent(run.spec) and surroundings(run.spec) == asked)
     return any(run.outcome not in (None, "Error") for run in compared)
-
-
-def _search(
-    pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus, incumbent: Incumbent | None
-) -> Run | None:
-    """The latest search of the question `asked` that found a candidate, except those that a person asked to repeat.
-    Beside an incumbent also one that found none: the new baseline may still replace that."""
-    if pool.search is None:
-        return None
-    given_up = _retried(remembered, asked)
-    ended = [run for run in runs if run.question == asked and run.attempt > given_up]
-    found = [run for run in ended if run.found or (incumbent and run.found_none)]
-    return max(found, key=lambda run: run.attempt, default=None)
-
-
-def _retried(remembered: PoolStatus, question: str) -> int:
-    """The last attempt at this question that a person asked to repeat; 0 if none."""
-    retried = remembered.retried
-    return retried.attempt or 0 if retried and retried.question == question else 0
 
 
 SHOWN = 19

@@ -1,9 +1,11 @@
 """The spec of the run that decides a pool's question: the gate, or the search before it."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from paceline.api import run_manifest_spec
+from paceline.api.status import PoolStatus
 from paceline.core import (
     BASELINE,
     WAVES,
@@ -94,3 +96,22 @@ def with_image(run: RunSpec, name: str, image: str) -> RunSpec:
         return replace(arm, engine=replace(arm.engine or run.server.engine, image=image))
 
     return replace(run, arms=tuple(own(arm) if arm.name == name else arm for arm in run.arms))
+
+
+def ended_search(
+    pool: PoolSettings, runs: Iterable[Run], asked: str, remembered: PoolStatus, incumbent: Incumbent | None
+) -> Run | None:
+    """The latest search of the question `asked` that found a candidate, except those that a person asked to repeat.
+    Beside an incumbent also one that found none: the new baseline may still replace that."""
+    if pool.search is None:
+        return None
+    given_up = last_retried(remembered, asked)
+    ended = [run for run in runs if run.question == asked and run.attempt > given_up]
+    found = [run for run in ended if run.found or (incumbent and run.found_none)]
+    return max(found, key=lambda run: run.attempt, default=None)
+
+
+def last_retried(remembered: PoolStatus, question: str) -> int:
+    """The last attempt at this question that a person asked to repeat; 0 if none."""
+    retried = remembered.retried
+    return retried.attempt or 0 if retried and retried.question == question else 0
