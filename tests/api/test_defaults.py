@@ -13,6 +13,7 @@ WRITTEN: dict[str, Any] = {
     "accelerator": {"count": 1, "nodes": 1},
     "promotion": {
         "changes": "Gated",
+        "maxOutputChange": "10%",
         "mode": "Automatic",
         "untilDecided": "Baseline",
         "surge": "Auto",

@@ -227,7 +227,7 @@ def test_an_old_question_is_answered_by_its_evidence(here: Namespace, hub: str) 
 def test_deleting_it_leaves_nothing_but_its_models(here: Namespace) -> None:
     """In the middle of a round, as it happens."""
     change(here, "--mem-fraction-static=0.82")
-    here.wait("a round of the new run", lambda: any(running(pod) for pod in rounds(here)), 30)
+    here.wait("a round of the new run", lambda: any(running(pod) for pod in rounds(here)), 60)
     here.kubectl("delete", "specdep", NAME)
     here.wait("all of it to go", lambda: objects(here) == {"persistentvolumeclaim/models"}, 60)
 

@@ -302,7 +302,7 @@ OF_A_RUN: tuple[Told, ...] = (
     ("outputs of more arms than fit", (("spec.gate.parity", {"samples": 8}), ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "concurrency": 1}]),
         ("spec.arms", [{"name": "baseline"}, *({"name": f"c{i}", "tree": tree(i + 1, 1, i + 2),
-            "draft": {"algorithm": "NEXTN"}} for i in range(16))])), "spec.arms"),
+            "draft": {"algorithm": "NEXTN"}} for i in range(17))])), "spec.arms"),
     one("eight seconds of a run's rate", "spec.workloads.0", {
             "name": "code", "source": "builtin://code", "requests": 96, "requestRate": "12", "concurrency": 32},
         "spec.workloads[0].requests"),

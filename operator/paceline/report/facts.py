@@ -146,7 +146,7 @@ def cost_view(status: BenchmarkRunStatus, measured: Sequence[Round], price: floa
     replicates = [replicate for entry in rounds for replicate in entry.replicates]
     points = [point for entry in rounds for point in entry.points]
     loads = [(point.output_tokens or 0, _rate(point)) for point in points]
-    times = [(_time(entry.start_time), _time(entry.completion_time)) for entry in rounds]
+    times = [(read_time(entry.start_time), read_time(entry.completion_time)) for entry in rounds]
     return CostView(
         gpu_seconds=took.gpu_seconds,
         idle_gpu_seconds=took.idle_gpu_seconds,
@@ -335,7 +335,7 @@ def _unique(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(value for value in values if value))
 
 
-def _time(text: object) -> datetime | None:
+def read_time(text: object) -> datetime | None:
     try:
         return datetime.fromisoformat(str(text))
     except ValueError:
@@ -343,5 +343,5 @@ def _time(text: object) -> datetime | None:
 
 
 def _minute(text: str) -> str:
-    time = _time(text)
+    time = read_time(text)
     return f"{time:%Y-%m-%d %H:%M} {time.tzname() or ''}".strip() if time else text

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from statistics import fmean
 
 from paceline.api.round import ReplicateRecord, ReplicateTime, Round, rounds_of
@@ -11,6 +10,7 @@ from paceline.core.manifest import Object
 from paceline.core.record import finite
 from paceline.engines import ENGINES
 from paceline.evidence.round_status import last_tries
+from paceline.report.facts import read_time
 from paceline.report.tables import HtmlTable, TableCell
 from paceline.report.text import significant
 from paceline.report.time_model import ArmTime, TimeView
@@ -52,11 +52,11 @@ def time_view(spec: Object, rounds: Sequence[Round], *, emulated: bool) -> TimeV
 def _held(one: Round) -> float:
     if one.held_seconds:
         return one.held_seconds
+    began, ended = read_time(one.start_time), read_time(one.completion_time)
     try:
-        took = datetime.fromisoformat(one.completion_time) - datetime.fromisoformat(one.start_time)
-    except (TypeError, ValueError):
+        return (ended - began).total_seconds() if began and ended else 0.0
+    except TypeError:  # one of them has a time zone
         return 0.0
-    return took.total_seconds()
 
 
 def _arm(spec: Object, name: str, servers: Sequence[ReplicateRecord]) -> ArmTime:

@@ -249,8 +249,10 @@ def _pool(
         remembered = _found_again(remembered, servers, timestamp(now)) if not served else remembered
     as_asked = remembered.target is None or (not remembered.holds and remembered.target.revision in rendered)
     change = NO_CHANGE if frozen or as_asked else _gated(pinned, spec, server, remembered, kept, runs, servers)
-    if change.moved:
-        remembered = replace(remembered, target=change.moved)
+    if moved := change.moved:
+        if remembered.serving and remembered.serving.revision == moved.revision:
+            moved = replace(moved, start_time=timestamp(now))  # what was on its way out has to be ready once more
+        remembered = replace(remembered, target=moved)
     first = wanted = written(make_run_spec(pinned, spec, server, None, change.incumbent))
     search = ended_search(spec, runs, question(wanted), remembered, change.incumbent)
     if search:
