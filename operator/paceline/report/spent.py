@@ -149,9 +149,15 @@ SHORT_LOADS = 0.1
 """Share of a round: twice the requests then make it at most a tenth longer."""
 
 
+def _longest(view: TimeView, part: str) -> tuple[ArmTime, float]:
+    """The arm on which it takes longest, and its mean seconds."""
+    worst = max(view.arms, key=lambda arm: arm.mean(part))
+    return worst, worst.mean(part)
+
+
 def _imports(view: TimeView) -> Iterator[str]:
-    worst = max(view.arms, key=lambda arm: arm.mean("imports"))
-    if (seconds := worst.mean("imports")) > LONG_IMPORTS:
+    worst, seconds = _longest(view, "imports")
+    if seconds > LONG_IMPORTS:
         yield (
             f"Imports take {seconds:.0f} s on {worst.arm}: engine.image lies on a slow disk, or has no compiled "
             "modules, and every start compiles them anew (add python3 -m compileall to the image)."
@@ -159,8 +165,8 @@ def _imports(view: TimeView) -> Iterator[str]:
 
 
 def _weights(view: TimeView) -> Iterator[str]:
-    worst = max(view.arms, key=lambda arm: arm.mean("weights"))
-    if (seconds := worst.mean("weights")) > max(LONG_WEIGHTS, worst.start / 2):
+    worst, seconds = _longest(view, "weights")
+    if seconds > max(LONG_WEIGHTS, worst.start / 2):
         yield (
             f"Weights take {seconds:.0f} of the {worst.start:.0f} s of a start on {worst.arm}: the cache volume is "
             "slow (cache.claim.storageClassName, or cache.hostPath on a local disk)."
@@ -168,8 +174,8 @@ def _weights(view: TimeView) -> Iterator[str]:
 
 
 def _graphs(view: TimeView) -> Iterator[str]:
-    worst = max(view.arms, key=lambda arm: arm.mean("graphs"))
-    if (seconds := worst.mean("graphs")) > max(LONG_GRAPHS, worst.start / 2):
+    worst, seconds = _longest(view, "graphs")
+    if seconds > max(LONG_GRAPHS, worst.start / 2):
         yield (
             f"Graphs take {seconds:.0f} of the {worst.start:.0f} s of a start on {worst.arm}: let all arms capture "
             f"fewer shapes by engine.args{f' ({worst.fewer_graphs})' if worst.fewer_graphs else ''}."

@@ -121,7 +121,7 @@ class Pool:
     def run_spec(self) -> RunSpec:
         """`wanted` as a RunSpec. If a run has shown that the incumbent's tag means another image than the servers run,
         it is measured by digest."""
-        run = make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
+        run = self._by_tag
         image = self.servers.image if self.servers and self.served_as == INCUMBENT else ""
         moved = "@" in image and any(differ(one.image_of(INCUMBENT), image) for one in self.runs)
         return with_image(run, INCUMBENT, image) if moved else run
@@ -172,8 +172,11 @@ class Pool:
 
     def is_beside(self, run: Run) -> bool:
         """Whether the run measured the present incumbent."""
-        asked = make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
-        return _measured_beside(run, asked, self.servers)
+        return _measured_beside(run, self._by_tag, self.servers)
+
+    @cached_property
+    def _by_tag(self) -> RunSpec:
+        return make_run_spec(self.deployment, self.spec, self.server, self.search, self.incumbent)
 
     @cached_property
     def _undone(self) -> frozenset[str]:
@@ -319,7 +322,7 @@ def _measured_beside(run: Run, asked: RunSpec, servers: Servers | None) -> bool:
 def _judged(spec: DeploymentSpec, pool: PoolSettings, server: Server, runs: Sequence[Run]) -> bool:
     """Whether a run compared the spec with what served: then that verdict decides, not what happens to servers."""
     asked = surroundings(written(make_run_spec(spec, replace(pool, search=None), server, None, None)))
-    compared = (run for run in runs if incumbent(run.spec) and surroundings(run.spec) == asked)
+    compared = (run for run in runs if run.beside_incumbent and surroundings(run.spec) == asked)
     return any(run.outcome not in (None, "Error") for run in compared)
 
 
