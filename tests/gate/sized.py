@@ -2,10 +2,11 @@
 verdict costs. `tests.gate.rates` writes the table in docs/reports/error-rates.md; `python -m tests.gate.sized` prints
 that of earlier looks, which is in decision 0068.
 
-A latency pool, one request at a time. A request takes as long as its baseline's own luck says (`spread`), and at a
-candidate less by its prompt's gain, which deviates by `gains` between prompts; a throughput is requests over the sum of
-their times. Sized, a round after the first sends what the operator would send (`plan.run.enough`), by the spread that
-the first round's baseline had in that very campaign. All noise is independent of the truth, as everywhere here.
+A pool with one request at a time, or with 32. A request takes as long as its baseline's own luck says (`spread`), and
+at a candidate less by its prompt's gain, which deviates by `gains` between prompts; a throughput is requests over the
+sum of their times. Sized, a round after the first sends what the operator would send (`plan.run.next_requests`), by the
+spread that the first round's baseline had in that very campaign. All noise is independent of the truth, as everywhere
+here. On an H200 the baseline's rounds at 32 differed as much as independent requests do (0068): `SEEN_AT_32`.
 """
 
 import math
@@ -23,19 +24,26 @@ from paceline.core import ArmOutcome, Dataset, Outcome, Workload
 from paceline.plan.run.next_requests import with_enough_requests
 
 BEGIN, END = "<!-- `make bench` writes what follows: requests -->", "<!-- to here: requests -->"
-HEAD = "| truth | promised | looks | sent | noise | wrong | promoted | rejected | rounds | hold | later | GPU-hours |"
+HEAD = (
+    "| truth | promised | at | looks | sent | noise | wrong | promoted | rejected | rounds | hold | later "
+    "| hours, 300 s | hours, 47 s |"
+)
 COLUMNS = HEAD.strip("| ").split(" | ")
 RATES = ("wrong", "promoted", "rejected", "hold")
-REPEATED = 4
+REPEATED = 5
 """Columns in which a cell may repeat the one above."""
 NONE = "–"
 REQUESTS, FEWEST = 64, 16
-STARTS, ACCELERATORS = 300.0, 4
-TOKENS, SPEED = 512, 171.0
-"""An answer's, and the published baseline's a second."""
+STARTS, ACCELERATORS = (300.0, 47.0), 4
+"""Seconds of a start: the flagship's, as assumed; and one H200's, with its model in memory."""
+TOKENS = 512
+SPEED = {1: 171.0, 32: 1900.0}
+"""Of the published baseline, in tokens per second, at so many requests."""
+SEEN_AT_32 = 0.28
+"""Standard deviation of ln(speed) between the requests of an H200's baseline at 32 (docs/reports/gpu.md)."""
 POINT = 0.005
 CLEAR = Promise(of="promoted", least=0.995)
-CHUNK = 500
+CHUNK = 250
 """Campaigns drawn at once."""
 
 
@@ -49,9 +57,20 @@ class Row:
     start: float = 0.01
     looks: tuple[int, ...] = core.default_looks(2)
     sized: bool = True
+    at: int = 1
+    """Simultaneous requests."""
     unworthy: frozenset[str] = frozenset()
     promises: tuple[Promise, ...] = ()
     figure: bool = False
+
+    @property
+    def requests(self) -> int:
+        """A first round's, of each workload."""
+        return max(REQUESTS, core.WAVES * self.at)
+
+    @property
+    def sent(self) -> str:
+        return "by noise" if self.sized else f"{self.requests}"
 
     @property
     def noise(self) -> str:
@@ -88,6 +107,32 @@ def rows() -> Iterator[Row]:
         for gains in (0.15, 0.25):
             flagship = replace(clear, name="the flagship's `latency`", truth=LATENCY, sized=both, gains=gains)
             yield replace(flagship, promises=(CLEAR,), figure=both)
+    yield from at_32(edge)
+
+
+def at_32(edge: Row) -> Iterator[Row]:
+    """One workload, and four, at 32 requests."""
+    noises = [{"spread": SEEN_AT_32, "start": start} for start in (0.01, 0.0, 0.025)] + [{"spread": 0.05}]
+    for workloads in (("code",), WORKLOADS):
+        of = replace(edge, at=32, sized=False)
+        clear = replace(of, unworthy=frozenset(), promises=())
+        rest = (1.15**4 / 0.97) ** (1 / 3)
+        one = against(dict.fromkeys(workloads, rest) | {workloads[-1]: 0.97})
+        for noise in noises:
+            yield replace(of, name=f"+5 %{_on(workloads)}", truth=_all(workloads, 1.05), **noise)
+            if workloads == WORKLOADS:
+                yield replace(of, name="mean +15 %, one workload −3 %", truth=one, **noise)
+            for name, ratio in (("+8 %", 1.08), ("+10 %", 1.10)):
+                yield replace(clear, name=f"{name}{_on(workloads)}", truth=_all(workloads, ratio), **noise)
+        yield replace(of, name=f"equal arms{_on(workloads)}", truth=_all(workloads, 1.0), promises=(NEVER,), **noises[0])
+
+
+def _on(workloads: tuple[str, ...]) -> str:
+    return "" if workloads == WORKLOADS else ", one workload"
+
+
+def _all(workloads: tuple[str, ...], ratio: float) -> Truth:
+    return against(dict.fromkeys(workloads, ratio))
 
 
 def earlier_looks() -> Iterator[Row]:
@@ -120,49 +165,51 @@ class Found:
     hold: float
     rounds: float
     requests: float
-    hours: float
+    hours: tuple[float, ...]
+    """One for each of `STARTS`."""
 
 
 def measured(row: Row, campaigns: int = CAMPAIGNS) -> Found:
     rule = core.Gate(decide_after_rounds=row.looks)
     dice = np.random.default_rng([round(1e4 * x) for x in (row.gains, row.spread, row.start)] + [row.sized])
-    weights = dict.fromkeys(WORKLOADS, 1.0)
-    verdicts, sent, hours, holds = [], [], [], []
+    weights = dict.fromkeys(_workloads(row), 1.0)
+    verdicts, sent, loads, holds = [], [], [], []
     for _ in range(0, campaigns, CHUNK):
         speeds, requests = _drawn(row, dice, min(CHUNK, campaigns))
         for n in range(len(speeds)):
             verdict = gate.decide(rule, list(row.truth), weights, _measurements(row, speeds[n]))
             verdicts.append(verdict)
             sent.append(float(requests[n, 1].mean()))
-            loads = requests[n, : verdict.rounds].sum() * TOKENS / SPEED
-            hours.append(len(row.truth) * ACCELERATORS * (verdict.rounds * STARTS + loads) / 3600)
+            loads.append(requests[n, : verdict.rounds].sum() * TOKENS / SPEED[row.at])
             holds += _holds(row, verdict)
+    rounds = fmean(v.rounds for v in verdicts)
+    accelerators = len(row.truth) * ACCELERATORS
     return Found(
         wrong=fmean(any(v.arms[arm].outcome is ArmOutcome.PROMOTABLE for arm in row.unworthy) for v in verdicts),
         promoted=fmean(v.outcome is Outcome.PROMOTE for v in verdicts),
         rejected=fmean(v.outcome is Outcome.REJECT for v in verdicts),
         hold=fmean(holds),
-        rounds=fmean(v.rounds for v in verdicts),
+        rounds=rounds,
         requests=fmean(sent),
-        hours=fmean(hours),
+        hours=tuple(accelerators * (rounds * start + fmean(loads)) / 3600 for start in STARTS),
     )
 
 
 def _drawn(row: Row, dice: np.random.Generator, many: int) -> tuple[np.ndarray, np.ndarray]:
     """Output tokens per second: campaign, round, arm, workload; and requests: campaign, round, workload."""
-    rounds, arms, workloads = row.looks[-1], len(row.truth), len(WORKLOADS)
-    shape = (many, rounds, arms, workloads, REQUESTS)
+    rounds, arms, workloads = row.looks[-1], len(row.truth), len(_workloads(row))
+    shape = (many, rounds, arms, workloads, row.requests)
     times = dice.normal(0, row.spread, shape) - row.spread**2 / 2
-    times[:, :, 1:] -= dice.normal(0, row.gains, (many, rounds, arms - 1, workloads, REQUESTS)) + row.gains**2 / 2
-    requests = np.full((many, rounds, workloads), REQUESTS)
+    times[:, :, 1:] -= dice.normal(0, row.gains, (many, rounds, arms - 1, workloads, row.requests)) + row.gains**2 / 2
+    requests = np.full((many, rounds, workloads), row.requests)
     if row.sized:
         spreads = (-times[:, 0, 0]).std(axis=-1, ddof=1)
         requests[:, 1:] = np.vectorize(_enough)(spreads)[:, None]
-    under = np.arange(REQUESTS) < requests[:, :, None, :, None]
+    under = np.arange(row.requests) < requests[:, :, None, :, None]
     taken = (np.exp(times) * under).sum(axis=-1) / under.sum(axis=-1)
     starts = dice.normal(0, row.start, (many, rounds, arms, 1))
     points = dice.normal(0, POINT, taken.shape)
-    true = np.array([[points[w] for w in WORKLOADS] for points in row.truth.values()])
+    true = np.array([[points[w] for w in _workloads(row)] for points in row.truth.values()])
     return true / taken * np.exp(starts + points), requests
 
 
@@ -173,12 +220,16 @@ def _enough(spread: float) -> int:
     ).dataset.requests
 
 
+def _workloads(row: Row) -> tuple[str, ...]:
+    return tuple(row.truth["baseline"])
+
+
 def _measurements(row: Row, speeds: np.ndarray) -> list[core.Measurement]:
     return [
         core.Measurement(round=n, arm=arm, workload=workload, output_throughput=float(speeds[n, a, w]))
         for n in range(len(speeds))
         for a, arm in enumerate(row.truth)
-        for w, workload in enumerate(WORKLOADS)
+        for w, workload in enumerate(_workloads(row))
     ]
 
 
@@ -197,11 +248,12 @@ def line(row: Row, found: Found) -> str:
         "truth": row.name,
         "promised": ", ".join(map(str, row.promises)) or NONE,
         "looks": ", ".join(map(str, row.looks)),
-        "sent": "by noise" if row.sized else f"{REQUESTS}",
+        "at": f"{row.at}",
+        "sent": row.sent,
         "noise": row.noise,
         "rounds": f"{found.rounds:.1f}",
         "later": f"{found.requests:.0f}",
-        "GPU-hours": f"{found.hours:.1f}",
+        **{f"hours, {start:.0f} s": f"{hours:.1f}" for start, hours in zip(STARTS, found.hours, strict=True)},
         **{name: percent(getattr(found, name)) for name in RATES},
     }
     cells["wrong"] = cells["wrong"] if row.unworthy else NONE
