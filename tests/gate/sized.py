@@ -12,6 +12,7 @@ here. On an H200 the baseline's rounds at 32 differed as much as independent req
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -21,7 +22,7 @@ from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Dataset, Outcome, Workload
-from paceline.plan.run.next_requests import with_enough_requests
+from paceline.plan.run.next_requests import share_of, with_enough_requests
 
 BEGIN, END = "<!-- `make bench` writes what follows: requests -->", "<!-- to here: requests -->"
 HEAD = (
@@ -59,6 +60,8 @@ class Row:
     sized: bool = True
     at: int = 1
     """Simultaneous requests."""
+    size: int = 512
+    """Prompts of the set: a built-in one's."""
     unworthy: frozenset[str] = frozenset()
     promises: tuple[Promise, ...] = ()
     figure: bool = False
@@ -69,8 +72,15 @@ class Row:
         return max(REQUESTS, core.WAVES * self.at)
 
     @property
+    def share(self) -> int:
+        """Prompts of the set for each round."""
+        return share_of(self.size, core.Gate(decide_after_rounds=self.looks))
+
+    @property
     def sent(self) -> str:
-        return "by noise" if self.sized else f"{self.requests}"
+        if not self.sized:
+            return f"{self.requests}"
+        return "by noise" if self.at == 1 else f"by noise, of {self.size:,}"
 
     @property
     def noise(self) -> str:
@@ -111,20 +121,25 @@ def rows() -> Iterator[Row]:
 
 
 def at_32(edge: Row) -> Iterator[Row]:
-    """One workload, and four, at 32 requests."""
+    """One workload, and four, at 32 requests, with a set of 4,096 prompts. From a built-in set of 512 as many are sent
+    by noise as without."""
     noises = [{"spread": SEEN_AT_32, "start": start} for start in (0.01, 0.0, 0.025)] + [{"spread": 0.05}]
     for workloads in (("code",), WORKLOADS):
-        of = replace(edge, at=32, sized=False)
-        clear = replace(of, unworthy=frozenset(), promises=())
-        rest = (1.15**4 / 0.97) ** (1 / 3)
-        one = against(dict.fromkeys(workloads, rest) | {workloads[-1]: 0.97})
+        one = against(dict.fromkeys(workloads, (1.15**4 / 0.97) ** (1 / 3)) | {workloads[-1]: 0.97})
         for noise in noises:
-            yield replace(of, name=f"+5 %{_on(workloads)}", truth=_all(workloads, 1.05), **noise)
+            of = replace(edge, at=32, size=4096, **noise)
+            clear = replace(of, unworthy=frozenset(), promises=())
+            yield from _both(replace(of, name=f"+5 %{_on(workloads)}", truth=_all(workloads, 1.05)))
             if workloads == WORKLOADS:
-                yield replace(of, name="mean +15 %, one workload −3 %", truth=one, **noise)
+                yield from _both(replace(of, name="mean +15 %, one workload −3 %", truth=one))
             for name, ratio in (("+8 %", 1.08), ("+10 %", 1.10)):
-                yield replace(clear, name=f"{name}{_on(workloads)}", truth=_all(workloads, ratio), **noise)
-        yield replace(of, name=f"equal arms{_on(workloads)}", truth=_all(workloads, 1.0), promises=(NEVER,), **noises[0])
+                yield from _both(replace(clear, name=f"{name}{_on(workloads)}", truth=_all(workloads, ratio)))
+        equal = replace(edge, at=32, size=4096, spread=SEEN_AT_32, promises=(NEVER,))
+        yield from _both(replace(equal, name=f"equal arms{_on(workloads)}", truth=_all(workloads, 1.0)))
+
+
+def _both(row: Row) -> Iterator[Row]:
+    yield from (replace(row, sized=sized) for sized in (False, True))
 
 
 def _on(workloads: tuple[str, ...]) -> str:
@@ -198,14 +213,15 @@ def measured(row: Row, campaigns: int = CAMPAIGNS) -> Found:
 def _drawn(row: Row, dice: np.random.Generator, many: int) -> tuple[np.ndarray, np.ndarray]:
     """Output tokens per second: campaign, round, arm, workload; and requests: campaign, round, workload."""
     rounds, arms, workloads = row.looks[-1], len(row.truth), len(_workloads(row))
-    shape = (many, rounds, arms, workloads, row.requests)
+    most = max(row.requests, row.share) if row.sized else row.requests
+    shape = (many, rounds, arms, workloads, most)
     times = dice.normal(0, row.spread, shape) - row.spread**2 / 2
-    times[:, :, 1:] -= dice.normal(0, row.gains, (many, rounds, arms - 1, workloads, row.requests)) + row.gains**2 / 2
+    times[:, :, 1:] -= dice.normal(0, row.gains, (many, rounds, arms - 1, workloads, most)) + row.gains**2 / 2
     requests = np.full((many, rounds, workloads), row.requests)
     if row.sized:
-        spreads = (-times[:, 0, 0]).std(axis=-1, ddof=1)
-        requests[:, 1:] = np.vectorize(_enough)(spreads)[:, None]
-    under = np.arange(row.requests) < requests[:, :, None, :, None]
+        spreads = (-times[:, 0, 0, :, : row.requests]).std(axis=-1, ddof=1)
+        requests[:, 1:] = np.vectorize(partial(_enough, row))(spreads)[:, None]
+    under = np.arange(most) < requests[:, :, None, :, None]
     taken = (np.exp(times) * under).sum(axis=-1) / under.sum(axis=-1)
     starts = dice.normal(0, row.start, (many, rounds, arms, 1))
     points = dice.normal(0, POINT, taken.shape)
@@ -213,11 +229,13 @@ def _drawn(row: Row, dice: np.random.Generator, many: int) -> tuple[np.ndarray, 
     return true / taken * np.exp(starts + points), requests
 
 
-def _enough(spread: float) -> int:
-    dataset = Dataset(name="code", source="builtin://code", requests=REQUESTS, max_tokens=TOKENS, min_requests=FEWEST)
-    return with_enough_requests(
-        Workload(dataset=dataset, concurrency=1), spread, [1.0] * len(WORKLOADS)
-    ).dataset.requests
+def _enough(row: Row, spread: float) -> int:
+    fewest = max(FEWEST, core.WAVES * row.at)
+    own = Dataset(
+        name="code", source="pvc://sets/code.json", requests=row.requests, max_tokens=TOKENS, min_requests=fewest
+    )
+    workload, weights = Workload(dataset=own, concurrency=row.at), [1.0] * len(_workloads(row))
+    return with_enough_requests(workload, spread, weights, row.share).dataset.requests
 
 
 def _workloads(row: Row) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """How many requests the rounds after the first send."""
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,14 +12,15 @@ from tests.support.rounds import arm_command
 
 from paceline import api
 from paceline.api.round import PointRecord, Round
-from paceline.core import BASELINE, Limit, Purpose, RunSpec
+from paceline.core import BASELINE, Dataset, Limit, Purpose, RunSpec, Timeouts, Workload
 from paceline.evidence import RoundPlan, judge_points
 from paceline.evidence.round_status import round_record
 from paceline.gate import enough_requests
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, forecast
-from paceline.plan.run.next_requests import next_workloads
+from paceline.plan.run.next_requests import next_workloads, with_enough_requests
 from paceline.plan.simulation.answers import round_result
+from paceline.pods.round.choose import measured_prompts
 
 EVEN = [1.0] * 4
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -97,6 +100,66 @@ def test_a_limit_on_a_percentile_of_requests_needs_all(metric: str, requests: in
 
 def test_only_a_verdict_is_asked_for_with_fewer() -> None:
     assert sent(measured(0, 0.0), run=asked(purpose=Purpose.SWEEP)) == [64] * 4
+
+
+def many(size: int, requests: int | None = None, **changes: Any) -> list[int]:
+    """Of the loads that an H200 measured (docs/reports/gpu.md, 26 November): what the rounds after its first send if
+    nobody writes a number and the sets have so many prompts. `requests` at 32 are written."""
+    own = {"max_tokens": 192, "source": "pvc://models/functions.json"}
+    one = Dataset(name="one", requests=64, min_requests=16, **own)
+    at_32 = Dataset(name="many", requests=requests or 160, min_requests=None if requests else 160, **own)
+    run = asked(workloads=(Workload(dataset=one, concurrency=1), Workload(dataset=at_32, concurrency=32)), **changes)
+    spreads = {"one@1": 0.085, "many@32": 0.369}
+    points = tuple(
+        PointRecord(arm=BASELINE, workload=name, valid=True, request_spread=spread) for name, spread in spreads.items()
+    )
+    return sent(Round(points=points, prompts={"one": size, "many": size}), run=run)
+
+
+def test_above_12_at_once_later_rounds_send_more() -> None:
+    """(2 x 0.369^2 + 0.15^2) / (2 x 2 x 0.01^2) = 737.1."""
+    assert enough_requests(0.369, [1.0, 1.0]) == 738
+    assert many(size=10_000) == [64, 738]
+
+
+@pytest.mark.parametrize(("size", "requests"), [(600, 160), (512, 160), (1440, 160), (1449, 161), (0, 160)])
+def test_never_more_than_the_set_has_for_each_round_and_one_lost(size: int, requests: int) -> None:
+    """Looks are after 4, 6 and 8 rounds: nine parts. Of a set of unknown size nothing is assumed."""
+    assert many(size) == [64, requests]
+
+
+def test_a_quiet_baseline_needs_no_more_than_the_steady_window() -> None:
+    dataset = Dataset(name="many", source="pvc://models/a.json", requests=160, max_tokens=192, min_requests=160)
+    workload = Workload(dataset=dataset, concurrency=32)
+    assert with_enough_requests(workload, 0.05, EVEN, share=10_000) is workload
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"requests": 200}, {"gpu_hours": 4.0}, {"timeouts": Timeouts(workload=600)}, {"purpose": Purpose.SWEEP}],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_a_person_has_limited_is_not_lengthened(changes: Mapping[str, Any]) -> None:
+    assert many(size=10_000, **changes)[1] == changes.get("requests", 160)
+
+
+def test_rounds_of_more_send_other_prompts_than_the_first_and_each_other() -> None:
+    """The first round's part is smaller than theirs, so theirs begin after it."""
+    prompts = tuple(map(str, range(10_000)))
+    first, *later = [measured_prompts(prompts, 0, 160), *(measured_prompts(prompts, n, 738, 738) for n in range(1, 9))]
+    assert len({*first, *itertools.chain(*later)}) == 160 + 8 * 738
+
+
+def test_a_round_of_more_says_so() -> None:
+    dataset = Dataset(name="many", source="builtin://code", requests=160, max_tokens=192, min_requests=160)
+    workload = with_enough_requests(Workload(dataset=dataset, concurrency=32), 0.369, [1.0, 1.0], share=10_000)
+    arms = (arm_command(BASELINE, candidate=False), arm_command("narrow"))
+    plan = RoundPlan(
+        run="run", round=1, try_=0, served_name="pair", arms=arms, workloads=(workload,), results_dir="/models",
+    )  # fmt: skip
+    result = round_result(plan, lambda _arm, _workload: 100.0, 1.0, 0.0, 10.0)
+    notes = round_record(plan, result, judge_points(plan, result), "job", "node").notes
+    assert "more requests were sent, as the noise of the first round's baseline asks for: 738 on many@32" in notes
 
 
 def test_a_round_of_fewer_says_so() -> None:

@@ -179,12 +179,10 @@ def dataset_of(dataset: PromptsSpec, concurrency: int, load: LoadSpec | Workload
 
 
 def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
-    """Fewest requests of a closed loop. None if a person has written `requests`, or if the steady window needs all
-    requests."""
+    """Fewest requests of a closed loop; None if a person has written `requests`."""
     if isinstance(dataset, WorkloadSpec) and dataset.min_requests:
         return dataset.min_requests
-    fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
-    return None if dataset.requests or fewest >= _REQUESTS else fewest
+    return None if dataset.requests else max(FEWEST_REQUESTS, core.WAVES * concurrency)
 
 
 def _default_requests(rate: float | None) -> int:

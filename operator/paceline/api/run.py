@@ -132,8 +132,9 @@ class WorkloadSpec(PromptsSpec):
     """Simultaneous requests; with rampFrom, the maximum; with requestRate, only in the warm-up."""
     min_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Fewest requests of later rounds: they send so many that the noise of requests, by the spread of the first round's
-    baseline, equals the noise of server starts. If absent, all rounds of a gate send `requests` if it is set, else 16
-    or more. Not part of any hash."""
+    baseline, equals the noise of server starts; more than `requests` only if that is equal to this. If absent, all
+    rounds of a gate send `requests` if it is set, else 16 or five times the concurrency or more. Not part of any hash.
+    """
     commit: Commit | None = None
     """Commit of a hub dataset in the cache: the directory below snapshots/."""
 

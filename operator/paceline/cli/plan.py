@@ -23,14 +23,13 @@ from paceline.cli.profiles import may_meet
 from paceline.cli.rows import by_pool
 from paceline.cli.unchecked import known_of
 from paceline.cli.validate import read_file
-from paceline.core import (
-    Server,
-)
+from paceline.core import DeploymentSpec, Scheme, Server
 from paceline.core.manifest import Manifest
 from paceline.kube import ApiError
 from paceline.plan.costs import Assumptions
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, forecast
 from paceline.plan.speeds import alone, size_in_name
+from paceline.pods import datasets
 
 GUESSED_START = (180.0, 600.0)
 """Seconds, likely and at worst. A guess: tens of GB from a local disk, some hundred GB from a network volume."""
@@ -46,8 +45,8 @@ NO_ROOM = 3
 
 
 SPREADS = (0.05, None)
-"""Assumed standard deviations of ln(speed) between the baseline's requests: a guess with which later rounds send fewer
-requests; and None, for one so large that they send as many."""
+"""Assumed standard deviations of ln(speed) between the baseline's requests, at up to 12 at once: a guess with which
+later rounds send fewer requests; and None, for one so large that they send as many."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -132,13 +131,13 @@ def _cases(
 ) -> tuple[list[Manifest], CostRange, Forecast, Forecast]:
     """The namespace's existing objects, the assumptions, and the likely and the worst case."""
     there = [one for one in existing if may_meet(one, manifest)]
-    bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest).server)
+    bounds = _bounds(args.start_seconds, args.tokens_per_second, there, spec_of(manifest))
     lower = forecast(manifest, there, ALL_FASTER, bounds.lower, None, now)
     return there, bounds, lower, forecast(manifest, there, UNDECIDED_SCENARIO, bounds.upper, None, now)
 
 
 def _bounds(
-    start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], server: Server
+    start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest], spec: DeploymentSpec
 ) -> CostRange:
     """The assumptions of both cases: the arguments, else the numbers of earlier runs, else a guess by the model's
     size."""
@@ -157,12 +156,22 @@ def _bounds(
         )
     if start_seconds is not None:
         starts, first = (float(start_seconds), float(start_seconds)), "as you say"
-    streams, second, shared = _streams(tokens_per_second, server)
+    streams, second, shared = _streams(tokens_per_second, spec.server)
     lower, upper = (
-        Assumptions(start_seconds=start, stream=stream, spread=spread, shared=shared)
+        Assumptions(start_seconds=start, stream=stream, spread=spread, shared=shared, sizes=_sizes(spec))
         for start, stream, spread in zip(starts, streams, SPREADS, strict=True)
     )
     return CostRange(lower=lower, upper=upper, starts=first, streams=second)
+
+
+def _sizes(spec: DeploymentSpec) -> dict[str, int]:
+    """Built-in sets → their number of prompts."""
+    sets = {workload.dataset.source: workload.dataset for pool in spec.pools for workload in pool.workloads}
+    return {
+        source: len(datasets.load_dataset(dataset.address.name))
+        for source, dataset in sets.items()
+        if dataset.address.scheme is Scheme.BUILTIN
+    }
 
 
 def _streams(tokens_per_second: int | None, server: Server) -> tuple[tuple[float, float], str, bool]:

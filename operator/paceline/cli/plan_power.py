@@ -10,12 +10,12 @@ from paceline.core import BASELINE, PoolSettings, Workload
 from paceline.core.manifest import Manifest
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
-from paceline.plan.costs import EvidenceCost, RoundCost
-from paceline.plan.run.next_requests import by_noise, with_enough_requests
+from paceline.plan.costs import FEW, SPREAD_OF_MANY, Assumptions, EvidenceCost, RoundCost
 
 ASSUMED = (
-    "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, and 15 % between prompts "
-    "(docs/gate.md); --cluster takes it from earlier runs"
+    "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, 15 % between prompts, and "
+    f"between requests 5 %, from {FEW + 1} at once {SPREAD_OF_MANY:.0%} (docs/gate.md); --cluster takes it from "
+    "earlier runs"
 )
 
 
@@ -40,11 +40,10 @@ def smallest(
     least: EvidenceCost,
     most: EvidenceCost,
     existing: Collection[Manifest],
-    spread: float | None = None,
+    assumed: Assumptions,
 ) -> Detectable:
-    """`least` is a verdict's cost at the first look, `most` at the last. `spread` decides how many requests rounds
-    send."""
-    noise, source = _observed(pool, existing) or (_assumed(pool, spread), ASSUMED)
+    """`least` is a verdict's cost at the first look, `most` at the last. `assumed` has the spread of requests."""
+    noise, source = _observed(pool, existing) or (_assumed(pool, least.requests, assumed), ASSUMED)
     looks = pool.gate.decide_after_rounds
     candidates = AFTER_A_SEARCH if pool.search else sum(arm.name != BASELINE for arm in pool.arms)
     between = looks[-1] - looks[0]
@@ -93,14 +92,13 @@ def noises(shown: Mapping[str, Detectable]) -> Iterator[str]:
                 yield f"    {pool:<16} {noise.mean:.1%} in the mean over workloads, {noise.workload:.1%} on one of them"
 
 
-def _assumed(pool: PoolSettings, spread: float | None) -> Noise:
-    """The noise assumed for the rounds after the first, which may send fewer requests."""
+def _assumed(pool: PoolSettings, requests: Mapping[str, int], assumed: Assumptions) -> Noise:
+    """The noise assumed for rounds with as many requests as the last one."""
     judged = _judged(pool.workloads)
-    weights = [workload.weight for workload in pool.workloads if not workload.rate]
-    sent = [with_enough_requests(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
     return assumed_noise(
-        {workload.name: workload.dataset.requests for workload in sent},
-        {workload.name: workload.weight for workload in judged},
+        {one.name: requests.get(one.name, one.dataset.requests) for one in judged},
+        {one.name: one.weight for one in judged},
+        {one.name: assumed.spread_of(one) or 0.0 for one in judged},
     )
 
 

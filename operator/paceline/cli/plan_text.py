@@ -1,6 +1,6 @@
 """What `paceline plan` prints: costs, what they buy, steps, capacity and assumptions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -13,6 +13,7 @@ from paceline.cli.too_slow import too_slow
 from paceline.cli.validate import wrong
 from paceline.core import (
     DeploymentSpec,
+    Gate,
     Parity,
     PoolSettings,
     PromotionMode,
@@ -24,9 +25,9 @@ from paceline.core import (
 )
 from paceline.core.manifest import Manifest
 from paceline.core.text import count
-from paceline.plan.costs import Assumptions
+from paceline.plan.costs import Assumptions, EvidenceCost
 from paceline.plan.forecast import ALL_FASTER, Forecast, forecast
-from paceline.plan.run.next_requests import by_noise, with_enough_requests
+from paceline.plan.run.next_requests import size_for
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
@@ -91,7 +92,7 @@ def costs(
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged again if evidence.imported allows it."
-    shown = _shown(manifest, spec, lower, upper, existing, bounds.lower.spread)
+    shown = _shown(manifest, spec, lower, upper, existing, bounds.lower)
     yield from smallest_table(shown)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
@@ -103,7 +104,7 @@ def costs(
         yield "      Then it waits for a person's `promote` request (spec.promotion.mode is Manual)."
     measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
     if measured:
-        yield from _assumed(measured, spec.run_parity, bounds)
+        yield from _assumed(measured, spec.run_parity, bounds, lower.pools)
         yield from noises(shown)
         at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
         yield from once_promoted(spec) if purpose is Purpose.GATE else ()
@@ -180,14 +181,15 @@ def _shown(
     lower: Forecast,
     upper: Forecast,
     existing: Sequence[Manifest],
-    spread: float | None,
+    assumed: Assumptions,
 ) -> dict[str, Detectable]:
     """Pool → the smallest difference that its verdict can show; empty for a Sweep, which has no verdict."""
     if purpose_of(manifest["spec"]) is not Purpose.GATE:
         return {}
     measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
     return {
-        pool.name: smallest(pool, lower.pools[pool.name], upper.pools[pool.name], existing, spread) for pool in measured
+        pool.name: smallest(pool, lower.pools[pool.name], upper.pools[pool.name], existing, assumed)
+        for pool in measured
     }
 
 
@@ -224,7 +226,9 @@ def _steps(forecast: Forecast) -> Iterator[str]:
         yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
 
 
-def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostRange) -> Iterator[str]:
+def _assumed(
+    pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostRange, likely: Mapping[str, EvidenceCost]
+) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
     starts, streams = cost_span(lower.start_seconds, upper.start_seconds), cost_span(upper.stream, lower.stream)
     alone = " that is alone" if lower.shared else ""
@@ -237,8 +241,7 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
             minutes = cost_span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
-            fewer = enough(workload, pool, lower.spread)
-            load += f" ({fewer} after the first round, if its baseline allows)" if fewer else ""
+            load += _later(workload, likely[pool.name].requests.get(workload.name), pool.gate)
             again = _again(workload, pool.gate.decide_after_rounds[-1])
             yield f"    {pool.name:<16} {workload.name:<16} {load}: {minutes} min{again}"
     if parity:
@@ -247,15 +250,14 @@ def _assumed(pools: Sequence[PoolSettings], parity: Parity | None, bounds: CostR
         yield f"    {'each pool':<16} {'parity':<16} {load}: {minutes} min"
 
 
-def enough(workload: Workload, pool: PoolSettings, spread: float | None) -> int | None:
-    """Requests of rounds after the first, for this spread of the baseline; None if they send as many."""
-    weights = [one.weight for one in pool.workloads if not one.rate]
-    fewer = (
-        with_enough_requests(workload, spread, weights).dataset.requests
-        if by_noise(pool.gate)
-        else workload.dataset.requests
-    )
-    return fewer if fewer < workload.dataset.requests else None
+def _later(workload: Workload, requests: int | None, gate: Gate) -> str:
+    """` (35 after the first round, if its baseline allows)`; "" if all rounds send as many."""
+    if requests is None or requests == workload.dataset.requests:
+        return ""
+    if requests < workload.dataset.requests:
+        return f" ({requests} after the first round, if its baseline allows)"
+    size = "" if workload.dataset.address.scheme is Scheme.BUILTIN else f" and the set has {size_for(requests, gate)}"
+    return f" ({requests} after the first round, if the noise of its baseline asks for them{size})"
 
 
 def _again(workload: Workload, rounds: int) -> str:

@@ -49,10 +49,11 @@ class Dataset:
     commit: str | None = None
     """For a dataset of the hub: the commit to which the prefetch resolved the revision."""
     min_requests: int | None = None
-    """Minimum requests of later rounds, if the first round's baseline shows that more are not worth their time; None:
-    all rounds send as many."""
+    """Minimum requests of later rounds: they send as many as the first round's baseline shows to be enough, at most
+    `requests`, or more if `requests` is this minimum. None: all rounds send as many."""
     part: int | None = None
-    """Prompts from the start of one round's part of the set to the start of the next; None: as many as `requests`."""
+    """Prompts from the start of one round's part of the set to the start of the next, in a round with fewer requests
+    than the first, or more; None: as many as `requests`."""
 
     @property
     def address(self) -> Source:

@@ -87,6 +87,7 @@ def round_record(
             *_all_cut_note(plan, judged),
             *_rest_notes(judged),
             *_fewer_note(plan),
+            *_more_note(plan),
             *load_notes(plan, judged),
             *repeated_note(plan.workloads, plan.drawn, result.prompts),
             *clocks.throttle_note((replicate.arm, replicate.clocks) for replicate in result.replicates),
@@ -163,6 +164,14 @@ def _fewer_note(plan: RoundPlan) -> list[str]:
         "fewer requests were sent, as more would not tighten the interval by the first round's baseline: "
         f"{', '.join(fewer)}"
     ]
+
+
+def _more_note(plan: RoundPlan) -> list[str]:
+    """Note on workloads for which this round sent more requests than the first one."""
+    more = [f"{sent} on {load.name}" for load in plan.workloads if (sent := load.dataset.requests) == load.dataset.part]
+    if not more:
+        return []
+    return [f"more requests were sent, as the noise of the first round's baseline asks for: {', '.join(more)}"]
 
 
 def _all_cut_note(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:

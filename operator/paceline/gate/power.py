@@ -51,9 +51,15 @@ def smallest_shown(gate: Gate, candidates: int, look: int, noise: Noise) -> floa
     return math.expm1(max(mean, each))
 
 
-def assumed_noise(requests: Mapping[str, int], weights: Mapping[str, float]) -> Noise:
-    """`requests`: how many a round sends of each workload; `weights`: each workload's weight in the mean."""
-    own = {name: 2 * POINT**2 + _PROMPTS**2 / sent for name, sent in requests.items()}
+def assumed_noise(
+    requests: Mapping[str, int], weights: Mapping[str, float], spreads: Mapping[str, float] | None = None
+) -> Noise:
+    """`requests`: how many a round sends of each workload; `weights`: each workload's weight in the mean; `spreads`:
+    standard deviation of ln(speed) between its requests."""
+    own = {
+        name: 2 * POINT**2 + (2 * (spreads or {}).get(name, 0.0) ** 2 + _PROMPTS**2) / sent
+        for name, sent in requests.items()
+    }
     total = math.fsum(weights.values())
     mean = math.fsum((weights[name] / total) ** 2 * variance for name, variance in own.items())
     shared = 2 * START**2

@@ -1,22 +1,40 @@
 """Estimates the cost of rounds from assumptions about servers, for `plan.forecast`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from paceline.core import Parity, Workload, ramp
 from paceline.evidence import RoundPlan
 from paceline.plan.speeds import as_one_of
+
+FEW = 12
+SPREAD_OF_MANY = 0.28
+"""Standard deviation of ln(speed) between the requests of a baseline, above `FEW` at once: an H200's at 32 (decision
+0068)."""
+ENDLESS = 1_000_000_000
+"""Prompts of a set of unknown size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """`start_seconds`: from a server's start to ready. `stream`: output tokens per second of each request under way or,
     if `shared`, of a single request. `spread`: standard deviation of the speed's logarithm over the baseline's
-    requests, which determines how many requests later rounds send; None: as many as the first."""
+    requests at up to 12 at once, which determines how many requests later rounds send; None: as many as the first.
+    `sizes`: of sets, by their source; others are assumed to be large enough for any number of requests."""
 
     start_seconds: float
     stream: float
     spread: float | None = None
     shared: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def spread_of(self, workload: Workload) -> float | None:
+        """The spread of a baseline's requests at this concurrency."""
+        return SPREAD_OF_MANY if workload.concurrency > FEW else self.spread
+
+    def size_of(self, workload: Workload) -> int:
+        """Prompts of a workload's set."""
+        return self.sizes.get(workload.dataset.source, ENDLESS)
 
     def of_round(self, plan: RoundPlan) -> float:
         """Seconds of a round, without scheduling, warm-up and the time between two arms."""
@@ -74,6 +92,8 @@ class EvidenceCost:
     by_round: tuple[RoundCost, ...] = ()
     accelerators: int = 0
     """Accelerators of one round, on one node."""
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """Workload → requests of the last round."""
     reused: str = ""
     search: "EvidenceCost | None" = None
     """The search's part of the cost; None without a search."""

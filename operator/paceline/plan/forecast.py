@@ -280,6 +280,7 @@ def _and(before: EvidenceCost, plan: RoundPlan, each: int, assumed: Assumptions)
         accelerator_seconds=before.accelerator_seconds + assumed.of_round(plan) * each,
         by_round=(*before.by_round, RoundCost(assumed.of_starts(plan) * each, assumed.of_loads(plan) * each)),
         accelerators=each,
+        requests={workload.name: workload.dataset.requests for workload in plan.workloads},
     )
 
 
@@ -341,7 +342,15 @@ def _round_ends(simulation: Simulation) -> bool:
 
     cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
     assumed = simulation.assumptions
-    result = round_result(plan, speed, assumed.start_seconds, began, cluster.now.timestamp(), spread=assumed.spread)
+    result = round_result(
+        plan,
+        speed,
+        assumed.start_seconds,
+        began,
+        cluster.now.timestamp(),
+        spread=assumed.spread_of,
+        prompts={workload.dataset.name: assumed.size_of(workload) for workload in plan.workloads},
+    )
     kubelet.end_job(cluster, job, CONCLUDE, 0, encode(result))
     return True
 

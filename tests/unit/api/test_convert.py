@@ -196,7 +196,8 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
     spec = run(by_hand(manifest, {**CODE, "concurrency": 32}))
     assert spec.workloads == (
         core.Workload(
-            dataset=core.Dataset(name="code", source="builtin://code", requests=160, max_tokens=512), concurrency=32
+            dataset=core.Dataset(name="code", source="builtin://code", requests=160, max_tokens=512, min_requests=160),
+            concurrency=32,
         ),
     )
     assert (spec.gate, spec.purpose) == (core.Gate(), core.Purpose.GATE)
@@ -216,11 +217,11 @@ def test_a_spec_that_is_changed_in_place_is_read_anew(manifest: dict[str, Any]) 
     assert deployment(manifest).suspend
 
 
-def test_requests_that_nobody_wrote_may_be_fewer_after_the_first_round(manifest: dict[str, Any]) -> None:
-    """At 32 simultaneous requests the steady window needs all of them; at eight forty."""
+def test_requests_that_nobody_wrote_may_be_others_after_the_first_round(manifest: dict[str, Any]) -> None:
+    """Or more, at 32 simultaneous requests, where the first round sends as few as the steady window allows."""
     latency, throughput = deployment(manifest).pools
     assert {(w.dataset.requests, w.dataset.min_requests) for w in latency.workloads} == {(64, 16)}
-    assert {(w.dataset.requests, w.dataset.min_requests) for w in throughput.workloads} == {(160, None)}
+    assert {(w.dataset.requests, w.dataset.min_requests) for w in throughput.workloads} == {(160, 160)}
     manifest["spec"]["pools"][0]["load"] = [{"concurrency": [8]}]
     assert deployment(manifest).pools[0].workloads[0].dataset.min_requests == 40
 

@@ -23,7 +23,8 @@ def next_workloads(run: RunSpec, records: Sequence[Round]) -> tuple[Workload, ..
         return run.workloads
     weights = [workload.weight for workload in run.workloads if not workload.rate]
     return tuple(
-        with_enough_requests(workload, spread_of(workload.name, records), weights) for workload in run.workloads
+        with_enough_requests(workload, spread_of(workload.name, records), weights, _share(run, workload, records))
+        for workload in run.workloads
     )
 
 
@@ -43,10 +44,32 @@ def spread_of(workload: str, records: Sequence[Round]) -> float | None:
     return next((spread for spread in spreads if spread is not None), None)
 
 
-def with_enough_requests(workload: Workload, spread: float | None, weights: Sequence[float]) -> Workload:
-    """The workload with enough requests for this spread of the baseline. `weights`: of all closed loops."""
+def share_of(size: int, gate: Gate) -> int:
+    """Prompts for each round from a set of `size`; the warm-up and a round that is lost have one more share."""
+    return size // (gate.decide_after_rounds[-1] + 1)
+
+
+def size_for(share: int, gate: Gate) -> int:
+    """Prompts of a set that has such a share for each round."""
+    return share * (gate.decide_after_rounds[-1] + 1)
+
+
+def with_enough_requests(workload: Workload, spread: float | None, weights: Sequence[float], share: int) -> Workload:
+    """The workload with enough requests for this spread of the baseline: fewer than in the first round, or more if that
+    sends as few as the steady window allows. `weights`: of all closed loops. `share`: the most, in that case."""
     dataset = workload.dataset
     if dataset.min_requests is None or spread is None:
         return workload
-    enough = max(dataset.min_requests, min(dataset.requests, enough_requests(spread, weights)))
-    return replace(workload, dataset=replace(dataset, requests=enough, part=dataset.requests))
+    most = dataset.requests if dataset.min_requests < dataset.requests else max(dataset.requests, share)
+    enough = max(dataset.min_requests, min(most, enough_requests(spread, weights)))
+    if enough == dataset.requests:
+        return workload
+    return replace(workload, dataset=replace(dataset, requests=enough, part=max(enough, dataset.requests)))
+
+
+def _share(run: RunSpec, workload: Workload, records: Sequence[Round]) -> int:
+    """0 if longer rounds may exceed a limit that a person has set, or if the size of the set is unknown."""
+    if run.gpu_hours is not None or run.timeouts.workload is not None:
+        return 0
+    sizes = (record.prompts.get(workload.dataset.name, 0) for record in records)
+    return share_of(next(filter(None, sizes), 0), run.gate)

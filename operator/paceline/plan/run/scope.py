@@ -44,13 +44,13 @@ def ramps(spec: RunSpec) -> str:
 
 
 def _as_sent(spec: RunSpec, record: Round) -> tuple[Workload, ...]:
-    """The workloads with the number of requests in this round, which may be less than its part of a set (0068)."""
+    """The workloads with the number of requests in this round, which differs from the first round's (0068)."""
     asked = {point.workload: point.asked for point in record.points if point.asked}
     return tuple(
-        replace(workload, dataset=replace(workload.dataset, requests=sent, part=workload.dataset.requests))
-        if (sent := asked.get(workload.name, workload.dataset.requests)) < workload.dataset.requests
-        else workload
-        for workload in spec.workloads
+        replace(load, dataset=replace(load.dataset, requests=sent, part=max(sent, load.dataset.requests)))
+        if (sent := asked.get(load.name))
+        else load
+        for load in spec.workloads
     )
 
 

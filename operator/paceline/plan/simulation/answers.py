@@ -1,7 +1,7 @@
 """Reports of a simulated cluster's successful pods: a prefetch's commits, a round's measurements."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from paceline.core import ModelFacts, Parity, Workload
@@ -9,6 +9,9 @@ from paceline.core.manifest import Object
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult
 from paceline.fetching import FETCH_VARIABLE, WHOLE_COMMIT, Artifact, FetchedModel, FetchRequest, FetchResult
 from paceline.plan.deployment.servers import pod_template
+
+SpreadOf = Callable[[Workload], float | None]
+"""Standard deviation of ln(speed) between a workload's requests; None: not reported."""
 
 SpeedOf = Callable[[ArmCommand, Workload], float]
 """Output tokens per second of an arm under a workload."""
@@ -56,10 +59,11 @@ def round_result(
     began: float,
     ended: float,
     length: Length = lambda _arm, _workload: ACCEPT_LENGTH,
-    spread: float | None = None,
+    spread: SpreadOf = lambda _workload: None,
+    prompts: Mapping[str, int] | None = None,
 ) -> RoundResult:
     """A result in which every point is valid, all arms give the same answers, and only speeds differ. Times are epoch
-    seconds. `spread`: of the requests' speed."""
+    seconds. `prompts`: dataset → its size."""
     return RoundResult(
         round=plan.round,
         try_=plan.try_,
@@ -69,7 +73,10 @@ def round_result(
                 start_seconds=start_seconds,
                 resolved={**dict.fromkeys(arm.compared, "as asked"), **arm.expected},
                 points=tuple(
-                    replace(_point(arm, workload, speed(arm, workload), length(arm, workload)), request_spread=spread)
+                    replace(
+                        _point(arm, workload, speed(arm, workload), length(arm, workload)),
+                        request_spread=spread(workload),
+                    )
                     for workload in plan.workloads_of(arm)
                 ),
                 outputs=_outputs(plan.parity, arm),
@@ -77,6 +84,7 @@ def round_result(
             for arm in plan.arms
         ),
         engine_version=(plan.baseline or plan.arms[0]).engine_version,
+        prompts=prompts or {},
         started=began,
         finished=ended,
     )
