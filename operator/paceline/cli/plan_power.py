@@ -14,7 +14,7 @@ from paceline.plan.costs import FEW, SPREAD_OF_MANY, Assumptions, EvidenceCost, 
 
 ASSUMED = (
     "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, 15 % between prompts, and "
-    f"between requests 5 %, from {FEW + 1} at once {SPREAD_OF_MANY:.0%} (docs/gate.md); --cluster takes it from "
+    f"between requests 5 %, from {FEW + 1} at once {100 * SPREAD_OF_MANY:g} % (docs/gate.md); --cluster takes it from "
     "earlier runs"
 )
 

@@ -28,7 +28,8 @@ from paceline.plan.forecast import ALL_FASTER, UNDECIDED_SCENARIO, Forecast, Sce
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-ASSUMED = Assumptions(start_seconds=120, stream=100)
+BUILT_IN = {f"builtin://{name}": 512 for name in ("code", "swe", "terminal", "chat")}
+ASSUMED = Assumptions(start_seconds=120, stream=100, sizes=BUILT_IN)
 LATENCY_ARM, THROUGHPUT_ARM = 1430.72, 222.4
 
 
@@ -151,12 +152,12 @@ def test_what_a_verdict_can_show_and_its_floor_stand_beside_each_other(capsys: p
     begin = next(number for number, line in enumerate(lines) if line.startswith("What a verdict can show"))
     assert [line.split() for line in lines[begin + 1 : begin + 6]] == [
         ["POOL", "ROUNDS", "SHOWS", "STARTS", "TOKENS", "TOGETHER"],
-        ["latency", "4", "+8.9%", "1.1", "7.7-11.7", "8.8-12.7"],
-        ["latency", "8", "+6.9%", "2.1", "14.1-23.3", "16.2-25.4"],
-        ["throughput", "3", "+9.3%", "1.2", "1.0", "2.2"],
-        ["throughput", "9", "+3.6%", "3.6", "3.1", "6.7"],
+        ["latency", "4", "+9.0%", "1.1", "7.7-11.7", "8.8-12.7"],
+        ["latency", "8", "+7.0%", "2.1", "14.1-23.3", "16.2-25.4"],
+        ["throughput", "3", "+14.2%", "1.2", "1.0", "2.2"],
+        ["throughput", "9", "+4.3%", "3.6", "3.1", "6.7"],
     ]
-    assert any(re.match(r"    latency +1\.9% .* 3\.0% ", line) for line in lines)
+    assert any(re.match(r"    latency +2\.0% .* 3\.2% ", line) for line in lines)
     first = next(line for line in lines if "code@1 " in line)
     assert re.search(r"\b64 .* 512 tokens \(35 .*\): 5\.5 min", first)
 
