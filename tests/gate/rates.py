@@ -14,7 +14,7 @@ from math import exp, fsum, log
 from pathlib import Path
 from statistics import mean
 
-from tests.gate import lengths, sized, slower
+from tests.gate import classes, lengths, sized, slower
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
 from tests.support.campaigns import Truth
 from tests.support.tables import percent, short, whole
@@ -122,7 +122,8 @@ def main() -> int:
             faults += broken(row, read(text))
     document, more = sized.write(lengths.write(DOCUMENT.read_text()))
     document, wrong = slower.write(document)
-    faults += [*more, *wrong]
+    document, named = classes.write(document)
+    faults += [*more, *wrong, *named]
     before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
     DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", *tables(lines), "", f"{END}{after}"]))

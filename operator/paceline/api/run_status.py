@@ -14,6 +14,7 @@ __all__ = [
     "BenchmarkRunStatus",
     "BesideIncumbent",
     "CandidateVerdict",
+    "ClassSpot",
     "CrossoverSpot",
     "Result",
     "RunCost",
@@ -77,6 +78,26 @@ class CrossoverSpot:
     """Upper bound of `ratio`, at the confidence of the whole table."""
     rounds: Annotated[Count | None, INTERNAL] = None
     """Rounds used."""
+
+
+@record
+class ClassSpot:
+    """The fastest arm on one dataset, over all its closed loops."""
+
+    dataset: Annotated[LongName, ALWAYS] = ""
+    """Name of the dataset."""
+    best: LongName = ""
+    """Arm shown to be faster than every other one; absent if none is."""
+    arm: LongName = ""
+    """Arm that is fastest by its estimates, which the numbers belong to."""
+    rival: LongName = ""
+    """Arm that it is least shown to be faster than."""
+    ratio: Number4 | None = None
+    """The arm's throughput over the rival's: geometric mean over rounds."""
+    lower: Number4 | None = None
+    """Lower bound of `ratio`, at the confidence of the whole table."""
+    upper: Number4 | None = None
+    """Upper bound of `ratio`, at the confidence of the whole table."""
 
 
 @record
@@ -274,6 +295,8 @@ class BenchmarkRunStatus:
     """State of a search."""
     crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] = ()
     """Fastest arm at each concurrency, ascending, for a run over several concurrencies."""
+    classes: Annotated[tuple[ClassSpot, ...], Field(max_length=24)] = ()
+    """Fastest arm on each dataset, for a gate with several datasets. It decides nothing."""
     verdict: RunVerdict | None = None
     """Result of the run."""
     arm_verdicts: Annotated[tuple[CandidateVerdict, ...], Field(max_length=64)] | None = None

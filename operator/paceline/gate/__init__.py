@@ -10,11 +10,13 @@
     `limits`     the limits on metrics besides throughput     (limits.py)
     `compare_outputs`  whether answers differ               (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
+    `best_by_class`  the fastest arm of each dataset               (classes.py)
     `smallest_shown`  before a run: the smallest speed-up it could show  (power.py)
 
 docs/gate.md explains the rule and its error rates.
 """
 
+from paceline.gate.classes import ClassResult, best_by_class
 from paceline.gate.crossover import Crossing, Crossover, LoadLevel, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import AT_A_RATE, OF_THE_SERVER, limits
@@ -28,6 +30,7 @@ __all__ = [
     "AT_A_RATE",
     "OF_THE_SERVER",
     "RETRACTED",
+    "ClassResult",
     "Crossing",
     "Crossover",
     "Finding",
@@ -37,6 +40,7 @@ __all__ = [
     "Pace",
     "assumed_noise",
     "baseline_is_open",
+    "best_by_class",
     "compare_outputs",
     "crossover",
     "decide",

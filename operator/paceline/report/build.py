@@ -10,6 +10,7 @@ from paceline.core.manifest import Object
 from paceline.core.record import finite, from_status
 from paceline.core.text import count, error_text, in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
+from paceline.report.classes import class_views
 from paceline.report.crossover import crossover_view
 from paceline.report.deployment_model import DeploymentView
 from paceline.report.model import MEANS, PROVISIONAL, CandidateView, EffectView, Report, RunView, Shown
@@ -109,6 +110,7 @@ def run(manifest: Object) -> RunView:
         trade_offs=tuple(trade_offs(spec, values)),
         over_loads=tuple(over_loads(spec, values, of_a_search=bool(searching))),
         crossover=crossing,
+        classes=tuple(class_views(spec, status)),
         search=searching,
         speeds=dict(measured.speed_series(spec, series)),
         series=series,

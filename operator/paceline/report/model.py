@@ -240,6 +240,20 @@ class CrossoverView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassView:
+    """The fastest arm of a dataset beside the arm that it is least shown to be faster than."""
+
+    dataset: str
+    best: str
+    """Empty if no arm is shown to be faster than every other one."""
+    arm: str
+    rival: str
+    bounds: Bounds | None
+    tree: Mapping[str, int]
+    """The best arm's `numSteps`, `topK` and `numDraftTokens`; empty without a tree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmOutputs:
     """A candidate's answers compared with the baseline's, over its rounds. `unknown`: why there is no comparison."""
 
@@ -353,6 +367,7 @@ class RunView:
     over_loads: tuple[Throughput, ...]
     """For the same datasets: throughput over concurrency."""
     crossover: CrossoverView | None
+    classes: tuple[ClassView, ...]
     search: SearchView | None
     """Set for a run with a search. Its arms are then the measured ones, best first."""
     speeds: Mapping[str, float]

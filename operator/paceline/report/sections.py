@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from paceline.report.model import RunView
 from paceline.report.tables import HtmlTable, TableCell
-from paceline.report.text import ratio_text, significant
+from paceline.report.text import interval_text, ratio_text, significant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,7 @@ class Section:
 def sections(run: RunView) -> tuple[Section, ...]:
     """The sections with at least one row."""
     every = (
+        Section(heading="Fastest arm by dataset", says=CLASSES, table=_classes(run)),
         Section(heading="Acceptance by position", says=POSITIONS, table=_positions(run)),
         Section(heading="Goodput", says=GOODPUT, table=goodput_section(run)),
         Section(heading="Speed-up prompt by prompt", says=_PROMPTS, table=prompts_section(run)),
@@ -28,6 +29,11 @@ def sections(run: RunView) -> tuple[Section, ...]:
     return tuple(section for section in every if section.table.rows)
 
 
+CLASSES = (
+    "An arm is best on a dataset if it is shown to be faster there than every other arm; the interval is that over the "
+    "arm that comes closest. The intervals of all datasets hold together. They decide nothing: a pool serves one arm "
+    "for all its prompts."
+)
 POSITIONS = (
     "Of an arm's verify steps, how many accepted the first draft token, the second and so on; a step that rejects one "
     "accepts none after it."
@@ -45,6 +51,23 @@ LENGTHS = (
     "Tokens: of prompts as the client counts their text, without the server's template (conversations as the server "
     "counts them); of answers as the server counts them. Means over rounds, each of which has other prompts."
 )
+
+
+def _classes(run: RunView) -> HtmlTable:
+    """The best arm of each dataset."""
+    rows = (
+        (
+            TableCell(text=one.dataset),
+            TableCell(text=one.best or "none"),
+            TableCell(text=f"{one.arm} over {one.rival}"),
+            TableCell(
+                text=ratio_text(one.bounds.ratio) if one.bounds else "–",
+                note=interval_text(one.bounds) if one.bounds else "",
+            ),
+        )
+        for one in run.classes
+    )
+    return HtmlTable(head=("Dataset", "Best arm", "Closest pair", "Ratio"), words=3, rows=tuple(rows))
 
 
 def _positions(run: RunView) -> HtmlTable:

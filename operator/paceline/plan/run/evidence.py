@@ -10,7 +10,7 @@ from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, INCUMBENT, Answers, ArmOutcome, Measurement, Purpose, RunSpec, Verdict
 from paceline.evidence import Failure
 from paceline.evidence.round_status import answers, last_tries, measurements
-from paceline.gate import Crossover, Finding, LoadLevel, crossover, decide
+from paceline.gate import ClassResult, Crossover, Finding, LoadLevel, best_by_class, crossover, decide
 from paceline.plan.run.searching import Searching
 
 _ACCEPT_LENGTH = "acceptLength"
@@ -90,6 +90,16 @@ class Evidence:
         if self.searches or not loads or len(arms) < 2:
             return None
         return crossover(self.spec.gate, arms, loads, self.measurements)
+
+    @cached_property
+    def classes(self) -> tuple[ClassResult, ...]:
+        """The fastest arm of each dataset, by its closed loops; empty with a single one."""
+        loads: dict[str, dict[str, float]] = {}
+        for workload in self.spec.workloads:
+            if workload.at_one_load:
+                loads.setdefault(workload.dataset.name, {})[workload.name] = workload.weight
+        arms = [arm.name for arm in self.spec.arms if arm.name != INCUMBENT]
+        return best_by_class(self.spec.gate, arms, loads, self.measurements) if len(loads) > 1 else ()
 
     @cached_property
     def valid_points(self) -> Mapping[tuple[str, str], Sequence[PointRecord]]:

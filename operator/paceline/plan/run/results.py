@@ -14,7 +14,7 @@ from paceline.core.record import finite
 from paceline.core.text import count
 from paceline.engines.pod_template import CLIENT, SERVER, arm_container
 from paceline.evidence import fingerprint
-from paceline.gate import explain
+from paceline.gate import ClassResult, explain
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.means import energy_ratio, means_of
 from paceline.plan.run.origin import own
@@ -87,7 +87,20 @@ def _gate_results(evidence: Evidence) -> dict[str, Any]:
     return {
         "results": tuple(result for name in verdicts for result in _arm_results(evidence, name)),
         "arm_verdicts": tuple(_arm_verdict(evidence, name, arm) for name, arm in verdicts.items()),
+        "classes": tuple(map(_class, evidence.classes)),
     }
+
+
+def _class(found: ClassResult) -> run_status.ClassSpot:
+    return run_status.ClassSpot(
+        dataset=found.dataset,
+        best=found.best or "",
+        arm=found.arm,
+        rival=found.rival,
+        ratio=found.bounds.ratio,
+        lower=found.bounds.lower,
+        upper=found.bounds.upper,
+    )
 
 
 def _arm_verdict(evidence: Evidence, name: str, verdict: ArmVerdict) -> run_status.CandidateVerdict:

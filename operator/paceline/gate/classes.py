@@ -1,0 +1,70 @@
+"""From rounds to the fastest arm of each dataset: which tree for which prompts. It promotes nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from paceline.core import Bounds, Gate, Measurement
+from paceline.gate.interval import interval
+from paceline.gate.rounds import rounds_table, weighted_means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassResult:
+    """One dataset. `arm` is the fastest by its estimates, `rival` the arm that it is least shown to be faster than, and
+    `bounds` those of arm/rival."""
+
+    dataset: str
+    arm: str
+    rival: str
+    bounds: Bounds
+    rounds: int
+
+    @property
+    def best(self) -> str | None:
+        """The arm, if it is shown to be faster than every other one."""
+        return self.arm if self.bounds.lower > 1 else None
+
+
+def best_by_class(
+    gate: Gate, arms: Sequence[str], classes: Mapping[str, Mapping[str, float]], measurements: Sequence[Measurement]
+) -> tuple[ClassResult, ...]:
+    """`classes`: dataset → its workloads → weight. Two arms are compared in the rounds up to the last look in which
+    both are valid on all workloads of the dataset; one without a look beside any other is left out.
+
+    The error probability 1 − confidence of the whole table is split over datasets, ordered pairs of arms and looks, so
+    all datasets may be read together.
+    """
+    claims = len(classes) * len(arms) * (len(arms) - 1) * len(gate.decide_after_rounds)
+    found = []
+    for dataset, loads in classes.items():
+        here = [one for one in measurements if one.workload in loads]
+        pairs = [pair for arm in arms for pair in _beside(gate, arms, arm, dataset, loads, here, claims)]
+        leads = [min(group, key=_lower) for arm in arms if (group := [pair for pair in pairs if pair.arm == arm])]
+        if leads:
+            found.append(max(leads, key=_lower))
+    return tuple(found)
+
+
+def _beside(
+    gate: Gate,
+    arms: Sequence[str],
+    arm: str,
+    dataset: str,
+    loads: Mapping[str, float],
+    measurements: Sequence[Measurement],
+    claims: int,
+) -> Iterator[ClassResult]:
+    """The arm beside each other one."""
+    for rival in arms:
+        rounds = rounds_table(rival, loads, measurements)
+        complete = rounds.complete(arm)
+        used = max((look for look in gate.decide_after_rounds if look <= len(complete)), default=0)
+        if rival == arm or used < 2:
+            continue
+        logs = weighted_means(loads, {load: rounds.speed_ups(arm, complete[:used], load) for load in loads})
+        bounds = interval(logs, error=(1 - gate.confidence) / claims, floor=gate.variance_floor).bounds
+        yield ClassResult(dataset=dataset, arm=arm, rival=rival, bounds=bounds, rounds=used)
+
+
+def _lower(result: ClassResult) -> float:
+    return result.bounds.lower
