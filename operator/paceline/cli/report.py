@@ -9,6 +9,10 @@ from paceline.cli.live import report_page
 from paceline.core.text import error_text
 from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, build_report, runs
+from paceline.report.classes import prompt_routing
+
+_WRITERS = {**FORMATS, "routing": prompt_routing}
+"""Format → its writer: the report's, and a file for a router."""
 
 _NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
 
@@ -37,7 +41,11 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         metavar="FILE",
         help="file to write; html, md, json or - for stdout [report.html]",
     )
-    parser.add_argument("--format", choices=tuple(FORMATS), help="output format (default: by FILE's ending, else html)")
+    parser.add_argument(
+        "--format",
+        choices=tuple(_WRITERS),
+        help="output format (default: by FILE's ending, else html); routing: the best tree of each dataset, as JSON",
+    )
     parser.add_argument("--title", default="", help="title of the page")
     parser.add_argument(
         "--live",
@@ -52,7 +60,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        write = FORMATS[args.format or _ending(args.output)]
+        write = _WRITERS[args.format or _ending(args.output)]
         text = write(_report(args))
         if args.output in ("-", *FORMATS):
             print(text)

@@ -9,7 +9,6 @@ HTML needs the extra `report`: jinja2 and matplotlib, which are imported on firs
 from collections.abc import Callable, Mapping
 
 from paceline.report.build import build_report, runs
-from paceline.report.classes import prompt_routing
 from paceline.report.data import json
 from paceline.report.markdown import markdown
 from paceline.report.model import Report
@@ -21,12 +20,7 @@ def _html(report: Report) -> str:
     return write(report)
 
 
-FORMATS: Mapping[str, Callable[[Report], str]] = {
-    "html": _html,
-    "md": markdown,
-    "json": json,
-    "routing": prompt_routing,
-}
+FORMATS: Mapping[str, Callable[[Report], str]] = {"html": _html, "md": markdown, "json": json}
 """File name extension → writer of that format."""
 
 __all__ = ["FORMATS", "Report", "build_report", "runs"]
