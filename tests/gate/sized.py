@@ -21,8 +21,9 @@ from tests.support.campaigns import LATENCY, WORKLOADS, Truth, against
 from tests.support.tables import percent, short, whole
 
 from paceline import core, gate
+from paceline.api.round import PointRecord
 from paceline.core import ArmOutcome, Dataset, Outcome, Workload
-from paceline.plan.run.next_requests import share_of, with_enough_requests
+from paceline.plan.run.next_requests import in_the_time_of_a_start, share_of, with_enough_requests
 
 BEGIN, END = "<!-- `make bench` writes what follows: requests -->", "<!-- to here: requests -->"
 HEAD = (
@@ -62,6 +63,8 @@ class Row:
     """Simultaneous requests."""
     size: int = 512
     """Prompts of the set: a built-in one's."""
+    took: float | None = None
+    """Seconds of a start, where the number of requests depends on it; None: either of `STARTS`."""
     unworthy: frozenset[str] = frozenset()
     promises: tuple[Promise, ...] = ()
     figure: bool = False
@@ -72,15 +75,17 @@ class Row:
         return max(REQUESTS, core.WAVES * self.at)
 
     @property
-    def share(self) -> int:
-        """Prompts of the set for each round."""
-        return share_of(self.size, core.Gate(decide_after_rounds=self.looks))
+    def most(self) -> int:
+        """Requests of a round, by the set and by the time of a start."""
+        point = PointRecord(asked=1, output_tokens=TOKENS, output_throughput=SPEED[self.at])
+        share = share_of(self.size, core.Gate(decide_after_rounds=self.looks))
+        return min(share, in_the_time_of_a_start(self.took, len(_workloads(self)), point))
 
     @property
     def sent(self) -> str:
         if not self.sized:
             return f"{self.requests}"
-        return "by noise" if self.at == 1 else f"by noise, of {self.size:,}"
+        return "by noise" if self.took is None else f"by noise, {self.took:g} s"
 
     @property
     def noise(self) -> str:
@@ -134,12 +139,17 @@ def at_32(edge: Row) -> Iterator[Row]:
                 yield from _both(replace(of, name="mean +15 %, one workload −3 %", truth=one))
             for name, ratio in (("+8 %", 1.08), ("+10 %", 1.10)):
                 yield from _both(replace(clear, name=f"{name}{_on(workloads)}", truth=_all(workloads, ratio)))
+        quick = replace(edge, at=32, size=4096, spread=SEEN_AT_32, took=STARTS[1])
+        yield replace(quick, name=f"+5 %{_on(workloads)}", truth=_all(workloads, 1.05))
+        clear = replace(quick, unworthy=frozenset(), promises=())
+        yield replace(clear, name=f"+8 %{_on(workloads)}", truth=_all(workloads, 1.08))
         equal = replace(edge, at=32, size=4096, spread=SEEN_AT_32, promises=(NEVER,))
         yield from _both(replace(equal, name=f"equal arms{_on(workloads)}", truth=_all(workloads, 1.0)))
 
 
 def _both(row: Row) -> Iterator[Row]:
-    yield from (replace(row, sized=sized) for sized in (False, True))
+    yield replace(row, sized=False)
+    yield replace(row, took=STARTS[0])
 
 
 def _on(workloads: tuple[str, ...]) -> str:
@@ -213,7 +223,7 @@ def measured(row: Row, campaigns: int = CAMPAIGNS) -> Found:
 def _drawn(row: Row, dice: np.random.Generator, many: int) -> tuple[np.ndarray, np.ndarray]:
     """Output tokens per second: campaign, round, arm, workload; and requests: campaign, round, workload."""
     rounds, arms, workloads = row.looks[-1], len(row.truth), len(_workloads(row))
-    most = max(row.requests, row.share) if row.sized else row.requests
+    most = max(row.requests, row.most) if row.sized else row.requests
     shape = (many, rounds, arms, workloads, most)
     times = dice.normal(0, row.spread, shape) - row.spread**2 / 2
     times[:, :, 1:] -= dice.normal(0, row.gains, (many, rounds, arms - 1, workloads, most)) + row.gains**2 / 2
@@ -235,7 +245,7 @@ def _enough(row: Row, spread: float) -> int:
         name="code", source="pvc://sets/code.json", requests=row.requests, max_tokens=TOKENS, min_requests=fewest
     )
     workload, weights = Workload(dataset=own, concurrency=row.at), [1.0] * len(_workloads(row))
-    return with_enough_requests(workload, spread, weights, row.share).dataset.requests
+    return with_enough_requests(workload, spread, weights, row.most).dataset.requests
 
 
 def _workloads(row: Row) -> tuple[str, ...]:
@@ -271,7 +281,10 @@ def line(row: Row, found: Found) -> str:
         "noise": row.noise,
         "rounds": f"{found.rounds:.1f}",
         "later": f"{found.requests:.0f}",
-        **{f"hours, {start:.0f} s": f"{hours:.1f}" for start, hours in zip(STARTS, found.hours, strict=True)},
+        **{
+            f"hours, {start:.0f} s": f"{hours:.1f}" if row.took in (None, start) else NONE
+            for start, hours in zip(STARTS, found.hours, strict=True)
+        },
         **{name: percent(getattr(found, name)) for name in RATES},
     }
     cells["wrong"] = cells["wrong"] if row.unworthy else NONE

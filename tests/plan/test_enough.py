@@ -11,7 +11,7 @@ from tests.support.rendered import example
 from tests.support.rounds import arm_command
 
 from paceline import api
-from paceline.api.round import PointRecord, Round
+from paceline.api.round import PointRecord, ReplicateRecord, Round
 from paceline.core import BASELINE, Dataset, Limit, Purpose, RunSpec, Timeouts, Workload
 from paceline.evidence import RoundPlan, judge_points
 from paceline.evidence.round_status import round_record
@@ -73,6 +73,10 @@ def test_fewer_workloads_need_more_of_each_and_a_heavy_one_counts_as_few() -> No
     assert enough_requests(0.0, [9.0, 1.0, 1.0, 1.0]) > enough_requests(0.0, EVEN)
 
 
+def test_a_spread_that_no_server_has_asks_for_all() -> None:
+    assert sent(measured(0, 1e308)) == [64] * 4
+
+
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
 def test_no_ratio_moves_them(ratio: float) -> None:
     assert sent(measured(0, 0.05, ratio)) == sent(measured(0, 0.05))
@@ -102,7 +106,7 @@ def test_only_a_verdict_is_asked_for_with_fewer() -> None:
     assert sent(measured(0, 0.0), run=asked(purpose=Purpose.SWEEP)) == [64] * 4
 
 
-def many(size: int, requests: int | None = None, **changes: Any) -> list[int]:
+def many(size: int, requests: int | None = None, start: float | None = 300.0, **changes: Any) -> list[int]:
     """Of the loads that an H200 measured (docs/reports/gpu.md, 26 November): what the rounds after its first send if
     nobody writes a number and the sets have so many prompts. `requests` at 32 are written."""
     own = {"max_tokens": 192, "source": "pvc://models/functions.json"}
@@ -111,9 +115,14 @@ def many(size: int, requests: int | None = None, **changes: Any) -> list[int]:
     run = asked(workloads=(Workload(dataset=one, concurrency=1), Workload(dataset=at_32, concurrency=32)), **changes)
     spreads = {"one@1": 0.085, "many@32": 0.369}
     points = tuple(
-        PointRecord(arm=BASELINE, workload=name, valid=True, request_spread=spread) for name, spread in spreads.items()
-    )
-    return sent(Round(points=points, prompts={"one": size, "many": size}), run=run)
+        PointRecord(
+            arm=BASELINE, workload=name, valid=True, request_spread=spread, asked=160, output_tokens=19_406,
+            output_throughput=3296.9,
+        )
+        for name, spread in spreads.items()
+    )  # fmt: skip
+    server = ReplicateRecord(arm=BASELINE, start_seconds=start)
+    return sent(Round(points=points, prompts={"one": size, "many": size}, replicates=(server,)), run=run)
 
 
 def test_above_12_at_once_later_rounds_send_more() -> None:
@@ -128,10 +137,16 @@ def test_never_more_than_the_set_has_for_each_round_and_one_lost(size: int, requ
     assert many(size) == [64, requests]
 
 
+@pytest.mark.parametrize(("start", "requests"), [(51.6, 701), (47.0, 638), (10.0, 160), (None, 160)])
+def test_all_loads_together_last_no_longer_than_the_servers_start(start: float | None, requests: int) -> None:
+    """Two loads in 51.6 s: 25.8 s x 3296.9 tokens a second / (19,406 tokens / 160) = 701."""
+    assert many(size=10_000, start=start) == [64, requests]
+
+
 def test_a_quiet_baseline_needs_no_more_than_the_steady_window() -> None:
     dataset = Dataset(name="many", source="pvc://models/a.json", requests=160, max_tokens=192, min_requests=160)
     workload = Workload(dataset=dataset, concurrency=32)
-    assert with_enough_requests(workload, 0.05, EVEN, share=10_000) is workload
+    assert with_enough_requests(workload, 0.05, EVEN, most=10_000) is workload
 
 
 @pytest.mark.parametrize(
@@ -152,7 +167,7 @@ def test_rounds_of_more_send_other_prompts_than_the_first_and_each_other() -> No
 
 def test_a_round_of_more_says_so() -> None:
     dataset = Dataset(name="many", source="builtin://code", requests=160, max_tokens=192, min_requests=160)
-    workload = with_enough_requests(Workload(dataset=dataset, concurrency=32), 0.369, [1.0, 1.0], share=10_000)
+    workload = with_enough_requests(Workload(dataset=dataset, concurrency=32), 0.369, [1.0, 1.0], most=10_000)
     arms = (arm_command(BASELINE, candidate=False), arm_command("narrow"))
     plan = RoundPlan(
         run="run", round=1, try_=0, served_name="pair", arms=arms, workloads=(workload,), results_dir="/models",

@@ -22,6 +22,9 @@ _PROMPTS = 0.15
 """Standard deviation of ln(speed-up) between prompts; each round sends other prompts. A modest value: published
 speed-ups of one head range from 1.18x to 1.52x between prompt sets."""
 
+_WIDEST = 100.0
+"""A larger standard deviation of a logarithm is no server's; its square might be too large for a float."""
+
 
 def enough_requests(spread: float, weights: Sequence[float]) -> int:
     """Requests per workload at which requests add as much noise as server starts do to the mean over workloads of these
@@ -29,7 +32,7 @@ def enough_requests(spread: float, weights: Sequence[float]) -> int:
     standard deviation of ln(speed) between the baseline's requests, used for both arms. The spread between the prompts'
     speed-ups is assumed: it could only be measured from ratios."""
     equal = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
-    return math.ceil((2 * spread**2 + _PROMPTS**2) / (equal * 2 * START**2))
+    return math.ceil((2 * min(spread, _WIDEST) ** 2 + _PROMPTS**2) / (equal * 2 * START**2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,6 @@ ALL_FASTER: Scenario = lambda number: 1.5  # noqa: E731
 UNDECIDED_SCENARIO: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
 """No candidate is ever decided: all are in every possible round."""
 
-BASELINE_SPEED = 100.0
-"""Output tokens per second. Only ratios matter."""
 _NODE = "simulated"
 """One node for all: accelerators are only a number here."""
 _CLAIM = "PersistentVolumeClaim"
@@ -337,8 +335,10 @@ def _round_ends(simulation: Simulation) -> bool:
         return False
     plan, began = RoundJob(job=job, pod=None).plan, cluster.now.timestamp()
 
-    def speed(arm: ArmCommand, _workload: Workload) -> float:
-        return BASELINE_SPEED * (simulation.scenario(plan.round) if arm.candidate else 1)
+    def speed(arm: ArmCommand, workload: Workload) -> float:
+        tokens = workload.dataset.requests * workload.dataset.max_tokens
+        baseline = tokens / simulation.assumptions.of_workload(workload)
+        return baseline * (simulation.scenario(plan.round) if arm.candidate else 1)
 
     cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
     assumed = simulation.assumptions

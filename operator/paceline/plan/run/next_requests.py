@@ -8,7 +8,7 @@ preserves the gate's error rates (decision 0068).
 from collections.abc import Sequence
 from dataclasses import replace
 
-from paceline.api.round import Round
+from paceline.api.round import PointRecord, Round
 from paceline.core import BASELINE, Gate, Purpose, RunSpec, Workload
 from paceline.core.record import finite
 from paceline.gate import enough_requests
@@ -22,10 +22,7 @@ def next_workloads(run: RunSpec, records: Sequence[Round]) -> tuple[Workload, ..
     if run.purpose is not Purpose.GATE or not by_noise(run.gate):
         return run.workloads
     weights = [workload.weight for workload in run.workloads if not workload.rate]
-    return tuple(
-        with_enough_requests(workload, spread_of(workload.name, records), weights, _share(run, workload, records))
-        for workload in run.workloads
-    )
+    return tuple(_next(run, workload, records, weights) for workload in run.workloads)
 
 
 def by_noise(gate: Gate) -> bool:
@@ -33,15 +30,37 @@ def by_noise(gate: Gate) -> bool:
     return not any(limit.metric in OF_REQUESTS for limit in gate.limits)
 
 
-def spread_of(workload: str, records: Sequence[Round]) -> float | None:
-    """Spread between the baseline's requests, in the first round with a valid baseline and a spread; else None."""
-    points = (point for record in records if not record.error for point in record.points)
-    spreads = (
-        finite(point.request_spread)
-        for point in points
-        if point.arm == BASELINE and point.workload == workload and point.valid
-    )
-    return next((spread for spread in spreads if spread is not None), None)
+def _next(run: RunSpec, workload: Workload, records: Sequence[Round], weights: Sequence[float]) -> Workload:
+    """By the first round with a valid baseline that reports its spread."""
+    for record in records:
+        for point in () if record.error else record.points:
+            spread = finite(point.request_spread)
+            if point.arm == BASELINE and point.workload == workload.name and point.valid and spread is not None:
+                return with_enough_requests(workload, spread, weights, _most(run, workload, record, point))
+    return workload
+
+
+def with_enough_requests(workload: Workload, spread: float, weights: Sequence[float], most: int) -> Workload:
+    """The workload with enough requests for this spread of the baseline: fewer than in the first round, or up to `most`
+    if that sends as few as the steady window allows. `weights`: of all closed loops."""
+    dataset = workload.dataset
+    if dataset.min_requests is None:
+        return workload
+    most = dataset.requests if dataset.min_requests < dataset.requests else max(dataset.requests, most)
+    enough = max(dataset.min_requests, min(most, enough_requests(spread, weights)))
+    if enough == dataset.requests:
+        return workload
+    return replace(workload, dataset=replace(dataset, requests=enough, part=max(enough, dataset.requests)))
+
+
+def _most(run: RunSpec, workload: Workload, record: Round, point: PointRecord) -> int:
+    """Requests for which the set has prompts and the load takes no longer than the server's start, which it shares with
+    the other loads. 0 if a person has set a limit that longer rounds may exceed."""
+    if run.gpu_hours is not None or run.timeouts.workload is not None:
+        return 0
+    size = record.prompts.get(workload.dataset.name, 0)
+    start = next((one.start_seconds for one in record.replicates if one.arm == BASELINE), None)
+    return min(share_of(size, run.gate), in_the_time_of_a_start(start, len(run.workloads), point))
 
 
 def share_of(size: int, gate: Gate) -> int:
@@ -54,22 +73,10 @@ def size_for(share: int, gate: Gate) -> int:
     return share * (gate.decide_after_rounds[-1] + 1)
 
 
-def with_enough_requests(workload: Workload, spread: float | None, weights: Sequence[float], share: int) -> Workload:
-    """The workload with enough requests for this spread of the baseline: fewer than in the first round, or more if that
-    sends as few as the steady window allows. `weights`: of all closed loops. `share`: the most, in that case."""
-    dataset = workload.dataset
-    if dataset.min_requests is None or spread is None:
-        return workload
-    most = dataset.requests if dataset.min_requests < dataset.requests else max(dataset.requests, share)
-    enough = max(dataset.min_requests, min(most, enough_requests(spread, weights)))
-    if enough == dataset.requests:
-        return workload
-    return replace(workload, dataset=replace(dataset, requests=enough, part=max(enough, dataset.requests)))
-
-
-def _share(run: RunSpec, workload: Workload, records: Sequence[Round]) -> int:
-    """0 if longer rounds may exceed a limit that a person has set, or if the size of the set is unknown."""
-    if run.gpu_hours is not None or run.timeouts.workload is not None:
+def in_the_time_of_a_start(start: float | None, workloads: int, point: PointRecord) -> int:
+    """Requests that all `workloads` together can send, each as many, while a server starts: until then starts cost more
+    than loads. `start`: seconds."""
+    speed, tokens = finite(point.output_throughput), finite(point.output_tokens)
+    if not start or not speed or not tokens or not point.asked:
         return 0
-    sizes = (record.prompts.get(workload.dataset.name, 0) for record in records)
-    return share_of(next(filter(None, sizes), 0), run.gate)
+    return int(start / workloads * speed / (tokens / point.asked))
