@@ -6,14 +6,9 @@ from pathlib import Path
 
 from paceline.cli import options, report_source
 from paceline.cli.live import report_page
-from paceline.core.text import error_text
-from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, build_report, runs
 
 _NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
-
-_ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""Errors for a file with field types that the API server would refuse: a report does not check them."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -61,13 +56,8 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         print(f"paceline report: {_NEEDS} ({error})", file=sys.stderr)
         return 1
-    except (OSError, ValueError, ApiError) as error:
-        print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except _ODD as error:
-        why = f"{', '.join(args.names)}: holds a value that the API server never stores ({error_text(error)})"
-        print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
-        return 1
+    except report_source.UNREPORTABLE as error:
+        return report_source.cannot_be_written("report", args.names, error)
     return 0
 
 
