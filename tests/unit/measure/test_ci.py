@@ -151,12 +151,17 @@ def test_the_template_of_gitlab_does_the_same(tmp_path: Path, acted: Mapping[tup
     assert (job["artifacts"]["when"], job["artifacts"]["paths"]) == ("always", ["paceline/"])
 
 
+def recipe() -> str:
+    """The last step of a training, as docs/ci.md has it."""
+    (found,) = [block for block in blocks((ROOT / "docs/ci.md").read_text()) if "hf upload" in block]
+    return found
+
+
 @pytest.mark.parametrize(("of", "pushed"), [(GOOD, True), (BAD, False)])
 def test_a_head_with_a_reject_is_not_pushed(
     tmp_path: Path, acted: Mapping[tuple[str, int], Acted], of: tuple[str, int], pushed: bool
 ) -> None:
-    """The last step of a training, as docs/ci.md has it, with a hub's client that only says what it would push."""
-    (recipe,) = [block for block in blocks((ROOT / "docs/ci.md").read_text()) if "hf upload" in block]
+    """With a hub's client that only says what it would push."""
     question(tmp_path / "head.yaml", of)
     measured_before(acted[of], tmp_path / "run.yaml")
     (tmp_path / "bin").mkdir()
@@ -164,10 +169,21 @@ def test_a_head_with_a_reject_is_not_pushed(
     hub.write_text('#!/bin/bash\necho "pushed: $*"\n')
     hub.chmod(0o755)
     (tmp_path / "models/me/my-head").mkdir(parents=True)
-    done = bash(recipe.replace("--models models --venv /opt/sglang", " ".join(OPTIONS)), tmp_path)
+    done = bash(recipe().replace("--models models --venv /opt/sglang", " ".join(OPTIONS)), tmp_path)
     assert ("pushed: upload me/my-head models/me/my-head" in done.stdout) is pushed, done.stdout + done.stderr
     assert (done.returncode == 0) is pushed
     assert (tmp_path / "models/me/my-head/README.md").exists() is pushed
+
+
+def test_a_head_without_a_card_is_not_pushed(tmp_path: Path) -> None:
+    """`paceline measure` ends with 0 for a Sweep, too, which promotes nothing."""
+    (tmp_path / "bin").mkdir()
+    for name, script in (("paceline", '[ "$1" = measure ]'), ("hf", "echo pushed")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "models/me/my-head").mkdir(parents=True)
+    done = bash(recipe(), tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
 
 
 # Who may start it, and what the comment may show.

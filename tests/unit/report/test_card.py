@@ -9,6 +9,7 @@ import pytest
 from huggingface_hub import ModelCard
 from tests.support.campaigns import THROUGHPUT
 from tests.support.golden import WRITE
+from tests.support.memory import Cluster, MemoryApi
 from tests.support.messages import Says
 from tests.support.reports import evil, listed, over
 from tests.support.runs import BASELINE, WIDE, latency, manifest, throughput
@@ -16,6 +17,8 @@ from tests.unit.cli.states import both_promoted
 
 from paceline import cli, core, gate
 from paceline.api.round import rounds_of
+from paceline.cli.report_source import source_named
+from paceline.controller.kinds import RECONCILED_KINDS
 from paceline.evidence.round_status import measurements
 from paceline.report.card import model_card
 
@@ -176,3 +179,13 @@ def test_a_run_of_the_cluster_is_looked_for_as_for_a_report(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert cli.plugin(["card", "bench/some-run"]) == 1
     says(capsys.readouterr().err)
+
+
+async def test_a_run_of_the_cluster_has_a_card() -> None:
+    api = MemoryApi(Cluster(kinds=RECONCILED_KINDS))
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
+    run = latency()
+    created = await api.create({key: value for key, value in run.items() if key != "rounds"})
+    api.cluster.set_status(created, run["status"])
+    (found,) = (await source_named(api, "models", f"bench/{run['metadata']['name']}")).runs  # type: ignore[arg-type]
+    assert model_card(found).startswith(f"# {HEAD}\n")
