@@ -32,6 +32,7 @@ _WITHOUT_CARD = {
     "Found": "a search has no verdict; name the run of the gate after it",
     "Ended": "it ended without a verdict; name a run with a gate, not a Sweep",
 }
+_OF_THE_BASELINE = "its winner is a changed baseline, which does not speculate"
 COVERS = (
     "The verdict covers the prompts, loads and sampling listed here, on this hardware, driver and engine release. It "
     "says nothing about others."
@@ -42,7 +43,8 @@ def model_card(manifest: Object) -> str:
     """Raises ValueError for what is not a BenchmarkRun, and for a run without a verdict on its candidates."""
     safe = in_all_texts(manifest, printable)
     (run,) = runs([safe])
-    if why := _WITHOUT_CARD.get(run.outcome):
+    why = _WITHOUT_CARD.get(run.outcome) or (_OF_THE_BASELINE if run.winner == core.BASELINE else "")
+    if why:
         raise ValueError(f"{run.name}: no model card: {why}")
     rounds, arms = rounds_of(safe), {arm["name"]: arm for arm in safe["spec"]["arms"]}
     shown = [one for one in run.candidates if one.name == run.winner] or list(run.candidates)

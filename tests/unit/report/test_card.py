@@ -122,10 +122,11 @@ def test_a_reject_is_never_read_as_a_result() -> None:
     assert card.data.eval_results is None
 
 
-@pytest.mark.parametrize("outcome", ["Error", "", "Inconclusive"])
+@pytest.mark.parametrize("outcome", ["Error", "", "Promote baseline", "Inconclusive"])
 def test_without_a_verdict_on_the_head_there_is_no_card(outcome: str, says: Says) -> None:
     run = on_gpus(latency())
-    run["status"]["verdict"] = {"outcome": outcome, "message": "two rounds in a row gave no result"}
+    outcome, _, winner = outcome.partition(" ")
+    run["status"]["verdict"] = {"outcome": outcome, "winner": winner, "message": "two rounds in a row gave no result"}
     if outcome == "Inconclusive":  # that is a verdict
         assert "no speed-up is claimed" in model_card(run)
         return
