@@ -38,6 +38,11 @@ COVERS = (
     "says nothing about others."
 )
 
+UNNAMED = (
+    "No driver has named the accelerator of these measurements: the one below is what the run asked for, and may not "
+    "be what it ran on."
+)
+
 
 def model_card(manifest: Object) -> str:
     """Raises ValueError for what is not a BenchmarkRun, and for a run without a verdict on its candidates."""
@@ -119,6 +124,9 @@ def _body(
     yield f"# {escaped(', '.join(filter(None, heads)) or run.served_name)}"
     if run.emulated:
         yield f"\n> **{escaped(EMULATED_NOTICE)}. Do not publish this card.**"
+    models = ", ".join(dict.fromkeys(entry.gpu_model for entry in rounds if entry.gpu_model))
+    if not (models or run.emulated):
+        yield f"\n> **{escaped(UNNAMED)}**"
     if run.outcome != "Promote":
         yield f"\n> **{escaped(f'The verdict is {run.outcome}: no speed-up is claimed.')}**"
     yield f"\n{escaped(run.sentence)}"
@@ -129,8 +137,7 @@ def _body(
     yield "\n## How it was measured\n"
     yield f"- Rounds: {run.cost.rounds}"
     yield from (f"- {escaped(f'{name}: {value}')}" for name, value in run.provenance if name not in _MACHINES)
-    if models := dict.fromkeys(entry.gpu_model for entry in rounds if entry.gpu_model):
-        yield f"- {escaped('GPU by its driver: ' + ', '.join(models))}"
+    yield f"- GPU by its driver: {escaped(models) or 'unknown'}"
     for version in (one for one in run.configuration.asked if one.name == "engine.version"):
         of_arms = zip(run.configuration.arms, version.values, strict=True)
         yield from (f"- {escaped(f'Engine of {arm}: {value}')}" for arm, value in of_arms if value)
@@ -197,6 +204,12 @@ def _against(run: RunView, shown: Sequence[CandidateView]) -> Iterator[str]:
     if run.advice:
         yield f"{run.advice}."
     yield run.outputs.sentence
+    yield from (
+        f"{one.arm}, compared with the baseline in {one.rounds} rounds: {one.identical} answers identical, "
+        f"{one.near_ties} near ties, {one.diverged} diverged."
+        for one in run.outputs.arms
+        if one.arm in names and one.rounds
+    )
 
 
 def _measured(bounds: core.Bounds) -> str:

@@ -142,6 +142,16 @@ def test_it_names_no_machine_and_no_secret() -> None:
     assert not any(word in card for word in ("GPU-0000", "gpu-0", "models/qwen3-coder-next-latency", "abc123def456"))
 
 
+def test_hardware_that_no_driver_has_named_is_not_passed_off_as_measured_on() -> None:
+    """`paceline measure` runs the engine wherever it is, also on a CPU beside a spec that names an H200."""
+    run = on_gpus(latency())
+    assert "No driver has named" not in model_card(run)
+    for entry in run["rounds"]:
+        entry["gpuModel"] = ""
+    assert "> **No driver has named the accelerator of these measurements" in model_card(run)
+    assert "- GPU by its driver: unknown" in model_card(run)
+
+
 def test_whoever_means_harm_writes_no_markup_and_no_front_matter() -> None:
     run = evil()
     run["status"] |= {"emulated": False, "verdict": {"outcome": "Promote", "winner": run["spec"]["arms"][1]["name"]}}
