@@ -207,8 +207,10 @@ def _against(run: RunView, shown: Sequence[CandidateView]) -> Iterator[str]:
     yield from (
         f"{one.arm}, compared with the baseline in {one.rounds} rounds: {one.identical} answers identical, "
         f"{one.near_ties} near ties, {one.diverged} diverged."
+        if one.rounds
+        else f"{one.arm}: its answers could not be compared: {one.unknown or 'unknown'}."
         for one in run.outputs.arms
-        if one.arm in names and one.rounds
+        if one.arm in names
     )
 
 

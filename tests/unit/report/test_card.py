@@ -142,6 +142,20 @@ def test_it_names_no_machine_and_no_secret() -> None:
     assert not any(word in card for word in ("GPU-0000", "gpu-0", "models/qwen3-coder-next-latency", "abc123def456"))
 
 
+@pytest.mark.parametrize(
+    ("parity", "said"),
+    [
+        ({"rounds": 4, "identical": 14, "nearTies": 2}, "in 4 rounds: 14 answers identical, 2 near ties, 0 diverged."),
+        ({"rounds": 0, "unknown": "HTTP 400"}, "its answers could not be compared: HTTP 400."),
+    ],
+)
+def test_what_the_comparison_of_answers_found_is_told(parity: dict[str, Any], said: str) -> None:
+    run = on_gpus(latency())
+    run["spec"]["gate"] = {"parity": {"samples": 4}}
+    run["status"]["armVerdicts"][0]["parity"] = parity
+    assert said in when_not(run)
+
+
 def test_hardware_that_no_driver_has_named_is_not_passed_off_as_measured_on() -> None:
     """`paceline measure` runs the engine wherever it is, also on a CPU beside a spec that names an H200."""
     run = on_gpus(latency())
