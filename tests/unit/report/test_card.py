@@ -145,7 +145,10 @@ def test_it_names_no_machine_and_no_secret() -> None:
 @pytest.mark.parametrize(
     ("parity", "said"),
     [
-        ({"rounds": 4, "identical": 14, "nearTies": 2}, "in 4 rounds: 14 answers identical, 2 near ties, 0 diverged."),
+        (
+            {"identical": 14, "nearTies": 2, "internal": {"rounds": 4}},
+            "in 4 rounds: 14 answers identical, 2 near ties, 0 diverged.",
+        ),
         ({"rounds": 0, "unknown": "HTTP 400"}, "its answers could not be compared: HTTP 400."),
     ],
 )
