@@ -22,7 +22,7 @@ from paceline.report.read import named_workload
 from paceline.report.tables import PACE
 from paceline.report.text import EMULATED_NOTICE, interval_text, ratio_text, significant, workload_text
 
-NEAR = 0.5
+_NEAR = 0.5
 """A limit is nearly hit if the interval takes more than this share of the change that it allows."""
 _MACHINES = frozenset({"Run", "Purpose", "Node", "GPUs", "Image that measured"})
 """Provenance that is not for the public: UUIDs of GPUs, and names in the measurer's cluster."""
@@ -33,12 +33,12 @@ _WITHOUT_CARD = {
     "Ended": "it ended without a verdict; name a run with a gate, not a Sweep",
 }
 _OF_THE_BASELINE = "its winner is a changed baseline, which does not speculate"
-COVERS = (
+_COVERS = (
     "The verdict covers the prompts, loads and sampling listed here, on this hardware, driver and engine release. It "
     "says nothing about others."
 )
 
-UNNAMED = (
+_UNNAMED = (
     "No driver has named the accelerator of these measurements: the one below is what the run asked for, and may not "
     "be what it ran on."
 )
@@ -126,13 +126,13 @@ def _body(
         yield f"\n> **{escaped(EMULATED_NOTICE)}. Do not publish this card.**"
     models = ", ".join(dict.fromkeys(entry.gpu_model for entry in rounds if entry.gpu_model))
     if not (models or run.emulated):
-        yield f"\n> **{escaped(UNNAMED)}**"
+        yield f"\n> **{escaped(_UNNAMED)}**"
     if run.outcome != "Promote":
         yield f"\n> **{escaped(f'The verdict is {run.outcome}: no speed-up is claimed.')}**"
     yield f"\n{escaped(run.sentence)}"
     yield f"\n## Speed beside the same server without speculation\n\n{escaped(run.asked)}\n"
     yield from _table(run, shown)
-    yield f"\n## When not to use it\n\n- {COVERS}"
+    yield f"\n## When not to use it\n\n- {_COVERS}"
     yield from (f"- {escaped(line)}" for line in _against(run, shown))
     yield "\n## How it was measured\n"
     yield f"- Rounds: {run.cost.rounds}"
@@ -222,7 +222,7 @@ def _limit(limit: LimitEffect) -> Iterator[str]:
     """A sentence if the limit is not kept, or nearly hit."""
     allowed, bounds = limit.threshold - 1, limit.bounds
     reached = (bounds.lower if limit.at_least else bounds.upper) - 1 if bounds else 0
-    near = limit.shown is Shown.KEPT and allowed != 0 and reached / allowed > NEAR
+    near = limit.shown is Shown.KEPT and allowed != 0 and reached / allowed > _NEAR
     if near or limit.shown is not Shown.KEPT:
         found = _measured(bounds) if bounds else "not known"
         state = "nearly hit" if near else "broken" if limit.shown is Shown.BROKEN else "not shown to be kept"
