@@ -37,6 +37,7 @@ DESK = {
     "report": Subcommand(
         module="report", summary="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON", plugin=True
     ),
+    "card": Subcommand(module="card", summary="print the model card of a run's winner, as Markdown", plugin=True),
     "gate": Subcommand(
         module="gate", summary="judge measurements by the operator's rule, or wait for a verdict", plugin=True
     ),

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from paceline.cli import options, report_source
 from paceline.cli.live import report_page
-from paceline.core.text import error_text
-from paceline.kube import ApiError
 from paceline.report import FORMATS, Report, build_report, runs
 from paceline.report.classes import prompt_routing
 
@@ -15,9 +13,6 @@ _WRITERS = {**FORMATS, "routing": prompt_routing}
 """Format → its writer: the report's, and a file for a router."""
 
 _NEEDS = "HTML needs jinja2 and matplotlib: pip install jinja2 matplotlib; -o report.md and -o report.json do not"
-
-_ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""Errors for a file with field types that the API server would refuse: a report does not check them."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -69,13 +64,8 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         print(f"paceline report: {_NEEDS} ({error})", file=sys.stderr)
         return 1
-    except (OSError, ValueError, ApiError) as error:
-        print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except _ODD as error:
-        why = f"{', '.join(args.names)}: holds a value that the API server never stores ({error_text(error)})"
-        print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
-        return 1
+    except report_source.UNREPORTABLE as error:
+        return report_source.cannot_be_written("report", args.names, error)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Finds runs and deployments for `paceline report`: in files, on stdin, in the cluster."""
+"""Finds runs and deployments for `paceline report` and `card`: in files, on stdin, in the cluster."""
 
 import argparse
 import asyncio
@@ -33,6 +33,9 @@ _KINDS: dict[str, tuple[Resource, ...]] = {
     **dict.fromkeys(("specdep", "speculativedeployment", "speculativedeployments"), (SPECULATIVE_DEPLOYMENT,)),
 }
 """Prefix before a name's slash → kinds to look in."""
+_ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""Errors for a file with field types that the API server would refuse: a report does not check them."""
+UNREPORTABLE = (OSError, ValueError, ApiError, *_ODD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,18 @@ def read_sources(names: Sequence[str], args: argparse.Namespace) -> ReportSource
     if not (deployments or runs):
         raise ValueError(f"no BenchmarkRun or SpeculativeDeployment in {', '.join(names)}")
     return ReportSources(deployments=deployments, runs=runs)
+
+
+def cannot_be_written(command: str, names: Sequence[str], error: Exception) -> int:
+    """Says on stderr why, for one of UNREPORTABLE; the exit code."""
+    why = " ".join(str(error).split())
+    if not isinstance(error, OSError | ValueError | ApiError):
+        why = (
+            f"{', '.join(names)}: holds a value that the API server never stores ({error_text(error)}); "
+            "`paceline validate` names it"
+        )
+    print(f"paceline {command}: {why}", file=sys.stderr)
+    return 1
 
 
 def _is_file(name: str) -> bool:

@@ -42,10 +42,11 @@ def test_a_run_of_anybodys_is_a_page_or_refused(
 ) -> None:
     file = tmp_path / "run.json"
     file.write_text(said(run), encoding="utf-8")
-    code = cli.main(["report", str(file), "-o", str(tmp_path / f"page.{ending}")])
-    complaint = capsys.readouterr().err
-    assert (code, bool(complaint)) in ((0, False), (1, True))
-    assert len(complaint.splitlines()) <= 1
+    for command in (["report", str(file), "-o", str(tmp_path / f"page.{ending}")], ["card", str(file)]):
+        code = cli.main(command)
+        complaint = capsys.readouterr().err
+        assert (code, bool(complaint)) in ((0, False), (1, True))
+        assert len(complaint.splitlines()) <= 1
 
 
 LIST = {"kind": "List", "items": [RUN, ROUND]}

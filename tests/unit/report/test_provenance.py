@@ -38,6 +38,12 @@ def test_a_spec_of_another_release_has_no_commands_but_a_report() -> None:
     run = demo()[0]
     run["spec"]["ofALaterRelease"] = True
     assert said(run).configuration.commands == ()
+
+
+def test_a_run_whose_commits_are_not_pinned_has_no_commands_but_a_report() -> None:
+    run = demo()[0]
+    del run["spec"]["target"]["commit"]
+    assert said(run).configuration.commands == ()
     assert said(run).outcome == "Promote"
 
 
