@@ -1,0 +1,81 @@
+"""Signatures of statements: a DSSE envelope (github.com/secure-systems-lab/dsse, v1.0.0), alone or in the bundle that
+`cosign attest-blob` writes, checked with public keys. Certificates are cosign's business: nothing here asks an issuer.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+LARGEST = 16 << 20
+"""Bytes of a statement or an envelope; a run of 64 arms and 20 rounds has 4 million."""
+
+
+class SignatureError(ValueError):
+    """Not an envelope, or not signed by a listed key; the text says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A statement's text and its signature, in base64; "" for a statement without an envelope."""
+
+    text: str
+    signature: str = ""
+
+
+def unsealed(data: bytes) -> Sealed:
+    """A statement, an envelope or a bundle, as a file has it. Raises SignatureError."""
+    if len(data) > LARGEST:
+        raise SignatureError(f"it has {len(data):,} bytes, but at most {LARGEST:,} are read")
+    try:
+        found = json.loads(data)
+        envelope: Any = found.get("dsseEnvelope", found)
+        if "payload" not in envelope:
+            return Sealed(text=data.decode())
+        (signature,) = envelope["signatures"]
+        if envelope["payloadType"] != PAYLOAD_TYPE:
+            raise SignatureError(f"payloadType: it must be {PAYLOAD_TYPE}")
+        text = base64.b64decode(envelope["payload"], validate=True).decode()
+        base64.b64decode(signature["sig"], validate=True)
+        return Sealed(text=text, signature=signature["sig"])
+    except SignatureError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise SignatureError(f"it is neither a statement nor an envelope with one signature: {error}") from error
+
+
+def key_id(pem: str) -> str:
+    """The SHA-256 of a public key, as `openssl pkey -pubin -outform DER | sha256sum` prints it. Raises ValueError."""
+    lines = [line.strip() for line in pem.strip().splitlines()]
+    if len(lines) < 3 or (lines[0], lines[-1]) != ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"):
+        raise ValueError("it must be a public key in PEM, as `cosign generate-key-pair` writes to cosign.pub")
+    return hashlib.sha256(base64.b64decode("".join(lines[1:-1]), validate=True)).hexdigest()
+
+
+def signer(sealed: Sealed, keys: Mapping[str, str]) -> str:
+    """The name of the key, of `keys` (name → PEM), that has signed. Raises SignatureError; ValueError for a key that is
+    none of ECDSA."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    names = ", ".join(keys)
+    if not sealed.signature:
+        raise SignatureError(f"it is not signed; listed: {names}")
+    body = sealed.text.encode()
+    # The pre-authentication encoding: what is signed names the type of the payload, too.
+    signed = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(body), body)
+    for name, pem in keys.items():
+        key = load_pem_public_key(pem.encode())
+        if not isinstance(key, EllipticCurvePublicKey):
+            raise ValueError(f"{name}: it must be an ECDSA key, as `cosign generate-key-pair` writes")
+        try:
+            key.verify(base64.b64decode(sealed.signature), signed, ECDSA(SHA256()))
+        except InvalidSignature:
+            continue
+        return name
+    raise SignatureError(f"no listed key has signed it; listed: {names}")
