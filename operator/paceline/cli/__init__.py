@@ -37,6 +37,9 @@ DESK = {
     "report": Subcommand(
         module="report", summary="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON", plugin=True
     ),
+    "evidence": Subcommand(
+        module="evidence", summary="write a run's verdict as a statement to be signed, or check such a statement"
+    ),
     "gate": Subcommand(
         module="gate", summary="judge measurements by the operator's rule, or wait for a verdict", plugin=True
     ),

@@ -121,7 +121,7 @@ def to_text(value: Object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
-def of_text(text: str, now: datetime) -> Manifest:
+def made_again(text: str, now: datetime) -> Manifest:
     """The statement, made again from its spec and rounds. Raises StatementError with the fields that differ."""
     try:
         stated = json.loads(text)
@@ -173,7 +173,7 @@ def portable(run: Object, rounds: Sequence[Round]) -> Manifest:
     return {**kept, "measured": run["spec"].get("measured") or measured}
 
 
-def test_result(statement: Object) -> Manifest:
+def as_test_result(statement: Object) -> Manifest:
     """The statement in short, by the predicate that in-toto has for the results of tests. It names the evidence by the
     digest of its text."""
     verdict = statement["predicate"]["verdict"]
