@@ -18,7 +18,7 @@ from paceline.evidence import fingerprint, question
 from paceline.gate import without_more_rounds
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import contradictions
-from paceline.plan.run.results import results
+from paceline.plan.run.results import results as results_of
 from paceline.plan.run.rounds import fitting
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -33,6 +33,8 @@ _DIGESTS = {Scheme.HUB: "gitCommit", Scheme.IMAGE: "sha256", Scheme.CLAIM: "pace
 """Scheme of a model → name of its digest; of a claim it covers names and sizes of files, and config.json."""
 _MEASURED_WITH = ("image", "clientImage", "paceline", "engineVersion", "gpuModel", "gpus", "driver", "datasets")
 """Fields of a round whose values a reader wants without reading rounds."""
+_OWN = ("arm", "image", "version")
+"""Fields of a replicate whose arm has an engine of its own."""
 MOST_DIFFERENCES = 4
 """Maximum number of differences in a message; the others are counted."""
 
@@ -52,6 +54,9 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
     rounds = in_order(rounds)
     if len(fitting(run, rounds)) < len(rounds):
         raise StatementError("rounds: one has an arm or a workload that spec has not")
+    results = sum(not one.error for one in rounds)
+    if run.measured and run.measured.rounds != results:
+        raise StatementError(f"spec.measured.rounds: it is {run.measured.rounds}, but {results} rounds have a result")
     evidence = Evidence(spec=run, records=rounds)
     records = [to_status(one) for one in rounds]
     return {
@@ -62,7 +67,7 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
             "question": question(spec),
             "fingerprint": fingerprint(spec),
             "emulated": any(one.emulated for one in rounds),
-            "measuredWith": {key: found for key in _MEASURED_WITH if (found := _values(records, key))},
+            "measuredWith": _measured_with(records),
             "verdict": _verdict(evidence, spec),
             "spec": _lean(spec),
             "rounds": records,
@@ -73,7 +78,7 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
 def _verdict(evidence: Evidence, spec: Object) -> Manifest:
     """The gate's, with the interval of each arm on each workload. Only numbers and names: sentences change."""
     verdict = without_more_rounds(evidence.verdict)
-    bounds = [to_status(one) for one in results(evidence, spec).get("results") or ()]
+    bounds = [to_status(one) for one in results_of(evidence, spec).get("results") or ()]
     return {
         "outcome": verdict.outcome.value,
         "winner": verdict.winner or "",
@@ -105,6 +110,14 @@ def _subjects(spec: Object) -> Iterator[Manifest]:
     for name, commit in commits.items():
         if commit:
             yield {"name": name, "digest": {_DIGESTS[known[name].scheme]: commit}}
+
+
+def _measured_with(records: Sequence[Manifest]) -> Manifest:
+    """The different values of each of these fields, and of an arm's own engine's."""
+    arms = [{key: one[key] for key in _OWN if key in one} for record in records for one in record["replicates"]]
+    own = _values([{"arms": arm} for arm in arms if len(arm) > 1], "arms")
+    found = {key: _values(records, key) for key in _MEASURED_WITH}
+    return {key: values for key, values in {**found, "arms": own}.items() if values}
 
 
 def _values(records: Sequence[Manifest], key: str) -> list[Any]:
