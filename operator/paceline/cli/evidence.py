@@ -84,7 +84,8 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    sealed = signature.unsealed(Path(args.file).read_bytes())
+    with Path(args.file).open("rb") as file:
+        sealed = signature.unsealed(file.read(signature.LARGEST + 1))
     keys = {str(file): file.read_text() for file in args.key}
     signed = _signed(sealed, keys)
     made = statement.made_again(sealed.text, datetime.now(UTC))
@@ -95,7 +96,8 @@ def _verify(args: argparse.Namespace) -> int:
     for subject in made["subject"]:
         print(f"{subject['name']} at {' '.join(subject['digest'].values())}")
     verdict, rounds = predicate["verdict"], predicate["rounds"]
-    print(f"question {predicate['question']}, {count(len(rounds), 'round')} until {rounds[-1]['completionTime']}")
+    ended = max(one.get("completionTime", "") for one in rounds)
+    print(f"question {predicate['question']}, {count(len(rounds), 'round')} until {ended}")
     means = [one for one in verdict["intervals"] if one["workload"].startswith("mean")]
     listed = [f"{one['arm']} {one['ratio']}x ({one['lower']} to {one['upper']})" for one in means]
     print("; ".join([f"{verdict['outcome']}, as the rounds say", *listed]))

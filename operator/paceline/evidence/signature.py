@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.core.text import error_text
+
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST = 16 << 20
 """Bytes of a statement or an envelope; a run of 64 arms and 20 rounds has 4 million."""
+_KEY = "an ECDSA public key in PEM, as `cosign generate-key-pair` writes to cosign.pub"
 
 
 class SignatureError(ValueError):
@@ -44,21 +47,21 @@ def unsealed(data: bytes) -> Sealed:
     except SignatureError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise SignatureError(f"it is neither a statement nor an envelope with one signature: {error}") from error
+        raise SignatureError(f"it is neither a statement nor an envelope with one signature: {error_text(error)}") from error
 
 
 def key_id(pem: str) -> str:
     """The SHA-256 of a public key, as `openssl pkey -pubin -outform DER | sha256sum` prints it. Raises ValueError."""
     lines = [line.strip() for line in pem.strip().splitlines()]
     if len(lines) < 3 or (lines[0], lines[-1]) != ("-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"):
-        raise ValueError("it must be a public key in PEM, as `cosign generate-key-pair` writes to cosign.pub")
+        raise ValueError(f"it must be {_KEY}")
     return hashlib.sha256(base64.b64decode("".join(lines[1:-1]), validate=True)).hexdigest()
 
 
 def signer(sealed: Sealed, keys: Mapping[str, str]) -> str:
     """The name of the key, of `keys` (name → PEM), that has signed. Raises SignatureError; ValueError for a key that is
     none of ECDSA."""
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -70,9 +73,12 @@ def signer(sealed: Sealed, keys: Mapping[str, str]) -> str:
     # The pre-authentication encoding: what is signed names the type of the payload, too.
     signed = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(body), body)
     for name, pem in keys.items():
-        key = load_pem_public_key(pem.encode())
+        try:
+            key: object = load_pem_public_key(pem.encode())
+        except (ValueError, UnsupportedAlgorithm):
+            key = None
         if not isinstance(key, EllipticCurvePublicKey):
-            raise ValueError(f"{name}: it must be an ECDSA key, as `cosign generate-key-pair` writes")
+            raise ValueError(f"{name}: it must be {_KEY}")
         try:
             key.verify(base64.b64decode(sealed.signature), signed, ECDSA(SHA256()))
         except InvalidSignature:

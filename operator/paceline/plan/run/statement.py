@@ -14,6 +14,7 @@ from paceline.core import ArmOutcome, Outcome, Purpose, Scheme, Source
 from paceline.core.canonical import without_empty
 from paceline.core.manifest import Manifest, Object
 from paceline.core.record import from_status, to_status
+from paceline.core.text import error_text
 from paceline.evidence import fingerprint, question
 from paceline.gate import without_more_rounds
 from paceline.plan.run.evidence import Evidence
@@ -50,7 +51,8 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
     if run.purpose is not Purpose.GATE:
         raise StatementError("spec: it must be a gate's, because a search and a sweep decide nothing")
     if wrong := next((one for one in rounds if one.fingerprint != fingerprint(spec)), None):
-        raise StatementError(f"round {wrong.round}: it measured {wrong.fingerprint}, but spec is {fingerprint(spec)}")
+        told = wrong.fingerprint or "absent"
+        raise StatementError(f"round {wrong.round}: its fingerprint is {told}, but the spec's is {fingerprint(spec)}")
     rounds = in_order(rounds)
     if len(fitting(run, rounds)) < len(rounds):
         raise StatementError("rounds: one has an arm or a workload that spec has not")
@@ -137,23 +139,26 @@ def to_text(value: Object) -> str:
 def made_again(text: str, now: datetime) -> Manifest:
     """The statement, made again from its spec and rounds. Raises StatementError with the fields that differ."""
     try:
-        stated = json.loads(text)
-        predicate = stated["predicate"]
-        spec, rounds = predicate["spec"], tuple(from_status(Round, one) for one in predicate["rounds"])
-        kind, made = stated["predicateType"], {} if stated["predicateType"] != EVIDENCE else statement(spec, rounds)
+        return _made_again(text, now)
     except StatementError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise StatementError(f"it is no statement about a run: {error}") from error
-    if not made:
+        raise StatementError(f"it is no statement about a run: {error_text(error)}") from error
+
+
+def _made_again(text: str, now: datetime) -> Manifest:
+    stated = json.loads(text)
+    if (kind := stated["predicateType"]) != EVIDENCE:
         raise StatementError(f"predicateType: it is {kind}, but only {EVIDENCE} has the rounds to judge")
-    if found := list(_differences(stated, made)):
-        more = f"; and {len(found) - MOST_DIFFERENCES} more" if len(found) > MOST_DIFFERENCES else ""
-        raise StatementError("; ".join(found[:MOST_DIFFERENCES]) + more)
-    if text != to_text(made):
-        raise StatementError("its text was written anew: sign the file as `paceline evidence export` has written it")
-    if wrong := list(contradictions(api.run({"kind": "BenchmarkRun", "spec": spec}), rounds, now)):
-        raise StatementError("; ".join(wrong[:MOST_DIFFERENCES]))
+    spec, rounds = stated["predicate"]["spec"], [from_status(Round, one) for one in stated["predicate"]["rounds"]]
+    made = statement(spec, rounds)
+    found = list(_differences(stated, made))
+    if not found and text != to_text(made):
+        found = ["its text was written anew: sign the file as `paceline evidence export` has written it"]
+    run = api.run({"kind": "BenchmarkRun", "spec": spec})
+    if wrong := found or list(contradictions(run, in_order(rounds), now)):
+        more = f"; and {len(wrong) - MOST_DIFFERENCES} more" if len(wrong) > MOST_DIFFERENCES else ""
+        raise StatementError("; ".join(wrong[:MOST_DIFFERENCES]) + more)
     return made
 
 
