@@ -11,14 +11,16 @@ from tests.support.imported import file
 
 from paceline.api.round import rounds_of
 from paceline.core.manifest import Manifest
+from paceline.core.names import SIGNATURE
 from paceline.plan.run.statement import portable, statement, to_text
 
 TYPE = "application/vnd.in-toto+json"
 Key = ec.EllipticCurvePrivateKey
 
 
-def key() -> Key:
-    return ec.generate_private_key(ec.SECP256R1())
+def key(number: int = 1) -> Key:
+    """Each number is another key, the same each time."""
+    return ec.derive_private_key(number, ec.SECP256R1())
 
 
 def pem(key: Key) -> str:
@@ -36,6 +38,13 @@ def bundle(text: str, key: Key, kind: str = TYPE) -> dict[str, Any]:
     envelope = {"payload": payload, "payloadType": kind, "signatures": [{"sig": signature(text, key, kind)}]}
     media = "application/vnd.dev.sigstore.bundle.v0.3+json"
     return {"mediaType": media, "verificationMaterial": {"publicKey": {"hint": ""}}, "dsseEnvelope": envelope}
+
+
+def signed_file(key: Key | None, run: Manifest | None = None) -> Manifest:
+    """The run as `paceline evidence verify -o` writes it, in memory; without a signature if no key is given."""
+    run = run or file()
+    annotations = {SIGNATURE: signature(text(run), key)} if key else {}
+    return {**run, "metadata": {**run["metadata"], "annotations": annotations}}
 
 
 def as_bytes(value: Any) -> bytes:

@@ -6,10 +6,14 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.core.text import error_text
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 LARGEST = 16 << 20
@@ -41,13 +45,18 @@ def unsealed(data: bytes) -> Sealed:
         (signature,) = envelope["signatures"]
         if envelope["payloadType"] != PAYLOAD_TYPE:
             raise SignatureError(f"payloadType: it must be {PAYLOAD_TYPE}")
-        text = base64.b64decode(envelope["payload"], validate=True).decode()
-        base64.b64decode(signature["sig"], validate=True)
-        return Sealed(text=text, signature=signature["sig"])
+        return Sealed(text=_bytes(envelope["payload"]).decode(), signature=str(signature["sig"]))
     except SignatureError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise SignatureError(f"it is neither a statement nor an envelope with one signature: {error_text(error)}") from error
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise SignatureError("its signature, or its payload, is not in base64") from error
 
 
 def key_id(pem: str) -> str:
@@ -58,13 +67,24 @@ def key_id(pem: str) -> str:
     return hashlib.sha256(base64.b64decode("".join(lines[1:-1]), validate=True)).hexdigest()
 
 
+def public_key(name: str, pem: str) -> "EllipticCurvePublicKey":
+    """Raises ValueError with the name. Here and below cryptography is imported by those who check a signature."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    with suppress(ValueError, UnsupportedAlgorithm):
+        if isinstance(key := load_pem_public_key(pem.encode()), EllipticCurvePublicKey):
+            return key
+    raise ValueError(f"{name}: it must be {_KEY}")
+
+
 def signer(sealed: Sealed, keys: Mapping[str, str]) -> str:
     """The name of the key, of `keys` (name → PEM), that has signed. Raises SignatureError; ValueError for a key that is
     none of ECDSA."""
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
     from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     names = ", ".join(keys)
     if not sealed.signature:
@@ -74,13 +94,7 @@ def signer(sealed: Sealed, keys: Mapping[str, str]) -> str:
     signed = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(body), body)
     for name, pem in keys.items():
         try:
-            key: object = load_pem_public_key(pem.encode())
-        except (ValueError, UnsupportedAlgorithm):
-            key = None
-        if not isinstance(key, EllipticCurvePublicKey):
-            raise ValueError(f"{name}: it must be {_KEY}")
-        try:
-            key.verify(base64.b64decode(sealed.signature), signed, ECDSA(SHA256()))
+            public_key(name, pem).verify(_bytes(sealed.signature), signed, ECDSA(SHA256()))
         except InvalidSignature:
             continue
         return name

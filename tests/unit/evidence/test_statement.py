@@ -150,7 +150,7 @@ def test_what_its_rounds_contradict_is_refused_though_it_is_signed(
 
 
 def test_only_a_listed_key_counts(tmp_path: Path, evidence: Callable[..., Said], says: Says) -> None:
-    mine, theirs = signing.key(), signing.key()
+    mine, theirs = signing.key(1), signing.key(2)
     listed = public(tmp_path, theirs)
     code, _, err = evidence("verify", bundle(tmp_path, mine, signing.text()), "--key", listed)
     assert code == REFUSED

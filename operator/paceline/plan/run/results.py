@@ -50,6 +50,7 @@ def results(evidence: Evidence, spec: Object) -> dict[str, Any]:
         "engine_version": last.engine_version,
         "emulated": any(record.emulated for record in evidence.results),
         "imported": any(record.imported for record in evidence.results),
+        "signer": evidence.signer,
         "image_digests": {container: digest for container, digest in images.items() if digest},
     }
 

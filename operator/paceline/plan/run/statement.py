@@ -13,10 +13,13 @@ from paceline.api.round import Round, in_order
 from paceline.core import ArmOutcome, Outcome, Purpose, Scheme, Source
 from paceline.core.canonical import without_empty
 from paceline.core.manifest import Manifest, Object
+from paceline.core.names import SIGNATURE
 from paceline.core.record import from_status, to_status
 from paceline.core.text import error_text
 from paceline.evidence import fingerprint, question
+from paceline.evidence.signature import Sealed, key_id, signer
 from paceline.gate import without_more_rounds
+from paceline.plan.objects import annotations
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.imported import contradictions
 from paceline.plan.run.results import results as results_of
@@ -160,6 +163,13 @@ def _made_again(text: str, now: datetime) -> Manifest:
         more = f"; and {len(wrong) - MOST_DIFFERENCES} more" if len(wrong) > MOST_DIFFERENCES else ""
         raise StatementError("; ".join(wrong[:MOST_DIFFERENCES]) + more)
     return made
+
+
+def signed_by(run: Object, rounds: Sequence[Round], keys: Mapping[str, str]) -> str:
+    """Which of `keys` (name → PEM) has signed the statement of a run with these rounds, by the run's annotation: the
+    key's id. Nothing of the statement is stored but its signature. Raises SignatureError and StatementError."""
+    sealed = Sealed(text=to_text(statement(run["spec"], rounds)), signature=annotations(run).get(SIGNATURE, ""))
+    return key_id(keys[signer(sealed, keys)])
 
 
 def _differences(stated: Any, made: Any, path: str = "") -> Iterator[str]:
