@@ -32,9 +32,7 @@ Exit of verify: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error; 15 refused; 1 i
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser(
-        "evidence", epilog=_NOTES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = subparsers.add_parser("evidence", epilog=_NOTES, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True, metavar="export|verify")
     export = actions.add_parser("export", help="write a run's statement")
     export.add_argument("name", metavar="RUN", help="a BenchmarkRun in the cluster, a file of `paceline measure`, or -")

@@ -49,7 +49,8 @@ def unsealed(data: bytes) -> Sealed:
     except SignatureError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise SignatureError(f"it is neither a statement nor an envelope with one signature: {error_text(error)}") from error
+        why = f"it is neither a statement nor an envelope with one signature: {error_text(error)}"
+        raise SignatureError(why) from error
 
 
 def _bytes(text: str) -> bytes:

@@ -51,7 +51,8 @@ def contradictions(spec: RunSpec, rounds: Sequence[Round], now: datetime) -> Ite
     except ValueError as error:
         yield f"its rounds cannot be read ({error}); {DAMAGED}"
     yield from _other_versions(spec, results)
-    yield from dict.fromkeys(why for one in results if not one.emulated for why in _on_others(spec.server.accelerator, one))
+    real = [one for one in results if not one.emulated]
+    yield from dict.fromkeys(why for one in real for why in _on_others(spec.server.accelerator, one))
 
 
 # Whether the rounds form a valid run.

@@ -30,7 +30,7 @@ MEAN_AT_A_RATE = "mean@rate"
 
 
 def results(evidence: Evidence, spec: Object) -> dict[str, Any]:
-    """Fields of status: ratios from the gate's latest look, provenance from the rounds. `spec`: the run's, as stored."""
+    """Fields of status: ratios from the gate's latest look, provenance from the rounds. `spec`: as stored."""
     measured = {"fingerprint": fingerprint(spec)}
     if not evidence.results:
         return measured

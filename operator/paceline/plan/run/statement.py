@@ -1,5 +1,5 @@
-"""A gate run's evidence as an in-toto statement: a pure function of the run's spec and rounds, so that whoever has these
-can make it again and compare each field. Its text is what a signer signs."""
+"""A gate run's evidence as an in-toto statement: a pure function of the run's spec and rounds, so that whoever has
+these can make it again and compare each field. Its text is what a signer signs."""
 
 import hashlib
 import json
