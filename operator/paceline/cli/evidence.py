@@ -83,7 +83,7 @@ def _export(args: argparse.Namespace) -> int:
 
 def _verify(args: argparse.Namespace) -> int:
     with Path(args.file).open("rb") as file:
-        sealed = signature.unsealed(file.read(signature.LARGEST + 1))
+        sealed = signature.unsealed(file.read(signature.LARGEST_ENVELOPE + 1))
     keys = {str(file): file.read_text() for file in args.key}
     signed = _signed(sealed, keys)
     made = statement.made_again(sealed.text, datetime.now(UTC))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-LARGEST = 16 << 20
+LARGEST_ENVELOPE = 16 << 20
 """Bytes of a statement or an envelope; a run of 64 arms and 20 rounds has 4 million."""
 _KEY = "an ECDSA public key in PEM, as `cosign generate-key-pair` writes to cosign.pub"
 
@@ -35,8 +35,8 @@ class Sealed:
 
 def unsealed(data: bytes) -> Sealed:
     """A statement, an envelope or a bundle, as a file has it. Raises SignatureError."""
-    if len(data) > LARGEST:
-        raise SignatureError(f"it has {len(data):,} bytes, but at most {LARGEST:,} are read")
+    if len(data) > LARGEST_ENVELOPE:
+        raise SignatureError(f"it has {len(data):,} bytes, but at most {LARGEST_ENVELOPE:,} are read")
     try:
         found = json.loads(data)
         envelope: Any = found.get("dsseEnvelope", found)

@@ -22,7 +22,7 @@ from paceline import cli
 from paceline.api.text import of_yaml
 from paceline.cli import gate_case, report_source
 from paceline.cli.validate import of_text
-from paceline.evidence.signature import LARGEST, SignatureError, signer, unsealed
+from paceline.evidence.signature import LARGEST_ENVELOPE, SignatureError, signer, unsealed
 from paceline.measure import record
 from paceline.plan.run.statement import StatementError, made_again
 
@@ -75,7 +75,7 @@ def test_an_envelope_is_opened_or_refused(data: bytes) -> None:
 
 def test_a_statement_that_is_too_large_or_too_deep_is_refused() -> None:
     with refused(SignatureError):
-        unsealed(b" " * (LARGEST + 1))
+        unsealed(b" " * (LARGEST_ENVELOPE + 1))
     deep: dict[str, Any] = {}
     for _ in range(900):
         deep = {"a": deep}

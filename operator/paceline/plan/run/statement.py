@@ -94,8 +94,8 @@ def _verdict(evidence: Evidence, spec: Object) -> Manifest:
 
 
 def _lean(spec: Object) -> Manifest:
-    """The spec without empty fields, as in its question, so that a later release, with more of them, has the same text.
-    Empty arguments of an arm's engine stay: they replace the shared ones."""
+    """The spec without empty fields, as in its question, so that fields of a later release change no text. Empty
+    arguments of an arm's engine stay: they replace the shared ones."""
     arms = [
         {**without_empty(arm), "engine": {**without_empty(arm["engine"]), "args": []}}
         if (arm.get("engine") or {}).get("args") == []
