@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from tests.plan.test_imported import deployed, jobs, run
 from tests.support import signing
+from tests.support.edits_of_specs import loosened
 from tests.support.imported import ALLOWED, LATER, NAME, apply, file
 from tests.support.messages import Says
-from tests.support.world import World
+from tests.support.world import World, example
 
 from paceline.core.manifest import Manifest
 from paceline.core.names import SIGNATURE
@@ -85,6 +86,20 @@ def test_a_signer_taken_off_the_list_is_as_a_deleted_run() -> None:
     deleted.settle("the run is deleted", 5)
     assert deleted.condition("Promoted") == world.condition("Promoted")
     assert (deleted.serving("latency"), jobs(deleted)) == (world.serving("latency"), jobs(world))
+
+
+@pytest.mark.parametrize("tampered", [False, True])
+def test_rounds_are_judged_again_only_as_they_were_signed(tampered: bool) -> None:
+    """Another gate takes the rounds over; not if somebody has replaced one since the run was taken in."""
+    world = listing(DESK)
+    apply(world, signing.signed_file(DESK))
+    if tampered:
+        one = next(one for one in world.cluster.of("BenchmarkRound") if one["spec"]["round"] == 1)
+        one_round_faster({"rounds": [one["spec"], one["spec"]]})
+    manifest = example("latency")
+    loosened(manifest["spec"])
+    deployed(world, gate=manifest["spec"]["gate"])
+    assert (world.serving("latency"), jobs(world)) == (("baseline", 1) if tampered else ("wide", 0))
 
 
 def test_an_unlisted_signers_run_is_not_used_by_a_pool_that_comes_later(says: Says) -> None:

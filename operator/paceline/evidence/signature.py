@@ -90,7 +90,7 @@ def signer(sealed: Sealed, keys: Mapping[str, str]) -> str:
     names = ", ".join(keys)
     if not sealed.signature:
         raise SignatureError(f"it is not signed; listed: {names}")
-    body = sealed.text.encode()
+    body = sealed.text.encode(errors="surrogatepass")
     # The pre-authentication encoding: what is signed names the type of the payload, too.
     signed = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(body), body)
     for name, pem in keys.items():

@@ -31,11 +31,15 @@ def brought(spec: RunSpec, measured: Measured, rounds: Sequence[Round], now: dat
     measured. Raises UnfitError."""
     wrong = (*contradictions(spec, rounds, now), *map(printable, measured.differs), *_unknown_here(spec, rounds))
     if said := tuple(dict.fromkeys(wrong)):
-        more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        listed = "; ".join(said[:MOST_SAID]) + more
+        listed = first_of(said)
         once = f"; {DAMAGED}" if DAMAGED in listed else ""
         raise UnfitError(listed.replace(f"; {DAMAGED}", "") + once)
     return tuple(map(of_elsewhere, rounds))
+
+
+def first_of(said: Sequence[str]) -> str:
+    more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
+    return "; ".join(said[:MOST_SAID]) + more
 
 
 def of_elsewhere(round: Round) -> Round:

@@ -4,6 +4,7 @@ these can make it again and compare each field. Its text is what a signer signs.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -17,11 +18,11 @@ from paceline.core.names import SIGNATURE
 from paceline.core.record import from_status, to_status
 from paceline.core.text import error_text
 from paceline.evidence import fingerprint, question
-from paceline.evidence.signature import Sealed, key_id, signer
+from paceline.evidence.signature import Sealed, SignatureError, key_id, signer
 from paceline.gate import without_more_rounds
 from paceline.plan.objects import annotations
 from paceline.plan.run.evidence import Evidence
-from paceline.plan.run.imported import contradictions
+from paceline.plan.run.imported import contradictions, first_of
 from paceline.plan.run.results import results as results_of
 from paceline.plan.run.rounds import fitting
 
@@ -39,8 +40,6 @@ _MEASURED_WITH = ("image", "clientImage", "paceline", "engineVersion", "gpuModel
 """Fields of a round whose values a reader wants without reading rounds."""
 _OWN = ("arm", "image", "version")
 """Fields of a replicate whose arm has an engine of its own."""
-MOST_DIFFERENCES = 4
-"""Maximum number of differences in a message; the others are counted."""
 
 
 class StatementError(ValueError):
@@ -53,10 +52,10 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
     run = api.run({"kind": "BenchmarkRun", "spec": spec})
     if run.purpose is not Purpose.GATE:
         raise StatementError("spec: it must be a gate's, because a search and a sweep decide nothing")
-    if wrong := next((one for one in rounds if one.fingerprint != fingerprint(spec)), None):
+    rounds, measured = in_order(rounds), fingerprint(spec)
+    if wrong := next((one for one in rounds if one.fingerprint != measured), None):
         told = wrong.fingerprint or "absent"
-        raise StatementError(f"round {wrong.round}: its fingerprint is {told}, but the spec's is {fingerprint(spec)}")
-    rounds = in_order(rounds)
+        raise StatementError(f"round {wrong.round}: its fingerprint is {told}, but the spec's is {measured}")
     if len(fitting(run, rounds)) < len(rounds):
         raise StatementError("rounds: one has an arm or a workload that spec has not")
     results = sum(not one.error for one in rounds)
@@ -70,7 +69,7 @@ def statement(spec: Object, rounds: Sequence[Round]) -> Manifest:
         "predicateType": EVIDENCE,
         "predicate": {
             "question": question(spec),
-            "fingerprint": fingerprint(spec),
+            "fingerprint": measured,
             "emulated": any(one.emulated for one in rounds),
             "measuredWith": _measured_with(records),
             "verdict": _verdict(evidence, spec),
@@ -96,13 +95,11 @@ def _verdict(evidence: Evidence, spec: Object) -> Manifest:
 def _lean(spec: Object) -> Manifest:
     """The spec without empty fields, as in its question, so that fields of a later release change no text. Empty
     arguments of an arm's engine stay: they replace the shared ones."""
-    arms = [
-        {**without_empty(arm), "engine": {**without_empty(arm["engine"]), "args": []}}
-        if (arm.get("engine") or {}).get("args") == []
-        else without_empty(arm)
-        for arm in spec["arms"]
-    ]
-    return {**without_empty(spec), "arms": arms}
+    lean = without_empty(spec)
+    for arm, full in zip(lean["arms"], spec["arms"], strict=True):
+        if (full.get("engine") or {}).get("args") == []:
+            arm["engine"] = {**arm.get("engine", {}), "args": []}
+    return lean  # type: ignore[no-any-return]
 
 
 def _subjects(spec: Object) -> Iterator[Manifest]:
@@ -160,8 +157,7 @@ def _made_again(text: str, now: datetime) -> Manifest:
         found = ["its text was written anew: sign the file as `paceline evidence export` has written it"]
     run = api.run({"kind": "BenchmarkRun", "spec": spec})
     if wrong := found or list(contradictions(run, in_order(rounds), now)):
-        more = f"; and {len(wrong) - MOST_DIFFERENCES} more" if len(wrong) > MOST_DIFFERENCES else ""
-        raise StatementError("; ".join(wrong[:MOST_DIFFERENCES]) + more)
+        raise StatementError(first_of(wrong))
     return made
 
 
@@ -170,6 +166,13 @@ def signed_by(run: Object, rounds: Sequence[Round], keys: Mapping[str, str]) -> 
     key's id. Nothing of the statement is stored but its signature. Raises SignatureError and StatementError."""
     sealed = Sealed(text=to_text(statement(run["spec"], rounds)), signature=annotations(run).get(SIGNATURE, ""))
     return key_id(keys[signer(sealed, keys)])
+
+
+def is_signed(run: Object, rounds: Sequence[Round], keys: Mapping[str, str]) -> bool:
+    """Whether these are, still, rounds that a listed key has signed, if any is listed."""
+    with suppress(SignatureError, StatementError):
+        return not keys or bool(signed_by(run, rounds, keys))
+    return False
 
 
 def _differences(stated: Any, made: Any, path: str = "") -> Iterator[str]:
